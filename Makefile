@@ -1,0 +1,70 @@
+# `make help` lists the targets. Needs Python >= 3.10 and make; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+RESULTS := benchmarks/results
+RUN := $(VENV)/bin/python
+PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
+
+# Many small array operations: threads inside them only get in each other's way.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # two installations into one environment do not mix
+.PHONY: help quickstart test lint format table1 overhead delta clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+quickstart: $(VENV)/.for-optuna ## tune a small problem and print the certified answer
+	$(RUN) examples/quickstart.py
+
+test: $(VENV)/.for-test ## run all tests and doctests; PYTEST_ARGS is passed on
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.for-dev ## check style, format and types; changes nothing
+	@failed=0; \
+	for check in "ruff check ." "ruff format --check ." mypy; do \
+	  echo "$$check"; $(RUN) -m $$check || failed=1; \
+	done; exit $$failed
+
+format: $(VENV)/.for-dev ## repair style and format
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+table1: $(VENV)/.for-benchmarks | $(RESULTS) ## repeat Table 1 of the IISE paper; needs MFHPO_DATA
+	$(RUN) -m benchmarks.papers.iise --output $(RESULTS)/table1.json $(ARGS)
+
+overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial
+	$(RUN) -m benchmarks.overhead --output $(RESULTS)/overhead.json $(ARGS)
+
+delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
+	$(RUN) -m benchmarks.delta_correctness --output $(RESULTS)/delta_correctness.json $(ARGS)
+
+clean: ## remove the environment and what tools left behind
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RESULTS):
+	mkdir -p $@
+
+# One environment, filled as needed: .for-EXTRA says that EXTRA is installed as pyproject.toml asks.
+$(VENV)/.for-%: pyproject.toml | $(VENV)/.made
+	@echo "Installing mfhpo[$*] into $(VENV) ..."
+	@$(PIP_INSTALL) --editable ".[$*]"
+	@touch $@
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "mfhpo needs Python 3.10 or newer; '$(PYTHON)' is not ($$($(PYTHON) --version 2>&1))." \
+	    "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "'$(PYTHON)' cannot make virtual environments. On Debian and Ubuntu: apt install" \
+	    "python3-venv" >&2; exit 1; }
+	@echo "Making $(VENV) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) --upgrade pip
+	@touch $@

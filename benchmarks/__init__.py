@@ -1,0 +1,1 @@
+"""Benchmarks: the papers' tables, hyperparameter problems, and peers."""

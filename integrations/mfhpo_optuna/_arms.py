@@ -1,0 +1,243 @@
+"""The arms of a race: which parameters each of them stands for."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+
+from mfhpo_optuna._unit import from_unit
+
+__all__ = ["Arms", "ArmsLike", "draw_arms"]
+
+Params: TypeAlias = dict[str, Any]
+ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]] | Mapping[str, BaseDistribution]
+
+_DEFAULT_NUMBER = 32
+
+
+def draw_arms(
+    distributions: Mapping[str, BaseDistribution], n: int = _DEFAULT_NUMBER, seed: int = 0
+) -> list[Params]:
+    """Draw `n` different configurations that fill the space evenly.
+
+    Parameters
+    ----------
+    distributions
+        Name and distribution of each parameter.
+    n
+        How many; a finite space with at most `n` configurations is returned whole.
+    seed
+        Makes the draw repeatable.
+
+    Returns
+    -------
+    list of dict
+        Configurations of a Latin hypercube: each parameter takes a value from each of `n` equally
+        likely parts of its range; fewer than `n` when a finite space gives repeats.
+
+    Examples
+    --------
+    >>> from optuna.distributions import FloatDistribution
+    >>> [round(arm["lr"], 1) for arm in draw_arms({"lr": FloatDistribution(0, 4)}, n=2, seed=1)]
+    [1.7, 3.9]
+    """
+    grid_size = prod(_size(distribution) for distribution in distributions.values())
+    if grid_size <= n:
+        return _grid(distributions, int(grid_size))
+    hypercube = _LatinHypercube(n, seed)
+    drawn = [
+        {name: hypercube.draw(arm, name, value) for name, value in distributions.items()}
+        for arm in range(n)
+    ]
+    return list({tuple(params.items()): params for params in drawn}.values())
+
+
+@dataclass
+class _Arm:
+    params: Params = field(default_factory=dict)
+    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    # Number of the first trial that was tagged with the arm; it decides what the arm is.
+    first_trial: int | None = None
+
+
+class Arms:
+    """Parameters of every arm, declared or learned from the trials that were tagged with it.
+
+    Parameters
+    ----------
+    arms
+        A number of arms, to be drawn when they are first evaluated; or the arms themselves; or
+        distributions to draw 32 arms from.
+    fidelity
+        Name of the fidelity parameter, which no arm may contain.
+    seed
+        Makes the draws repeatable, and the same in every process.
+
+    Raises
+    ------
+    ValueError
+        For no arm, equal arms, or an arm that contains the fidelity.
+    """
+
+    def __init__(self, arms: ArmsLike, fidelity: str, seed: int) -> None:
+        self.declared = not isinstance(arms, int)
+        self._arms = [_Arm(params) for params in _listed(arms, fidelity, seed)]
+        self._fidelity = fidelity
+        self._hypercube = _LatinHypercube(len(self._arms), seed)
+        self._owner: dict[frozenset[tuple[str, Any]], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def params(self, arm: int) -> Params:
+        """The parameters known of an arm, without the fidelity."""
+        return self._arms[arm].params
+
+    def distributions(self, arm: int) -> dict[str, BaseDistribution]:
+        """The distributions with which its parameters were suggested."""
+        return self._arms[arm].distributions
+
+    def is_new(self, arm: int) -> bool:
+        """Whether no trial was tagged with the arm, and nothing was declared of it."""
+        return not self.declared and self._arms[arm].first_trial is None
+
+    def begin(self, arm: int, trial: int) -> None:
+        """Note that a trial evaluates the arm."""
+        entry = self._arms[arm]
+        if entry.first_trial is None:
+            entry.first_trial = trial
+
+    def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
+        """The arm's value of a parameter, drawn now if it was never asked for."""
+        entry = self._arms[arm]
+        if name not in entry.params:
+            entry.params[name] = self._hypercube.draw(arm, name, distribution)
+        return entry.params[name]
+
+    def adopt(
+        self, arm: int, trial: int, params: Params, distributions: dict[str, BaseDistribution]
+    ) -> bool:
+        """Learn what an arm is from a trial tagged with it.
+
+        Returns
+        -------
+        bool
+            False if the trial's parameters are not the arm's: it evaluated something else.
+        """
+        entry = self._arms[arm]
+        params = {name: value for name, value in params.items() if name != self._fidelity}
+        if not self.declared and (entry.first_trial is None or trial <= entry.first_trial):
+            entry.first_trial = trial
+            entry.params.update(params)
+        elif any(entry.params.get(name, value) != value for name, value in params.items()):
+            return False
+        for name, value in params.items():
+            entry.params.setdefault(name, value)
+            entry.distributions[name] = distributions[name]
+        return True
+
+    def duplicate_of(self, arm: int, params: Params) -> int | None:
+        """An earlier arm with the same parameters, now that a trial has asked for all of them."""
+        key = frozenset(item for item in params.items() if item[0] != self._fidelity)
+        owner = self._owner.setdefault(key, arm)
+        return None if owner == arm else owner
+
+    def matching(self, fixed: Mapping[str, Any]) -> int | None:
+        """The arm that fixed parameters belong to; an arm that is still new takes them up."""
+        for arm, entry in enumerate(self._arms):
+            known = entry.params
+            if known and all(name in known and known[name] == fixed[name] for name in fixed):
+                return arm
+        for arm in range(len(self._arms)):
+            if self.is_new(arm):
+                self._arms[arm].params.update(fixed)
+                return arm
+        return None
+
+
+def _listed(arms: ArmsLike, fidelity: str, seed: int) -> list[Params]:
+    if isinstance(arms, int):
+        if arms < 1:
+            raise ValueError(f"arms must be at least 1, got {arms}.")
+        return [{} for _ in range(arms)]
+    names: set[str] = set(arms) if isinstance(arms, Mapping) else set().union(*arms)
+    if fidelity in names:
+        raise ValueError(
+            f"arms contain {fidelity!r}, which is the fidelity: the sampler chooses it; leave it "
+            f"out of the arms."
+        )
+    if isinstance(arms, Mapping):
+        if not arms:
+            raise ValueError("arms={} has no parameters; give {name: distribution, ...}.")
+        return draw_arms(arms, seed=seed)
+    listed = [dict(arm) for arm in arms]
+    if not listed:
+        raise ValueError("arms=[] is empty; give at least one configuration.")
+    for position, arm in enumerate(listed):
+        if set(arm) != names:
+            missing = ", ".join(repr(name) for name in sorted(names - set(arm)))
+            warnings.warn(
+                f"arms have different keys: arms[{position}]={arm} lacks {missing}; if the "
+                f"objective asks for it there, the sampler draws a value. Give every arm the same "
+                f"keys unless the space is conditional.",
+                stacklevel=4,
+            )
+            break
+    for position, arm in enumerate(listed):
+        if arm in listed[:position]:
+            raise ValueError(
+                f"arms[{listed.index(arm)}] and arms[{position}] are equal: {arm}; equal arms can "
+                f"never be told apart, remove one."
+            )
+    return listed
+
+
+def _size(distribution: BaseDistribution) -> float:
+    if isinstance(distribution, CategoricalDistribution):
+        return len(distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        return (distribution.high - distribution.low) // distribution.step + 1
+    return 1 if distribution.single() else float("inf")
+
+
+def _grid(distributions: Mapping[str, BaseDistribution], size: int) -> list[Params]:
+    arms: list[Params] = []
+    for index in range(size):
+        params: Params = {}
+        for name, distribution in distributions.items():
+            choices = int(_size(distribution))
+            index, choice = divmod(index, choices)
+            params[name] = from_unit((choice + 0.5) / choices, _linear(distribution))
+        arms.append(params)
+    return arms
+
+
+def _linear(distribution: BaseDistribution) -> BaseDistribution:
+    """The same values with equal weights, so that a grid meets each of them."""
+    if isinstance(distribution, IntDistribution) and distribution.log:
+        return IntDistribution(distribution.low, distribution.high)
+    return distribution
+
+
+class _LatinHypercube:
+    """One stratified column per parameter name: a function of (seed, name, arm), no state."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        self._n = n
+        self._seed = seed
+        self._columns: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
+
+    def draw(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
+        column = self._columns.get(name)
+        if column is None:
+            rng = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
+            column = (rng.permutation(self._n) + rng.random(self._n)) / self._n
+            self._columns[name] = column
+        return from_unit(float(column[arm]), distribution)

@@ -1,0 +1,333 @@
+"""The sampler that all races share; only the policy differs."""
+
+from __future__ import annotations
+
+import abc
+import threading
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from mfhpo import Policy, Pull
+from mfhpo_optuna._arms import Arms, ArmsLike
+from mfhpo_optuna._delegate import ArmsOnlyStudy
+from mfhpo_optuna._fidelity import Fidelity, contains
+from mfhpo_optuna._progress import ProgressLine
+from mfhpo_optuna._race import ARM_KEY, CERTIFICATE_KEY, Listener, Race
+from mfhpo_optuna._recommendation import StudyRecommendation
+from mfhpo_optuna._unit import from_unit
+
+__all__ = ["RaceSampler"]
+
+
+class RaceSampler(BaseSampler):
+    """Runs a policy on a study: each trial is one pull, and the state is the study's trials.
+
+    Parameters
+    ----------
+    fidelity, arms, arm_sampler, lease, progress, seed
+        See `IISESampler`.
+    """
+
+    def __init__(
+        self,
+        *,
+        fidelity: str | Fidelity,
+        arms: ArmsLike,
+        arm_sampler: BaseSampler | None,
+        lease: float | None,
+        progress: bool | None,
+        seed: int | None,
+    ) -> None:
+        self._fidelity = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
+        if not isinstance(self._fidelity, Fidelity):
+            raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
+        Arms(arms, self._fidelity.name, 0)  # raises for bad arms before any study exists
+        if seed is not None and seed < 0:
+            raise ValueError(f"seed must be at least 0 or None, got {seed}.")
+        if lease is not None and not lease > 0.0:
+            raise ValueError(f"lease must be positive or None, got {lease!r}.")
+        self._arms = arms
+        self._arm_sampler = arm_sampler
+        self._lease = lease
+        self._seed = seed
+        self._progress = ProgressLine(progress)
+        self._race: Race | None = None
+        self._study_name = ""
+        self._lock = threading.RLock()
+
+    @abc.abstractmethod
+    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int) -> Policy:
+        """Make the policy, now that the levels of the fidelity are known."""
+
+    # What users call.
+
+    def recommendation(self, study: optuna.Study) -> StudyRecommendation:
+        """The best answer so far, with its certificate once the race has ended.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If no trial has told the levels of the fidelity yet.
+        """
+        with self._lock:
+            race = self._read(study)
+            if race.policy is None:
+                raise ValueError(
+                    f"study {study.study_name!r} has no finished trial that asked for the fidelity "
+                    f"{self._fidelity.name!r}, so there is nothing to recommend yet."
+                )
+            return _recommendation(race)
+
+    def replay(self, study: optuna.Study, listen: Callable[[Race], Listener]) -> Race:
+        """Go through the study's observations once more, as `plot_race` does.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler.
+        listen
+            Given the race, returns what is called after each observation.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            race = self._new_race(study)
+            race.listener = listen(race)
+            race.read(study)
+        return race
+
+    # What Optuna calls.
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The parameters that `arm_sampler` draws together; none without it."""
+        self._raise_error_if_multi_objective(study)
+        with self._lock:
+            race = self._of(study)
+            pull = race.pull(trial.number)
+            if self._arm_sampler is None or pull is None or not self._draws(race, pull, trial):
+                return {}
+            space = self._arm_sampler.infer_relative_search_space(self._arms_only(study), trial)
+            return {name: d for name, d in space.items() if name != self._fidelity.name}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Values of the parameters in the search space."""
+        self._raise_error_if_multi_objective(study)
+        if not search_space:
+            return {}
+        if self._arm_sampler is not None:
+            view = self._arms_only(study)
+            return self._arm_sampler.sample_relative(view, trial, search_space)
+        return {
+            name: self.sample_independent(study, trial, name, distribution)
+            for name, distribution in search_space.items()
+        }
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """The arm's value of a parameter, or the level at which the arm is to be evaluated."""
+        self._raise_error_if_multi_objective(study)
+        with self._lock:
+            race = self._of(study)
+            pull = race.pull(trial.number)
+            if pull is not None and param_name == self._fidelity.name:
+                race.resolve_levels(param_distribution)
+                return self._level(race, pull, param_distribution)
+            if pull is None:
+                return self._anything(trial, param_name, param_distribution)
+            if self._arm_sampler is not None and param_name not in race.arms.params(pull.arm):
+                view = self._arms_only(study)
+                value = self._arm_sampler.sample_independent(
+                    view, trial, param_name, param_distribution
+                )
+                race.arms.params(pull.arm)[param_name] = value
+                return value
+            value = race.arms.suggest(pull.arm, param_name, param_distribution)
+            if contains(param_distribution, value):
+                return value
+            return self._anything(trial, param_name, param_distribution)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Choose the pull that the trial evaluates, and note it where other workers see it."""
+        if len(study.directions) > 1:
+            return  # the first suggestion raises; raising here would leave the trial running
+        with self._lock:
+            race = self._read(study)
+            pull = race.propose(trial)
+            if pull is None:
+                if race.policy is not None and race.policy.finished:
+                    _stop(study)
+                return
+            race.begin(trial, pull)
+            tag = {"arm": pull.arm, "fidelity": pull.fidelity}
+            # No public way leads from a sampler to the attributes of a running trial.
+            study._storage.set_trial_user_attr(trial._trial_id, ARM_KEY, tag)
+            trial.user_attrs[ARM_KEY] = tag
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Learn from the trial; when the race has ended, add its answer and stop the study."""
+        if len(study.directions) > 1:
+            return
+        with self._lock:
+            race = self._of(study)
+            seconds = None
+            if trial.datetime_start is not None:
+                seconds = (datetime.now() - trial.datetime_start).total_seconds()
+            if race.finish(trial, state, values[0] if values else None, seconds):
+                # A single noisy value is no answer: `best_trial` skips trials that break a
+                # constraint. Only a running `Trial` has a public method for it.
+                study._storage.set_trial_system_attr(trial._trial_id, "constraints:mfhpo", 1.0)
+            if race.policy is None:
+                return
+            self._progress.show(race)
+            if race.policy.finished:
+                self._progress.close(race)
+                _conclude(study, race)
+                _stop(study)
+
+    def reseed_rng(self) -> None:
+        """Do nothing: randomness comes from the seed and the arm, never from a shared state."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_lock"]
+        state["_race"] = None  # it is a function of the study's trials
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    # Helpers.
+
+    def _of(self, study: optuna.Study) -> Race:
+        if self._race is None or self._study_name != study.study_name:
+            self._race = self._new_race(study)
+            self._study_name = study.study_name
+        return self._race
+
+    def _read(self, study: optuna.Study) -> Race:
+        self._raise_error_if_multi_objective(study)
+        race = self._of(study)
+        race.read(study)
+        return race
+
+    def _new_race(self, study: optuna.Study) -> Race:
+        # Without a seed, the study's name gives one that all its workers agree on.
+        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+
+        def make_policy(n_arms: int, levels: Sequence[Any]) -> Policy:
+            return self._make_policy(n_arms, levels, seed)
+
+        arms = Arms(self._arms, self._fidelity.name, seed)
+        return Race(study, arms, self._fidelity, make_policy, self._lease)
+
+    def _level(self, race: Race, pull: Pull, distribution: BaseDistribution) -> Any:
+        level = race.levels[pull.fidelity]
+        if not contains(distribution, level):
+            raise ValueError(
+                f"the race needs {self._fidelity.name}={level!r}, which the objective's "
+                f"{distribution} does not allow; suggest {self._fidelity.name!r} with the same "
+                f"range in every trial, one that contains all levels {list(race.levels)}."
+            )
+        return level
+
+    def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
+        key = [self._seed or 0, trial.number, zlib.crc32(name.encode())]
+        return from_unit(float(np.random.default_rng(key).random()), distribution)
+
+    def _draws(self, race: Race, pull: Pull, trial: FrozenTrial) -> bool:
+        """Whether the trial is the one that decides what its arm is."""
+        return not race.arms.declared and not race.arms.params(pull.arm)
+
+    def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
+        with self._lock:
+            race = self._of(study)
+            shown: list[FrozenTrial] = []
+            for arm in range(len(race.arms)):
+                if race.policy is None:
+                    break
+                count, mean, _ = race.policy.summary(arm, 0)
+                if count:
+                    trial = create_trial(
+                        value=race.sign * mean,
+                        params=race.arms.params(arm),
+                        distributions=race.arms.distributions(arm),
+                    )
+                    trial.number = len(shown)
+                    shown.append(trial)
+            return ArmsOnlyStudy(study, shown)
+
+
+def _recommendation(race: Race) -> StudyRecommendation:
+    assert race.policy is not None
+    answer = race.policy.recommend()
+    params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
+    return StudyRecommendation.of(answer, race.sign, params, race.levels[answer.fidelity])
+
+
+def _conclude(study: optuna.Study, race: Race) -> None:
+    """Add the trial that `best_trial` is to show: the recommended arm, with its mean."""
+    race.read(study)
+    answer = _recommendation(race)
+    if answer.arm is None or answer.mean != answer.mean:
+        return
+    earlier = [trial.user_attrs[CERTIFICATE_KEY] for trial in race.certificates]
+    if any((e["arm"], e["certified"]) == (answer.arm, answer.certified) for e in earlier):
+        return
+    distributions = dict(race.arms.distributions(answer.arm))
+    params = {name: answer.params[name] for name in distributions}
+    if race.fidelity_distribution is not None:
+        distributions[race.fidelity.name] = race.fidelity_distribution
+        params[race.fidelity.name] = race.levels[-1]
+    study.add_trial(
+        create_trial(
+            value=answer.mean,
+            params=params,
+            distributions=distributions,
+            user_attrs={CERTIFICATE_KEY: answer.to_dict()},
+        )
+    )
+    race.read(study)
+    shown = study.best_trial
+    if shown.user_attrs.get(CERTIFICATE_KEY, {}).get("arm") != answer.arm:
+        warnings.warn(
+            f"study.best_trial still shows trial {shown.number}, whose value {shown.value:.5g} "
+            f"beats the mean {answer.mean:.5g} of the answer; it is an earlier, uncertified answer "
+            f"or was not part of the race. Use sampler.recommendation(study).",
+            stacklevel=4,
+        )
+
+
+def _stop(study: optuna.Study) -> None:
+    try:
+        study.stop()
+    except RuntimeError:
+        pass  # under ask and tell there is no loop to stop; `recommendation` tells the end

@@ -1,0 +1,208 @@
+"""`IISESampler`: the race for the best configuration, as an Optuna sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from optuna.samplers import BaseSampler
+
+from mfhpo import (
+    IISE,
+    Bias,
+    Bounded,
+    EstimatedNoise,
+    Gaussian,
+    MaximumFidelityExploit,
+    Noise,
+    Policy,
+    Problem,
+    Radius,
+    SubGaussian,
+    SuccessiveElimination,
+)
+from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo_optuna._arms import ArmsLike
+from mfhpo_optuna._base import RaceSampler
+from mfhpo_optuna._fidelity import Fidelity
+
+__all__ = ["IISESampler"]
+
+Variant = Literal["max", "order", "se", "mfe"]
+
+
+class IISESampler(RaceSampler):
+    """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
+
+    Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity.
+    Configurations that cannot be the best any more are not evaluated again; the study stops by
+    itself when one is left, or when the leader is within `epsilon` of all others. Then
+    ``study.best_trial`` is a trial that the sampler adds: the certified configuration with its
+    estimated mean. The single evaluations are marked as infeasible, so that none of them, however
+    lucky, is ever the best trial.
+
+    With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
+    than the best arm, provided that what was declared is true. What was not declared is estimated
+    from the first trials, and the certificate names it.
+
+    Parameters
+    ----------
+    fidelity
+        The parameter that the sampler is to choose: its name, or a `Fidelity` that also declares
+        levels, costs or bias. The objective asks for it with an ordinary ``trial.suggest_*``.
+    arms
+        The configurations to compare: how many to draw from what the objective suggests; or a list
+        of parameter dictionaries; or ``{name: distribution}`` to draw 32 from (all of them, if
+        there are no more; see `draw_arms` for another number).
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the objective. 0 asks for the very best arm, which may never be
+        certain. None: one standard deviation of the noise at the target level.
+    sigma
+        What is known of the noise: a sub-Gaussian scale, or one for each level, or
+        `mfhpo.Bounded`, or `mfhpo.Gaussian`. None: estimated.
+    bias
+        Bounds on the levels' bias, one for each level and the last one 0: numbers, or
+        `mfhpo.Bias`. None: estimated by a pilot, which evaluates some arms at every level.
+    budget
+        Largest total cost, in the unit of the fidelity's costs. When it is spent, the study stops
+        with the best answer so far, marked as not certified.
+    variant
+        "max" or "order": how bounds given as numbers are meant, or which kind is estimated
+        (IISE or IISE-gamma of paper 003). "se" ignores the cheaper levels, "mfe" explores them as
+        far as they go: baselines for comparison. None: what `bias` declares, else "order".
+    arm_sampler
+        An Optuna sampler that draws the arms; it sees one trial per arm. None: a Latin hypercube.
+    radius
+        Confidence radius from `mfhpo.confidence`. None: the tightest one for the noise.
+    measure
+        Evaluations that the winner gets at the target level, so that its value is known there
+        also when cheaper levels decided.
+    max_failures
+        An arm whose trials fail (raise, return NaN or infinity, are pruned) so many times in a row
+        leaves the race with a warning.
+    pilot_arms, pilot_pulls
+        Size of the pilot: arms, and evaluations of each at every level.
+    lease
+        Seconds after which a running trial counts as lost, in seconds. None: ten times the longest
+        trial so far, and at least a minute.
+    progress
+        Whether to write a line of progress to standard error. None: if it is a terminal.
+    seed
+        Makes arms and pilot repeatable. None: derived from the study's name, so that all workers
+        of a study agree.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range, when the sampler is made or, for what depends on the
+        objective's distributions, in the first trial. A multi-objective study raises in its first
+        suggestion.
+
+    Notes
+    -----
+    Several workers, threads or processes, may run one study. A study in a database goes on where
+    it stopped, whatever stopped it: run the same code again.
+
+    Ending ``optimize`` early (``n_trials``, ``timeout``, Ctrl-C) leaves a study without a best
+    trial; `recommendation` answers at any time.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> rng = np.random.default_rng(0)
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", -1, 1)
+    ...     epochs = trial.suggest_int("epochs", 1, 27)
+    ...     return x**2 + 0.2 / epochs + 0.05 * rng.normal()
+    >>> sampler = IISESampler("epochs", arms=8, epsilon=0.05, seed=0)
+    >>> study = optuna.create_study(sampler=sampler)
+    >>> study.optimize(objective)
+    >>> sampler.recommendation(study).certified, abs(study.best_params["x"]) < 0.3
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        fidelity: str | Fidelity,
+        arms: ArmsLike = 32,
+        *,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        sigma: float | Sequence[float] | Noise | None = None,
+        bias: Bias | Sequence[float] | None = None,
+        budget: float | None = None,
+        variant: Variant | None = None,
+        arm_sampler: BaseSampler | None = None,
+        radius: Radius | None = None,
+        measure: int = 10,
+        max_failures: int = 3,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+        lease: float | None = None,
+        progress: bool | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            fidelity=fidelity,
+            arms=arms,
+            arm_sampler=arm_sampler,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+        )
+        if variant not in (None, "max", "order", "se", "mfe"):
+            raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
+        if bias is not None and self._fidelity.bias is not None:
+            raise ValueError(
+                f"bias={bias!r} and fidelity.bias={self._fidelity.bias!r} are both given; "
+                f"leave one out."
+            )
+        self._variant = variant
+        self._bias = _as_bias(self._fidelity.bias if bias is None else bias, variant)
+        self._noise = _as_noise(sigma)
+        self._options: dict[str, Any] = {
+            "delta": check_probability("delta", delta),
+            "epsilon": None if epsilon is None else check_nonnegative("epsilon", epsilon),
+            "radius": radius,
+            "budget": budget,
+            "measure": measure,
+            "max_failures": max_failures,
+            "pilot_arms": pilot_arms,
+            "pilot_pulls": pilot_pulls,
+        }
+        # What is known already is checked now, not in the first trial.
+        if self._fidelity.levels is not None:
+            self._make_policy(2, self._fidelity.levels, 0)
+        else:
+            self._make_policy(2, [1.0] * len(self._bias.bounds) if self._bias else [1.0], 0, True)
+
+    def _make_policy(
+        self, n_arms: int, levels: Sequence[Any], seed: int, rehearsal: bool = False
+    ) -> Policy:
+        costs = None if rehearsal else self._fidelity.costs_of(levels)
+        problem = Problem(
+            n_arms, costs, bias=self._bias, noise=self._noise, n_fidelities=len(levels)
+        )
+        options = self._options | {"seed": seed}
+        if self._variant == "se":
+            return SuccessiveElimination(problem, **options)
+        if self._variant == "mfe":
+            return MaximumFidelityExploit(problem, **options)
+        return IISE(problem, variant=self._variant, **options)
+
+
+def _as_bias(bias: Bias | Sequence[float] | None, variant: Variant | None) -> Bias | None:
+    if bias is None or isinstance(bias, Bias):
+        return bias
+    return Bias.order(*bias) if variant == "order" else Bias.max(*bias)
+
+
+def _as_noise(sigma: float | Sequence[float] | Noise | None) -> Noise:
+    if sigma is None:
+        return EstimatedNoise()
+    if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):
+        return sigma
+    return SubGaussian(sigma)

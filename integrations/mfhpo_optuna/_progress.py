@@ -1,0 +1,83 @@
+"""One line that says where a race stands."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mfhpo_optuna._race import Race
+
+__all__ = ["ProgressLine"]
+
+# Seconds between two updates: a terminal's line is rewritten, a log's lines add up.
+_TERMINAL_PERIOD = 0.1
+_LOG_PERIOD = 5.0
+
+
+class ProgressLine:
+    """Writes the state of a race to standard error, rewriting one line where it is a terminal.
+
+    Parameters
+    ----------
+    wanted
+        Whether to write; None writes to terminals only.
+    """
+
+    def __init__(self, wanted: bool | None) -> None:
+        self._wanted = wanted
+        self._written_at = 0.0
+
+    def show(self, race: Race) -> None:
+        """Write the line, unless the last one is too recent."""
+        terminal = sys.stderr.isatty()
+        if not (terminal if self._wanted is None else self._wanted):
+            return
+        now = time.monotonic()
+        if now - self._written_at < (_TERMINAL_PERIOD if terminal else _LOG_PERIOD):
+            return
+        self._written_at = now
+        self._write(race, terminal)
+
+    def close(self, race: Race) -> None:
+        """Write the last state and end the line."""
+        terminal = sys.stderr.isatty()
+        if terminal if self._wanted is None else self._wanted:
+            self._write(race, terminal)
+            if terminal:
+                sys.stderr.write("\n")
+
+    def _write(self, race: Race, terminal: bool) -> None:
+        line = progress_text(race)
+        sys.stderr.write(f"\r\x1b[K{line}" if terminal else f"{line}\n")
+        sys.stderr.flush()
+
+
+def progress_text(race: Race) -> str:
+    """Arms left, fidelity, cost spent, and the leader with its interval.
+
+    Raises
+    ------
+    ValueError
+        If the levels of the fidelity are not known yet.
+    """
+    policy = race.policy
+    if policy is None:
+        raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
+    arm, mean, interval, fidelity = policy.leader()
+    phase = "pilot" if policy.piloting else f"{race.fidelity.name}={_level(race.levels[policy.fidelity])}"
+    text = f"{len(policy.active)}/{len(race.arms)} arms left | {phase} | cost {policy.cost:.6g}"
+    if arm is None:
+        return f"{text} | every arm failed"
+    low, high = sorted(race.sign * bound for bound in interval)
+    leader = f"leader: arm {arm}, {race.sign * mean:.4g}"
+    if high - low < float("inf"):
+        return f"{text} | {leader} in [{low:.4g}, {high:.4g}]"
+    count, _, half = policy.summary(arm, fidelity)
+    width = f"± {half:.2g}" if half < float("inf") else f"({count} values)"
+    return f"{text} | {leader} {width} at {race.fidelity.name}={_level(race.levels[fidelity])}"
+
+
+def _level(level: object) -> str:
+    return f"{level:.4g}" if isinstance(level, float) else str(level)

@@ -1,0 +1,278 @@
+"""A study's trials as observations of a policy: the state of a sampler, rebuilt from storage."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import Observation, Policy, Pull
+from mfhpo_optuna._arms import Arms
+from mfhpo_optuna._fidelity import Fidelity
+
+__all__ = ["ARM_KEY", "CERTIFICATE_KEY", "Race"]
+
+# User attributes: the pull that a trial is, and the certificate of the trial that answers.
+ARM_KEY = "mfhpo:pull"
+CERTIFICATE_KEY = "mfhpo:certificate"
+
+MakePolicy = Callable[[int, tuple[Any, ...]], Policy]
+Listener = Callable[[Pull, Observation], None]
+
+
+@dataclass(frozen=True)
+class _Running:
+    pull: Pull
+    since: datetime | None
+
+
+class Race:
+    """Translates between the trials of one study and a policy.
+
+    Parameters
+    ----------
+    study
+        The study; only its direction is remembered.
+    arms, fidelity
+        What is compared, and how cheaply it can be evaluated.
+    make_policy
+        Makes the policy, given the number of arms and the levels of the fidelity.
+    lease
+        Seconds after which a running trial is no longer waited for, or None for ten times the
+        longest trial so far and at least a minute.
+
+    Attributes
+    ----------
+    listener
+        Called with every pull and observation after the policy learned from it, or None.
+    """
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        arms: Arms,
+        fidelity: Fidelity,
+        make_policy: MakePolicy,
+        lease: float | None = None,
+    ) -> None:
+        self.arms = arms
+        self.fidelity = fidelity
+        self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        self.levels: tuple[Any, ...] = ()
+        self.policy: Policy | None = None
+        self.certificates: list[FrozenTrial] = []
+        self.fidelity_distribution: BaseDistribution | None = None
+        self._make_policy = make_policy
+        self._lease = lease
+        self.listener: Listener | None = None
+        self._running: dict[int, _Running] = {}
+        self._unread: set[int] = set()
+        self._read_up_to = 0
+        self._longest = 0.0
+        self._begun = 0
+        self._early_failures: list[int] = []
+        self._without_fidelity = 0
+        self._asked_for_fidelity = False
+        if fidelity.levels is not None:
+            self._set_levels(tuple(fidelity.levels))
+
+    # Reading the study.
+
+    def read(self, study: optuna.Study) -> None:
+        """Tell the policy of the trials that finished since the last reading."""
+        trials = study.get_trials(deepcopy=False)
+        new = range(self._read_up_to, len(trials))
+        self._read_up_to = len(trials)
+        finished: list[FrozenTrial] = []
+        for number in sorted(self._unread) + list(new):
+            trial = trials[number]
+            if trial.state.is_finished():
+                self._unread.discard(number)
+                finished.append(trial)
+                continue
+            self._unread.add(number)
+            tag = trial.user_attrs.get(ARM_KEY)
+            if trial.state == TrialState.RUNNING and tag is not None:
+                if number not in self._running:
+                    pull = Pull(int(tag["arm"]), int(tag["fidelity"]))
+                    self._running[number] = _Running(pull, trial.datetime_start)
+                    self._begun += 1
+                self.arms.adopt(
+                    int(tag["arm"]), number, trial.params, trial.distributions
+                )
+        finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
+        for trial in finished:
+            if trial.number not in self._running and ARM_KEY in trial.user_attrs:
+                self._begun += 1
+            seconds = None
+            if trial.datetime_start is not None and trial.datetime_complete is not None:
+                seconds = (trial.datetime_complete - trial.datetime_start).total_seconds()
+            self.finish(trial, trial.state, trial.value if trial.values else None, seconds)
+
+    def finish(
+        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    ) -> bool:
+        """Take in a finished trial; return whether it was a single pull, and so no answer."""
+        self._unread.discard(trial.number)
+        self._running.pop(trial.number, None)
+        if CERTIFICATE_KEY in trial.user_attrs:
+            self.certificates.append(trial)
+            return False
+        tag = trial.user_attrs.get(ARM_KEY)
+        if tag is None:
+            return self.policy is not None and self.fidelity.name in trial.params
+        if seconds is not None:
+            self._longest = max(self._longest, seconds)
+        succeeded = state == TrialState.COMPLETE and value is not None
+        asked = trial.distributions.get(self.fidelity.name)
+        if asked is not None:
+            self._asked_for_fidelity = True
+            self.fidelity_distribution = asked
+            self.resolve_levels(asked)
+        elif succeeded:
+            self._note_missing_fidelity(trial)
+            succeeded = False
+            if not self._asked_for_fidelity:
+                return False
+        pull = self._pull_of(trial, tag)
+        if pull is None:
+            return self.policy is not None
+        observed = self.sign * value if succeeded and value is not None else None
+        if self.policy is None:
+            self._early_failures.append(pull.arm)
+        else:
+            cost = seconds if self.fidelity.costs == "measured" else None
+            self._tell(pull, Observation(observed, cost))
+            if observed is not None and math.isfinite(observed):
+                duplicate = self.arms.duplicate_of(pull.arm, trial.params)
+                if duplicate is not None:
+                    self.policy.withdraw(pull.arm)
+        return True
+
+    def resolve_levels(self, distribution: BaseDistribution) -> None:
+        """Find out the levels, and with them the policy, from how the objective asks."""
+        if self.policy is None:
+            self._set_levels(self.fidelity.levels_in(distribution))
+
+    # Choosing what a trial evaluates.
+
+    def propose(self, trial: FrozenTrial) -> Pull | None:
+        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+        fixed = dict(trial.system_attrs.get("fixed_params", {}))
+        level = fixed.pop(self.fidelity.name, None)
+        arm, fidelity = self._next(trial.number)
+        if fixed:
+            arm = self.arms.matching(fixed)
+            if arm is None:
+                warnings.warn(
+                    f"trial {trial.number} was enqueued with {fixed}, which is none of the "
+                    f"{len(self.arms)} arms of the race: it runs, but does not count. Enqueue it "
+                    f"before the race, or include it in arms=[...].",
+                    stacklevel=4,
+                )
+        if arm is None:
+            return None
+        if level is not None and self.levels:
+            if level not in self.levels:
+                warnings.warn(
+                    f"trial {trial.number} was enqueued with {self.fidelity.name}={level!r}, which "
+                    f"is none of the levels {list(self.levels)}: it runs, but does not count. "
+                    f"Enqueue one of the levels, or leave {self.fidelity.name!r} to the sampler.",
+                    stacklevel=4,
+                )
+                return None
+            fidelity = self.levels.index(level)
+        return Pull(arm, fidelity)
+
+    def begin(self, trial: FrozenTrial, pull: Pull) -> None:
+        """Note that a trial evaluates a pull."""
+        self._begun += 1
+        self._running[trial.number] = _Running(pull, trial.datetime_start)
+        self.arms.begin(pull.arm, trial.number)
+
+    def pull(self, trial_number: int) -> Pull | None:
+        """The pull that a running trial evaluates."""
+        running = self._running.get(trial_number)
+        return None if running is None else running.pull
+
+    def _next(self, trial_number: int) -> tuple[int | None, int]:
+        if self.policy is None:
+            return self._begun % len(self.arms), 0
+        now = datetime.now()
+        pending = [
+            running.pull
+            for number, running in self._running.items()
+            if number != trial_number and not self._expired(running, now)
+        ]
+        pulls = self.policy.ask(1, pending)
+        return (pulls[0].arm, pulls[0].fidelity) if pulls else (None, 0)
+
+    def _expired(self, running: _Running, now: datetime) -> bool:
+        lease = max(60.0, 10.0 * self._longest) if self._lease is None else self._lease
+        return running.since is not None and (now - running.since).total_seconds() > lease
+
+    def _set_levels(self, levels: tuple[Any, ...]) -> None:
+        self.policy = self._make_policy(len(self.arms), levels)
+        self.levels = levels
+        for arm in self._early_failures:
+            self._tell(Pull(arm, 0), Observation(None, 0.0))
+        self._early_failures.clear()
+
+    def _tell(self, pull: Pull, observation: Observation) -> None:
+        assert self.policy is not None
+        self.policy.tell(pull, observation)
+        if self.listener is not None:
+            self.listener(pull, observation)
+
+    def _pull_of(self, trial: FrozenTrial, tag: dict[str, int]) -> Pull | None:
+        """What a finished trial really evaluated, or None if that is not part of the race."""
+        arm = int(tag["arm"])
+        if not 0 <= arm < len(self.arms):
+            raise ValueError(
+                f"trial {trial.number} belongs to arm {arm}, but arms has {len(self.arms)} "
+                f"entries; resume the study with the arms it was begun with."
+            )
+        if not self.arms.adopt(arm, trial.number, trial.params, trial.distributions):
+            warnings.warn(
+                f"trial {trial.number} evaluated {trial.params} instead of arm {arm}, "
+                f"{self.arms.params(arm)}: it does not count. Suggest each parameter with the same "
+                f"range in every trial, and do not fix parameters of a race.",
+                stacklevel=4,
+            )
+            return None
+        level = trial.params.get(self.fidelity.name)
+        if level is None or not self.levels:
+            return Pull(arm, int(tag["fidelity"]))
+        if level not in self.levels:
+            warnings.warn(
+                f"trial {trial.number} was evaluated at {self.fidelity.name}={level!r}, which is "
+                f"none of the levels {list(self.levels)}: it does not count. Suggest the fidelity "
+                f"with a range that contains all levels.",
+                stacklevel=4,
+            )
+            return None
+        return Pull(arm, self.levels.index(level))
+
+    def _note_missing_fidelity(self, trial: FrozenTrial) -> None:
+        self._without_fidelity += 1
+        name = self.fidelity.name
+        close = difflib.get_close_matches(name, trial.params, n=1)
+        hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
+        message = (
+            f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
+            f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
+            f"in the objective, and name that parameter.{hint}"
+        )
+        if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
+            raise ValueError(message)
+        if self._without_fidelity == 1 or self._asked_for_fidelity:
+            warnings.warn(message, stacklevel=5)

@@ -1,0 +1,112 @@
+"""The answer of a race in the terms of its study."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mfhpo import Recommendation
+from mfhpo.problem import plain
+
+__all__ = ["StudyRecommendation"]
+
+
+@dataclass(frozen=True)
+class StudyRecommendation:
+    """Which configuration a study should be content with, and how sure that is.
+
+    Parameters
+    ----------
+    params
+        The configuration, without the fidelity; empty when every arm has failed.
+    arm
+        Its index among the arms, or None.
+    mean
+        Estimated mean of the objective, at the level `level` of the fidelity.
+    level
+        The highest level at which it was evaluated; the target's for a finished race.
+    interval
+        Bounds on the mean at the target level; infinite where nothing can be said of it.
+    delta, epsilon
+        With probability at least 1 - delta, no arm is better than this one by more than epsilon.
+    certified
+        Whether that holds now.
+    reason
+        Why, or why not.
+    cost
+        What the race has paid, in the unit of the fidelity's costs.
+    trials
+        Number of evaluations behind it.
+    survivors
+        Indices of the arms still in the race.
+    assumptions
+        What the certificate rests on; what was estimated is named as such.
+    remaining_cost
+        A guess of what certifying would still take; infinite when it will never, None when too
+        little is known.
+    """
+
+    params: dict[str, Any]
+    arm: int | None
+    mean: float
+    level: Any
+    interval: tuple[float, float]
+    delta: float
+    epsilon: float
+    certified: bool
+    reason: str
+    cost: float
+    trials: int
+    survivors: tuple[int, ...]
+    assumptions: tuple[str, ...]
+    remaining_cost: float | None
+
+    @classmethod
+    def of(
+        cls, answer: Recommendation, sign: float, params: dict[str, Any], level: Any
+    ) -> StudyRecommendation:
+        """Translate a policy's answer; `sign` is -1 for a study that minimises."""
+        low, high = sorted(sign * bound for bound in answer.interval)
+        return cls(
+            params=params,
+            arm=answer.arm,
+            mean=sign * answer.mean,
+            level=level,
+            interval=(low, high),
+            delta=answer.delta,
+            epsilon=answer.epsilon,
+            certified=answer.certified,
+            reason=answer.reason,
+            cost=answer.cost,
+            trials=answer.pulls,
+            survivors=answer.survivors,
+            assumptions=answer.assumptions,
+            remaining_cost=answer.remaining_cost,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recommendation as plain JSON values (what is not finite becomes None)."""
+        return plain(asdict(self))
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        lines = [
+            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {self.params}",
+            f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity",
+            f"  claim       within epsilon = {self.epsilon:.3g} of the best arm, wrong with "
+            f"probability at most delta = {self.delta:g}",
+            f"  because     {self.reason}",
+            f"  cost        {self.cost:.6g} in {self.trials} trials",
+        ]
+        if not self.certified:
+            lines[2] = f"  aim         epsilon = {self.epsilon:.3g}, delta = {self.delta:g}"
+            if self.remaining_cost is None:
+                guess = "not known yet"
+            elif math.isinf(self.remaining_cost):
+                guess = "no amount will do (a tie); set epsilon above 0"
+            else:
+                guess = f"about {self.remaining_cost:.3g} more"
+            lines.append(f"  to certify  {guess}")
+        lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines)

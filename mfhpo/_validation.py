@@ -1,0 +1,36 @@
+"""Checks of arguments that several modules share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+__all__ = ["check_increasing", "check_nonnegative", "check_probability"]
+
+
+def check_probability(name: str, value: float) -> float:
+    """Return `value` as a float, or raise ValueError unless it lies strictly between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}; try 0.05.")
+    return float(value)
+
+
+def check_nonnegative(name: str, value: float) -> float:
+    """Return `value` as a float, or raise ValueError unless it is finite and at least 0."""
+    if not (math.isfinite(value) and value >= 0.0):
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
+    return float(value)
+
+
+def check_increasing(name: str, values: Sequence[float]) -> None:
+    """Raise ValueError unless `values` is non-empty, finite and strictly increasing."""
+    if not values:
+        raise ValueError(f"{name} must not be empty.")
+    if not all(math.isfinite(value) for value in values):
+        raise ValueError(f"{name} must be finite, got {list(values)}.")
+    for position, (left, right) in enumerate(zip(values, values[1:], strict=False)):
+        if not left < right:
+            raise ValueError(
+                f"{name} must increase strictly, cheapest fidelity first, but "
+                f"{name}[{position}]={left!r} is followed by {right!r}; sort them, and drop repeats."
+            )

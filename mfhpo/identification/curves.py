@@ -1,0 +1,338 @@
+"""Which learning curves cannot beat the best finished one: IISE-gamma with learned order bounds."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from mfhpo._validation import check_probability
+
+__all__ = ["CurveRace", "Verdict", "check_steps", "gain_bounds", "read_curve"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -> tuple[int, ...]:
+    """Choose the steps that count as fidelities: a geometric grid up to the final step.
+
+    Few steps, because every further one costs confidence; geometric, because the bias of a
+    learning curve shrinks about as fast as its length grows.
+
+    Parameters
+    ----------
+    final_step
+        The step at which a curve is finished, the target.
+    reduction_factor
+        How many times longer a fidelity is than the one before, above 1.
+    first_step
+        Earlier steps are left out (step 0 always is).
+
+    Returns
+    -------
+    tuple of int
+        Increasing, the last one is `final_step`.
+
+    Examples
+    --------
+    >>> check_steps(100, 3.0)
+    (1, 3, 11, 33, 100)
+    >>> check_steps(26, 3.0, first_step=2)
+    (2, 8, 26)
+    """
+    steps = {final_step}
+    step = final_step / reduction_factor
+    while step + 1e-9 >= max(first_step, 1):
+        steps.add(math.floor(step + 1e-9))
+        step /= reduction_factor
+    return tuple(sorted(steps))
+
+
+def read_curve(reports: Mapping[int, float], steps: Sequence[int]) -> FloatArray:
+    """Read a curve's values at the fidelities.
+
+    Parameters
+    ----------
+    reports
+        Values by step; NaN counts as not reported.
+    steps
+        The fidelities' steps, increasing, length M.
+
+    Returns
+    -------
+    array of shape (M,)
+        The first value reported at or after a fidelity's step and before the next one's; NaN
+        where there is none.
+
+    Examples
+    --------
+    >>> read_curve({0: 0.1, 2: 0.3, 3: 0.4, 9: 0.7}, (1, 3, 5, 9)).tolist()
+    [0.3, 0.4, nan, 0.7]
+    """
+    reported = sorted(step for step, value in reports.items() if not math.isnan(value))
+    values = np.full(len(steps), np.nan)
+    for fidelity, step in enumerate(steps):
+        position = bisect_left(reported, step)
+        is_target = fidelity == len(steps) - 1
+        if position < len(reported) and (is_target or reported[position] < steps[fidelity + 1]):
+            values[fidelity] = reports[reported[position]]
+    return values
+
+
+def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
+    """Bound a new arm's gains at all fidelities at once, from other arms' gains.
+
+    The bound of each fidelity is the (t+1)-th largest gain there, with one t for all fidelities,
+    the largest for which ``min(V_t + 1, S (t+1)) <= level (n+1)``; V_t counts the arms that, at
+    some fidelity, have at most t others at or above them. If the n + 1 arms are exchangeable, the
+    new one exceeds a bound at any fidelity with probability at most `level`: among the n + 1 arms
+    together, at most ``min(V_t + 1, S (t+1))`` would exceed the bounds that the others give, for
+    adding an arm makes at most one more of them stand out, and whichever arm is left out, the t
+    that the others choose keeps that number below ``level (n+1)``. For one fidelity this is the
+    split-conformal quantile, the ceil((n+1)(1 - level))-th smallest gain; for several it is at
+    least as tight as a union bound, and tighter when the same arms are late at all of them.
+
+    Parameters
+    ----------
+    gains
+        Final value minus value at a fidelity, shape (n, S); infinite where it is unknown.
+    level
+        Probability with which some bound may fail, strictly between 0 and 1.
+
+    Returns
+    -------
+    array of shape (S,)
+        The bounds; infinite while n is too small (below 1/level - 1 for one fidelity, below
+        S/level - 1 for S of them at the latest).
+
+    Examples
+    --------
+    >>> gain_bounds(np.array([[0.4], [0.1], [0.2], [0.3]]), level=0.2).tolist()
+    [0.4]
+    >>> gain_bounds(np.array([[0.4], [0.1], [0.2]]), level=0.2).tolist()
+    [inf]
+    """
+    n, n_fidelities = gains.shape
+    if n == 0 or n_fidelities == 0:
+        return np.full(n_fidelities, np.inf)
+    ordered = np.sort(gains, axis=0)
+    others_above = np.full(n, n - 1)
+    for column in range(n_fidelities):
+        not_below = n - np.searchsorted(ordered[:, column], gains[:, column], side="left")
+        others_above = np.minimum(others_above, not_below - 1)
+    standing_out = np.cumsum(np.bincount(others_above, minlength=n))
+    exceeding = np.minimum(standing_out + 1, n_fidelities * np.arange(1, n + 1))
+    # The tolerance keeps 1 - 0.8 from being less than 0.2; `exceeding` increases with t.
+    allowed = int(np.count_nonzero(exceeding <= level * (n + 1) + 1e-9))
+    if allowed == 0:
+        return np.full(n_fidelities, np.inf)
+    return np.asarray(ordered[n - allowed], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an unfinished curve is hopeless, and why.
+
+    Parameters
+    ----------
+    stop
+        Whether ``reach <= bar``, and the arm is not the incumbent itself.
+    reach
+        The largest final mean that the bounds grant the arm.
+    bar
+        The incumbent's final mean minus its noise radius; -inf while nothing has finished.
+    incumbent
+        The arm behind the bar, or None.
+    """
+
+    stop: bool
+    reach: float
+    bar: float
+    incumbent: Hashable | None
+
+
+class CurveRace:
+    """Elimination of learning curves by order bounds learned from the finished ones.
+
+    IISE-gamma drops arm i at fidelity m when some arm j has
+    ``mean_jm - noise_j >= mean_im + noise_i + gamma_m``, gamma_m bounding the difference of two
+    arms' biases (paper 003, Section 5). Here j has finished, so its own bias is known and cancels:
+    what is left to bound is arm i's gain, its final value minus its value at m, and the rule is
+
+        ``mean_im + noise_i + G_m <= max_j (mean_jM - noise_j)``
+
+    with G_m from `gain_bounds` over the finished arms, the incumbent included (leaving it out
+    because it is the best would break exchangeability). The noise radii come from repeats of the
+    same arm: Student's t quantile times the pooled standard deviation of that fidelity over the
+    square root of the arm's number of runs. Without any repeats they are 0, and the noise of
+    single runs is part of the gains.
+
+    Parameters
+    ----------
+    n_fidelities
+        Number of fidelities M; the last one is the target.
+    coverage
+        Probability with which a new arm's gains respect all the bounds G_1, ..., G_(M-1).
+    noise_level
+        Probability with which one mean may lie beyond its noise radius, below 0.5.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    The coverage is exact for exchangeable arms that run once, all of which finish. An arm that was
+    stopped never shows its gain, so that in a race the finished arms are a selected sample.
+    It is a statement about all arms: of those arms that would have won, more than 1 - coverage
+    may be stopped, when it is late bloomers that win. The radii are per comparison; there is no
+    correction for the incumbent being the best of many.
+
+    Examples
+    --------
+    Four arms gain 0.1 to 0.4 after fidelity 0, and the best of them ends at 0.9:
+
+    >>> race = CurveRace(2, coverage=0.8)
+    >>> for arm, curve in enumerate([(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]):
+    ...     race.add(arm, np.array(curve))
+    >>> race.judge("new", 0, 0.45).stop
+    True
+    >>> race.judge("new", 0, 0.55).stop
+    False
+    """
+
+    def __init__(self, n_fidelities: int, coverage: float = 0.8, noise_level: float = 0.05) -> None:
+        if n_fidelities < 1:
+            raise ValueError(f"n_fidelities must be at least 1, got {n_fidelities!r}.")
+        check_probability("noise_level", noise_level)
+        if noise_level >= 0.5:
+            raise ValueError(f"noise_level must be below 0.5, got {noise_level!r}; try 0.05.")
+        self._level = 1.0 - check_probability("coverage", coverage)
+        self._noise_level = noise_level
+        self._arms: list[Hashable] = []
+        self._rows: dict[Hashable, int] = {}
+        self._means: FloatArray = np.zeros((16, n_fidelities))
+        self._counts = np.zeros((16, n_fidelities), dtype=np.int64)
+        self._squares: FloatArray = np.zeros(n_fidelities)
+        self._degrees = np.zeros(n_fidelities, dtype=np.int64)
+        self._n_curves = 0
+        self._stale = True
+        self._bounds: FloatArray = np.full(n_fidelities - 1, np.inf)
+        self._radii: FloatArray = np.zeros(n_fidelities)
+        self._bar = -math.inf
+        self._incumbent: Hashable | None = None
+
+    @property
+    def n_curves(self) -> int:
+        """Number of finished curves, repeats included."""
+        return self._n_curves
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The bounds G_m on an arm's gain, shape (M - 1,), infinite while too few have finished."""
+        self._refresh()
+        return self._bounds
+
+    @property
+    def radii(self) -> FloatArray:
+        """The noise radius of a single run at each fidelity, shape (M,)."""
+        self._refresh()
+        return self._radii
+
+    def add(self, arm: Hashable, curve: FloatArray) -> None:
+        """Add a finished curve.
+
+        Parameters
+        ----------
+        arm
+            The configuration; curves of the same arm are repeats and are averaged.
+        curve
+            Values at the fidelities, larger is better, shape (M,). What is not finite was not
+            seen; the arm's gain from there counts as unbounded.
+
+        Raises
+        ------
+        ValueError
+            If the curve has another shape or no finite value at the target.
+        """
+        n_fidelities = self._means.shape[1]
+        if curve.shape != (n_fidelities,):
+            raise ValueError(f"curve must have shape ({n_fidelities},), got {curve.shape}.")
+        if not math.isfinite(curve[-1]):
+            raise ValueError(
+                f"curve must end with a finite value at the target, got {curve[-1]!r}; "
+                f"leave curves out that have not finished."
+            )
+        row = self._rows.setdefault(arm, len(self._arms))
+        if row == len(self._arms):
+            self._arms.append(arm)
+        if row == len(self._means):
+            self._means = np.concatenate((self._means, np.zeros_like(self._means)))
+            self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
+        seen = np.isfinite(curve)
+        counts, means = self._counts[row], self._means[row]
+        deviations = np.where(seen, curve, means) - means
+        self._squares += deviations**2 * counts / (counts + 1)
+        self._degrees += seen & (counts > 0)
+        counts += seen
+        means += deviations / np.maximum(counts, 1)
+        self._n_curves += 1
+        self._stale = True
+
+    def judge(self, arm: Hashable, fidelity: int, value: float) -> Verdict:
+        """Judge an unfinished curve of an arm, by its value at one fidelity below the target.
+
+        Parameters
+        ----------
+        arm
+            The configuration; if it has finished before, the value is averaged with those runs.
+        fidelity
+            Index of the fidelity, 0 to M - 2.
+        value
+            The value there, larger is better.
+
+        Raises
+        ------
+        ValueError
+            If the fidelity is the target or does not exist.
+        """
+        n_fidelities = self._means.shape[1]
+        if not 0 <= fidelity < n_fidelities - 1:
+            raise ValueError(
+                f"fidelity must be 0 to {n_fidelities - 2}, below the target, got {fidelity!r}."
+            )
+        self._refresh()
+        row = self._rows.get(arm)
+        mean, count = float(value), 1
+        if row is not None:
+            count += int(self._counts[row, fidelity])
+            mean += (float(self._means[row, fidelity]) - mean) * (count - 1) / count
+        noise = float(self._radii[fidelity]) / math.sqrt(count)
+        reach = mean + noise + float(self._bounds[fidelity])
+        # Stopping an unlucky repeat of the incumbent would leave it with its lucky ones.
+        stop = arm != self._incumbent and reach <= self._bar
+        return Verdict(stop, reach, self._bar, self._incumbent)
+
+    def _refresh(self) -> None:
+        if not self._stale:
+            return
+        n = len(self._arms)
+        degrees = np.maximum(self._degrees, 1)
+        quantiles = stdtrit(degrees, 1.0 - self._noise_level)
+        self._radii = quantiles * np.sqrt(self._squares / degrees)
+        counts = self._counts[:n]
+        finals = self._means[:n, -1]
+        values = np.where(counts[:, :-1] > 0, self._means[:n, :-1], -np.inf)
+        self._bounds = gain_bounds(finals[:, None] - values, self._level)
+        if n:
+            bars = finals - self._radii[-1] / np.sqrt(counts[:, -1])
+            best = int(np.argmax(bars))
+            self._bar = float(bars[best])
+            self._incumbent = self._arms[best]
+        self._stale = False

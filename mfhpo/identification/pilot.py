@@ -1,0 +1,78 @@
+"""The pilot: a few arms pulled at every fidelity, to find out what was not declared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.bias import Bias, Kind, estimate_bias
+from mfhpo.problem import Pull
+from mfhpo.statistics import PullStatistics
+
+__all__ = ["Pilot", "noise_scale"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Which arms to pull how often, before the race.
+
+    Parameters
+    ----------
+    order
+        The arms in random order; the first `n_arms` of them that are still in the race are the
+        pilot's. Random, so that their biases stand for those of all arms.
+    n_arms
+        Number of arms P.
+    n_pulls
+        Number of pulls of each at every fidelity, at least 2.
+    fidelities
+        The fidelities to pull.
+    """
+
+    order: tuple[int, ...]
+    n_arms: int
+    n_pulls: int
+    fidelities: tuple[int, ...]
+
+    def arms(self, active: npt.NDArray[np.bool_]) -> IntArray:
+        """The pilot's arms, shape (min(P, number of active arms),)."""
+        chosen = [arm for arm in self.order if active[arm]][: self.n_arms]
+        return np.array(chosen, dtype=np.int64)
+
+    def missing(self, counts: IntArray, active: npt.NDArray[np.bool_]) -> list[Pull]:
+        """The pulls still to be made, cheapest fidelity first, given counts of shape (K, M)."""
+        pulls: list[Pull] = []
+        arms = self.arms(active)
+        for fidelity in self.fidelities:
+            for repeat in range(self.n_pulls):
+                behind = arms[counts[arms, fidelity] <= repeat]
+                pulls.extend(Pull(int(arm), fidelity) for arm in behind)
+        return pulls
+
+    def bias(
+        self,
+        statistics: PullStatistics,
+        active: npt.NDArray[np.bool_],
+        kind: Kind,
+        level: float,
+    ) -> Bias:
+        """Bias bounds for all arms of the race, from the pilot's means (see `estimate_bias`)."""
+        n_arms, n_fidelities = statistics.counts.shape
+        arms = self.arms(active)
+        if n_fidelities == 1 or len(arms) < 2:
+            # One arm, or one fidelity: there is nothing that a bias could mislead.
+            return Bias(kind, (0.0,) * n_fidelities, source="estimated")
+        means = statistics.sums[arms] / statistics.counts[arms]
+        return estimate_bias(means - means[:, -1:], kind, n_arms, level)
+
+
+def noise_scale(squares: FloatArray, counts: IntArray) -> float:
+    """Pooled standard deviation within arms, given arrays of shape (K,); NaN without repeats."""
+    degrees = int(np.maximum(counts - 1, 0).sum())
+    return math.sqrt(float(squares.sum()) / degrees) if degrees else math.nan

@@ -1,0 +1,114 @@
+"""How long each fidelity is worth exploring, and which fidelities are worth having."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["assumption_1_holds", "convenience_thresholds", "select_fidelities"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Beyond this many fidelities the search over subsets is replaced by one over nested ones.
+_EXHAUSTIVE_UP_TO = 12
+
+
+def convenience_thresholds(margins: FloatArray, costs: FloatArray) -> FloatArray:
+    """The thresholds alpha_m at which a phase ends (paper 003, Eq. 8).
+
+    Arm i is discarded more cheaply at fidelity m than at any dearer one when its gap is at least
+    2 margin_m + alpha_m; exploring m further than that does not pay. With margins 2 xi_m this is
+    Eq. 8, with margins gamma_m it is the order-aware version of Section 5.
+
+    Parameters
+    ----------
+    margins
+        2 xi_m or gamma_m for each fidelity, shape (M,).
+    costs
+        Cost of a pull at each fidelity, shape (M,), increasing.
+
+    Returns
+    -------
+    array of shape (M,)
+        The thresholds; the last one is 0, for the last phase ends with one arm.
+
+    Examples
+    --------
+    >>> convenience_thresholds(np.array([0.2, 0.0]), np.array([1.0, 9.0])).tolist()
+    [0.2, 0.0]
+    """
+    roots = np.sqrt(costs)
+    thresholds = np.zeros(len(costs))
+    for m in range(len(costs) - 1):
+        dearer = slice(m + 1, None)
+        candidates = 2.0 * (margins[m] - margins[dearer]) * roots[m] / (roots[dearer] - roots[m])
+        thresholds[m] = float(candidates.max())
+    return thresholds
+
+
+def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
+    """Whether the costs grow and the biases shrink fast enough (paper 003, Assumption 1).
+
+    The cost of exploring all cheaper fidelities in vain must not exceed the cost of exploring
+    the present one: ``sum_(l<m) e_l <= e_m`` for every m < M, where
+    ``e_m = min_(k>m) (sqrt(lambda_k) - sqrt(lambda_m))^2 / (x_m - x_k)^2`` is, up to a common
+    factor, the cost lambda_m / alpha_m^2 of one arm's phase.
+    """
+    effort = _phase_efforts(margins, costs)
+    return bool(np.all(np.cumsum(effort)[:-1] <= effort[1:] * (1.0 + 1e-12)))
+
+
+def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = True) -> BoolArray:
+    """Choose the fidelities to race on.
+
+    Dominated fidelities go first: those for which another one is no dearer and no more biased
+    (paper 003, footnote 1; the target itself goes when a cheaper fidelity has no bias either).
+    Of what is left, the largest set that contains the unbiased fidelity and satisfies
+    Assumption 1 is kept (Section 4.2); of equally large ones, the cheapest to explore in vain.
+
+    Parameters
+    ----------
+    margins, costs
+        As for `convenience_thresholds`; costs need not increase here.
+    preselect
+        False keeps every fidelity that is not dominated.
+
+    Returns
+    -------
+    array of shape (M,)
+        Which fidelities to keep.
+    """
+    n_fidelities = len(costs)
+    kept = np.ones(n_fidelities, dtype=bool)
+    for m in range(n_fidelities):
+        for other in range(n_fidelities):
+            no_worse = costs[other] <= costs[m] and margins[other] <= margins[m]
+            better = costs[other] < costs[m] or margins[other] < margins[m]
+            if no_worse and (better or other < m):
+                kept[m] = False
+    candidates = np.flatnonzero(kept)
+    if not preselect or assumption_1_holds(margins[candidates], costs[candidates]):
+        return kept
+    *lower, last = candidates.tolist()
+    if len(lower) <= _EXHAUSTIVE_UP_TO:
+        subsets = [
+            [*chosen, last]
+            for size in range(len(lower) - 1, -1, -1)
+            for chosen in itertools.combinations(lower, size)
+        ]
+    else:
+        subsets = [[*lower[start:], last] for start in range(1, len(lower) + 1)]
+    valid = [subset for subset in subsets if assumption_1_holds(margins[subset], costs[subset])]
+    best = min(valid, key=lambda s: (-len(s), float(_phase_efforts(margins[s], costs[s]).sum())))
+    kept[:] = False
+    kept[best] = True
+    return kept
+
+
+def _phase_efforts(margins: FloatArray, costs: FloatArray) -> FloatArray:
+    """4 lambda_m / alpha_m^2 for every fidelity but the last, shape (M - 1,)."""
+    thresholds = convenience_thresholds(margins, costs)[:-1]
+    return np.asarray(4.0 * costs[:-1] / thresholds**2, dtype=np.float64)

@@ -1,0 +1,147 @@
+"""What is known of the noise: declared by the user, or estimated from the race's own pulls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from scipy.stats import chi2
+
+from mfhpo._validation import check_nonnegative
+
+__all__ = ["Bounded", "EstimatedNoise", "Gaussian", "Noise", "PooledVariance", "SubGaussian"]
+
+
+@dataclass(frozen=True)
+class SubGaussian:
+    """Noise that is sub-Gaussian with a known scale.
+
+    Parameters
+    ----------
+    sigma
+        The scale, in the unit of the values: one number, or one for each fidelity. Gaussian noise
+        of standard deviation s has sigma = s; values within [a, b] have sigma = (b - a) / 2.
+
+    Raises
+    ------
+    ValueError
+        If a scale is negative or not finite.
+    """
+
+    sigma: float | Sequence[float]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sigma, Sequence):
+            object.__setattr__(
+                self, "sigma", tuple(check_nonnegative("sigma", value) for value in self.sigma)
+            )
+        else:
+            object.__setattr__(self, "sigma", check_nonnegative("sigma", self.sigma))
+
+    def at(self, fidelity: int, n_fidelities: int) -> float:
+        """The scale at one fidelity.
+
+        Raises
+        ------
+        ValueError
+            If the number of scales is not the number of fidelities.
+        """
+        if not isinstance(self.sigma, Sequence):
+            return self.sigma
+        if len(self.sigma) != n_fidelities:
+            raise ValueError(
+                f"sigma has {len(self.sigma)} values {list(self.sigma)} but there are "
+                f"{n_fidelities} fidelities; give one number, or one for each fidelity."
+            )
+        return self.sigma[fidelity]
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise whose variance is unknown and may differ from arm to arm."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Values that always lie within [low, high], whatever their distribution.
+
+    Raises
+    ------
+    ValueError
+        If low is not below high, or one is not finite.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(
+                f"low must be below high and both finite, got low={self.low!r}, high={self.high!r}."
+            )
+
+
+@dataclass(frozen=True)
+class EstimatedNoise:
+    """Nothing is declared: Gaussian noise, one variance for all arms of a fidelity, estimated.
+
+    The certificate then says that the noise was estimated. An arm whose own sample variance is
+    above the common bound is given its own.
+    """
+
+
+Noise: TypeAlias = SubGaussian | Gaussian | Bounded | EstimatedNoise
+
+
+class PooledVariance:
+    """An upper confidence bound on a variance that all arms of a fidelity share.
+
+    The sum of squares within arms over the variance is chi-squared with `degrees` degrees of
+    freedom. The bound is renewed only when the degrees reach 4, 8, 16, ..., and the j-th renewal
+    may fail with probability level / (j (j + 1)): all of them hold together with probability at
+    least 1 - level, for Gaussian noise.
+
+    Parameters
+    ----------
+    level
+        Probability with which one of the bounds may be wrong.
+    """
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self.squares = 0.0
+        self.degrees = 0
+        self.renewals = 0
+        self.bound = math.inf
+
+    def add(self, squares: float, degrees: int) -> None:
+        """Add a sum of squares around a mean and the degrees of freedom that came with it."""
+        self.squares += squares
+        self.degrees += degrees
+        while self.degrees >= 4 << self.renewals:
+            self.renewals += 1
+            level = self._level / (self.renewals * (self.renewals + 1))
+            self.bound = max(self.squares, 0.0) / float(chi2.ppf(level, self.degrees))
+
+    @property
+    def estimate(self) -> float:
+        """The unbiased estimate of the variance, NaN before any repeat was seen."""
+        return self.squares / self.degrees if self.degrees else math.nan
+
+    def state_dict(self) -> dict[str, float]:
+        """The state as plain JSON values."""
+        return {
+            "squares": self.squares,
+            "degrees": self.degrees,
+            "renewals": self.renewals,
+            "bound": self.bound if math.isfinite(self.bound) else -1.0,
+        }
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Take up a saved state."""
+        self.squares = float(state["squares"])
+        self.degrees = int(state["degrees"])
+        self.renewals = int(state["renewals"])
+        self.bound = math.inf if state["bound"] < 0.0 else float(state["bound"])

@@ -1,0 +1,110 @@
+"""The contract between an algorithm and whoever runs it: ask, tell, recommend, save, load."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.problem import Observation, Pull, Recommendation
+
+__all__ = ["Policy"]
+
+
+class Policy(abc.ABC):
+    """A sequential rule that decides what to evaluate next and when to stop.
+
+    A policy knows nothing of trials, processes or clocks. Whoever runs it asks for pulls,
+    evaluates them anywhere and in any order, and tells what came back.
+    """
+
+    @abc.abstractmethod
+    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+        """Propose the next pulls.
+
+        Asking changes nothing: the answer is a function of what was told and of `pending`.
+
+        Parameters
+        ----------
+        n
+            How many pulls to propose, at least 1; the same pull may occur more than once.
+        pending
+            Pulls that are under way and not told yet.
+
+        Returns
+        -------
+        list of Pull
+            Exactly `n` pulls, also after the race has ended (then they refine the answer); empty
+            only when no arm is left.
+        """
+
+    @abc.abstractmethod
+    def tell(self, pull: Pull, observation: Observation) -> None:
+        """Learn from one observation; order and repeats do not matter for validity.
+
+        Raises
+        ------
+        ValueError
+            If the pull names an arm or a fidelity that the problem does not have.
+        """
+
+    @property
+    @abc.abstractmethod
+    def finished(self) -> bool:
+        """Whether the race is over: certified, out of budget, or out of arms."""
+
+    @abc.abstractmethod
+    def recommend(self) -> Recommendation:
+        """The best answer so far; before the end it is marked as not certified."""
+
+    @abc.abstractmethod
+    def withdraw(self, arm: int) -> None:
+        """Take an arm out of the race, for a reason that the policy cannot see."""
+
+    @abc.abstractmethod
+    def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
+        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far.
+
+        The same as in `recommend`, cheap enough to be shown after every pull.
+        """
+
+    @abc.abstractmethod
+    def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
+        """Count, mean and confidence radius of what was observed of an arm at a fidelity."""
+
+    @property
+    @abc.abstractmethod
+    def active(self) -> npt.NDArray[np.int64]:
+        """Arms still in the race, shape (n,)."""
+
+    @property
+    @abc.abstractmethod
+    def fidelity(self) -> int:
+        """The fidelity being explored."""
+
+    @property
+    @abc.abstractmethod
+    def piloting(self) -> bool:
+        """Whether what was not declared is still being found out."""
+
+    @property
+    @abc.abstractmethod
+    def cost(self) -> float:
+        """What was paid so far."""
+
+    @abc.abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far, as plain JSON values."""
+
+    @abc.abstractmethod
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state, in a policy made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If the state belongs to a race of another shape.
+        """

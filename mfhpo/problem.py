@@ -1,0 +1,193 @@
+"""The vocabulary of a race: what is compared, what is pulled, what is seen, what is answered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mfhpo._validation import check_increasing
+from mfhpo.bias import Bias
+from mfhpo.noise import EstimatedNoise, Noise
+
+__all__ = ["Observation", "Problem", "Pull", "Recommendation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """One evaluation that a policy asks for.
+
+    Parameters
+    ----------
+    arm
+        Index of the configuration, 0 to K - 1.
+    fidelity
+        Index of the level, 0 (cheapest) to M - 1 (the target).
+    limit
+        Wall-clock limit in seconds, or None for no limit.
+    """
+
+    arm: int
+    fidelity: int
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What came back from a pull.
+
+    Parameters
+    ----------
+    value
+        The noisy value, larger is better. None (or a value that is not finite) is a failure:
+        the pull crashed, and nothing was learned but that.
+    cost
+        What was really paid, in the unit of the problem's costs. None: the declared cost of the
+        fidelity.
+    censored_at
+        The limit, in seconds, at which the pull was stopped, or None.
+    """
+
+    value: float | None
+    cost: float | None = None
+    censored_at: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the pull gave neither a value nor a censored duration."""
+        return self.censored_at is None and (self.value is None or not math.isfinite(self.value))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is known of a race before its first pull.
+
+    Parameters
+    ----------
+    n_arms
+        Number of configurations K, at least 1.
+    costs
+        Cost of one pull at each fidelity, shape (M,), positive and strictly increasing; the last
+        fidelity is the target. None: measured during the race (then ``n_fidelities`` is needed).
+    bias
+        Bounds on the fidelities' bias. None: estimated during the race.
+    noise
+        What is known of the noise around a configuration's mean.
+    n_fidelities
+        Number of fidelities M; only needed when ``costs`` is None.
+
+    Raises
+    ------
+    ValueError
+        If the costs are not positive and increasing, if the bias has another number of
+        fidelities, or if there is no arm.
+
+    Examples
+    --------
+    >>> from mfhpo.bias import Bias
+    >>> from mfhpo.noise import SubGaussian
+    >>> problem = Problem(3, costs=(1.0, 10.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
+    >>> problem.n_fidelities, problem.target
+    (2, 1)
+    """
+
+    n_arms: int
+    costs: Sequence[float] | None
+    bias: Bias | None = None
+    noise: Noise = field(default_factory=EstimatedNoise)
+    n_fidelities: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_arms < 1:
+            raise ValueError(f"n_arms must be at least 1, got {self.n_arms}.")
+        if self.costs is not None:
+            costs = tuple(float(cost) for cost in self.costs)
+            check_increasing("costs", costs)
+            if costs[0] <= 0.0:
+                raise ValueError(f"costs must be positive, got {list(costs)}.")
+            if self.n_fidelities not in (0, len(costs)):
+                raise ValueError(
+                    f"n_fidelities={self.n_fidelities} contradicts costs={list(costs)}, which has "
+                    f"{len(costs)}; leave n_fidelities out."
+                )
+            object.__setattr__(self, "costs", costs)
+            object.__setattr__(self, "n_fidelities", len(costs))
+        if self.n_fidelities < 1:
+            raise ValueError("costs=None needs n_fidelities, the number of fidelities (at least 1).")
+        if self.bias is not None and len(self.bias.bounds) != self.n_fidelities:
+            raise ValueError(
+                f"bias has {len(self.bias.bounds)} bounds {list(self.bias.bounds)} but there are "
+                f"{self.n_fidelities} fidelities; give one bound per fidelity, the last one 0."
+            )
+
+    @property
+    def target(self) -> int:
+        """Index of the target fidelity, M - 1."""
+        return self.n_fidelities - 1
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The answer of a policy, at any time.
+
+    Parameters
+    ----------
+    arm
+        The recommended configuration, or None when every arm has failed.
+    mean
+        Its estimated mean, at the fidelity with index ``fidelity`` (NaN when it was never seen).
+    interval
+        Bounds that hold, with all the others of the race and at all times, with probability
+        1 - delta; they are about the mean at the target fidelity, and infinite where nothing can
+        be said of it.
+    fidelity
+        The highest fidelity at which the arm was pulled; ``mean`` belongs to it.
+    delta, epsilon
+        The error probability and the tolerance of the certificate.
+    certified
+        Whether the arm is within epsilon of the best, wrong with probability at most delta.
+    reason
+        Why it is certified, or why not.
+    cost
+        What the race has paid, in the unit of the costs.
+    pulls
+        Number of observations behind the race.
+    survivors
+        Arms still in the race.
+    assumptions
+        What the certificate rests on, in words; what was estimated is named as such.
+    remaining_cost
+        A guess of what it would still take to certify: 0 when certified, infinite when no amount
+        will (a tie and epsilon = 0), None when too little is known.
+    """
+
+    arm: int | None
+    mean: float
+    interval: tuple[float, float]
+    fidelity: int
+    delta: float
+    epsilon: float
+    certified: bool
+    reason: str
+    cost: float
+    pulls: int
+    survivors: tuple[int, ...]
+    assumptions: tuple[str, ...] = ()
+    remaining_cost: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recommendation as plain JSON values (what is not finite becomes None)."""
+        content: dict[str, Any] = plain(asdict(self))
+        return content
+
+
+def plain(value: Any) -> Any:
+    """Copy nested values into what JSON has: tuples become lists, what is not finite None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return value

@@ -1,0 +1,240 @@
+"""Run a policy on an instance: whole rounds at once, or one pull at a time on a virtual clock."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_nonnegative
+from mfhpo.identification.elimination import Elimination
+from mfhpo.identification.rounds import Rounds
+from mfhpo.policy import Policy
+from mfhpo.problem import Observation, Pull
+from mfhpo.simulation.instances import Instance
+
+__all__ = ["RunResult", "run", "run_rounds"]
+
+IntArray = npt.NDArray[np.int64]
+
+# A block looks ahead by this share of the rounds that are done: arms that leave in the middle of
+# a block have been drawn for nothing afterwards.
+_LOOK_AHEAD = 0.4
+_LOOK_AHEAD_AT_LEAST = 16
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a simulated race ended.
+
+    Parameters
+    ----------
+    arm
+        The recommended arm, None when every arm has failed.
+    cost
+        What was paid, in the unit of the instance's costs.
+    pulls
+        Number of evaluations that were told.
+    elapsed
+        Virtual seconds that the race took, a cost of 1 being 1 second of one worker.
+    certified
+        Whether the policy certified its answer.
+    """
+
+    arm: int | None
+    cost: float
+    pulls: int
+    elapsed: float
+    certified: bool
+
+
+def run_rounds(
+    policy: Elimination,
+    instance: Instance,
+    rng: np.random.Generator,
+    *,
+    resolution: float = 1e-3,
+    block: int = 1 << 15,
+    max_pulls: int | None = None,
+) -> RunResult:
+    """Run an elimination policy to its end, fast: by whole rounds, in blocks of rounds.
+
+    The rule is checked after every round up to round ``1 / resolution``, and then at steps of
+    ``resolution * t`` rounds. Checking less often only leaves elimination for later: the
+    certificate is as valid, and the cost is larger by a share of at most `resolution`.
+
+    Parameters
+    ----------
+    policy
+        A policy with declared bias, costs and noise (see `Elimination.plan_rounds`).
+    instance
+        What is pulled.
+    rng
+        Source of the draws.
+    resolution
+        How often the rule is checked, in [0, 1); 0 checks after every round.
+    block
+        About how many values to draw at once; the default keeps them in a core's own cache.
+    max_pulls
+        Stop soon after that many pulls (a race between equals never ends by itself).
+
+    Returns
+    -------
+    RunResult
+        Its virtual time is that of one worker.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the policy cannot be run by rounds.
+    """
+    if not 0.0 <= resolution < 1.0:
+        raise ValueError(f"resolution must lie in [0, 1), got {resolution!r}; try 1e-3.")
+    if block < 1:
+        raise ValueError(f"block must be at least 1, got {block}.")
+    _check_shape(policy, instance)
+    while not policy.finished and (max_pulls is None or policy.pulls < max_pulls):
+        plan = policy.plan_rounds()
+        totals = _next_totals(plan, resolution, block)
+        sums = policy.running_sums(plan.fidelity, plan.arms)
+        policy.tell_rounds(
+            totals,
+            instance.running_sums(rng, plan.arms, plan.fidelity, plan.done, sums, totals),
+        )
+    recommendation = policy.recommend()
+    return RunResult(
+        arm=recommendation.arm,
+        cost=policy.cost,
+        pulls=policy.pulls,
+        elapsed=policy.cost,
+        certified=recommendation.certified,
+    )
+
+
+def _next_totals(plan: Rounds, resolution: float, block: int) -> IntArray:
+    """Rounds of the next block after which the rule is checked, shape (T,), T >= 1."""
+    reach = plan.done + max(_LOOK_AHEAD_AT_LEAST, int(_LOOK_AHEAD * plan.done))
+    if plan.until is not None:
+        reach = min(reach, plan.until)
+    most = max(1, block // len(plan.arms))
+    if resolution * reach < 2.0:  # every step is one round
+        return np.arange(plan.done + 1, min(reach, plan.done + most) + 1)
+    totals: list[int] = []
+    last = plan.done
+    while last < reach and len(totals) < most:
+        last = min(reach, last + max(1, int(resolution * last)))
+        totals.append(last)
+    return np.array(totals, dtype=np.int64)
+
+
+def run(
+    policy: Policy,
+    instance: Instance,
+    rng: np.random.Generator,
+    *,
+    workers: int = 1,
+    max_pulls: int | None = None,
+    failure_rate: float = 0.0,
+) -> RunResult:
+    """Run any policy through ask and tell, on a virtual clock.
+
+    Up to `workers` evaluations are under way at any time. Each takes its cost in virtual seconds
+    and is told when it is completed, so that they are told out of order. A pull with a limit
+    below its cost is censored there.
+
+    Parameters
+    ----------
+    policy
+        Any policy for the instance's arms and fidelities.
+    instance
+        What is pulled.
+    rng
+        Source of the draws.
+    workers
+        Number of evaluations under way at once.
+    max_pulls
+        End the race after so many evaluations.
+    failure_rate
+        Probability with which an evaluation crashes: it costs as much and gives no value.
+
+    Returns
+    -------
+    RunResult
+        Evaluations under way at the end are stopped; the seconds they took are in the cost.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> from mfhpo.identification.elimination import SuccessiveElimination
+    >>> from mfhpo.simulation.instances import GaussianInstance
+    >>> instance = GaussianInstance([[0.0, 0.5, 1.0]], costs=[2.0], variance=0.01)
+    >>> policy = SuccessiveElimination(instance.problem(), delta=0.05)
+    >>> result = run(policy, instance, np.random.default_rng(0), workers=3)
+    >>> result.arm, result.certified, result.elapsed < result.cost
+    (2, True, True)
+    """
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}.")
+    if not 0.0 <= check_nonnegative("failure_rate", failure_rate) < 1.0:
+        raise ValueError(f"failure_rate must lie in [0, 1), got {failure_rate!r}.")
+    _check_shape(policy, instance)
+    clock, paid, told, started = 0.0, 0.0, 0, 0
+    # (when it ends, a number that breaks ties, how long it takes, pull, observation)
+    under_way: list[tuple[float, int, float, Pull, Observation]] = []
+    while not policy.finished and (max_pulls is None or told < max_pulls):
+        free = workers - len(under_way)
+        if max_pulls is not None:
+            free = min(free, max_pulls - told - len(under_way))
+        if free > 0:
+            pending = [entry[3] for entry in under_way]
+            for pull in policy.ask(free, pending):
+                observation, seconds = _evaluate(instance, rng, pull, failure_rate)
+                heapq.heappush(under_way, (clock + seconds, started, seconds, pull, observation))
+                started += 1
+        if not under_way:
+            break
+        clock, _, seconds, pull, observation = heapq.heappop(under_way)
+        paid += seconds
+        told += 1
+        policy.tell(pull, observation)
+    paid += sum(clock - (end - seconds) for end, _, seconds, _, _ in under_way)
+    recommendation = policy.recommend()
+    return RunResult(
+        arm=recommendation.arm,
+        cost=paid,
+        pulls=told,
+        elapsed=clock,
+        certified=recommendation.certified,
+    )
+
+
+def _evaluate(
+    instance: Instance, rng: np.random.Generator, pull: Pull, failure_rate: float
+) -> tuple[Observation, float]:
+    """What a pull will give, and how many virtual seconds it takes."""
+    cost = float(instance.costs[pull.fidelity])
+    if pull.limit is not None and pull.limit < cost:
+        return Observation(None, cost=pull.limit, censored_at=pull.limit), pull.limit
+    if failure_rate > 0.0 and rng.random() < failure_rate:
+        return Observation(None, cost=cost), cost
+    return Observation(instance.draw(rng, pull.arm, pull.fidelity), cost=cost), cost
+
+
+def _check_shape(policy: Policy, instance: Instance) -> None:
+    """Raise ValueError where a policy names its problem and the instance is another one."""
+    problem = getattr(policy, "problem", None)
+    if problem is None:
+        return
+    expected = (problem.n_arms, problem.n_fidelities)
+    if expected != (instance.n_arms, instance.n_fidelities):
+        raise ValueError(
+            f"the policy's problem has {expected[0]} arms and {expected[1]} fidelities, but the "
+            f"instance has {instance.n_arms} and {instance.n_fidelities}; make the policy from "
+            f"instance.problem()."
+        )

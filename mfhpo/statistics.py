@@ -1,0 +1,86 @@
+"""Sufficient statistics of every (arm, fidelity) pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["PullStatistics"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class PullStatistics:
+    """Counts, sums and spreads of what was observed, one cell per (arm, fidelity).
+
+    Parameters
+    ----------
+    n_arms, n_fidelities
+        Shape (K, M) of all arrays.
+    first_guess
+        Prediction of the first value of a cell, for `prediction_errors`.
+
+    Attributes
+    ----------
+    counts
+        Number of values, shape (K, M).
+    sums
+        Sum of the values, shape (K, M).
+    squares
+        Sum of squared deviations from the cell's mean, shape (K, M).
+    prediction_errors
+        Sum of squared deviations of each value from the mean of the earlier ones, shape (K, M).
+    """
+
+    def __init__(self, n_arms: int, n_fidelities: int, first_guess: float = 0.0) -> None:
+        shape = (n_arms, n_fidelities)
+        self._first_guess = first_guess
+        self.counts: IntArray = np.zeros(shape, dtype=np.int64)
+        self.sums: FloatArray = np.zeros(shape)
+        self.squares: FloatArray = np.zeros(shape)
+        self.prediction_errors: FloatArray = np.zeros(shape)
+
+    def add(self, arm: int, fidelity: int, value: float) -> float:
+        """Add a value; return by how much the cell's `squares` grew."""
+        cell = (arm, fidelity)
+        count = int(self.counts[cell])
+        earlier = self.sums[cell] / count if count else self._first_guess
+        self.counts[cell] = count + 1
+        self.sums[cell] += value
+        self.prediction_errors[cell] += (value - earlier) ** 2
+        growth = (value - earlier) ** 2 * count / (count + 1)
+        self.squares[cell] += growth
+        return float(growth)
+
+    def means(self, arms: IntArray, fidelity: int) -> FloatArray:
+        """Means of the arms at a fidelity, shape (n,); 0 where nothing was seen."""
+        counts = self.counts[arms, fidelity]
+        return np.asarray(self.sums[arms, fidelity] / np.maximum(counts, 1), dtype=np.float64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The arrays as nested lists."""
+        return {name: getattr(self, name).tolist() for name in self._arrays}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up saved arrays.
+
+        Raises
+        ------
+        ValueError
+            If an array has another shape.
+        """
+        for name in self._arrays:
+            current = getattr(self, name)
+            saved = np.asarray(state[name], dtype=current.dtype)
+            if saved.shape != current.shape:
+                raise ValueError(
+                    f"the saved {name} have shape {saved.shape}, but this race has {current.shape} "
+                    f"(arms, fidelities); load it into a policy made with the same arguments."
+                )
+            setattr(self, name, saved)
+
+    _arrays = ("counts", "sums", "squares", "prediction_errors")

@@ -1,0 +1,28 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# "ci" draws the same examples everywhere, so that a failure is the change's own and not the day's;
+# HYPOTHESIS_PROFILE=explore looks further.
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def data_folder(pytestconfig: pytest.Config) -> Path:
+    """Folder of published instances and surrogates: `iise/*.npz`, `yahpo/<scenario>/`."""
+    root = pytestconfig.rootpath
+    named = os.environ.get("MFHPO_DATA")
+    folder = root / (named or "../shared/data")
+    if folder.is_dir():
+        return folder.resolve()
+    if named:
+        pytest.fail(f"MFHPO_DATA must name a folder, got {named!r}, seen from {root}.")
+    pytest.skip("published instances are not shipped: set MFHPO_DATA to the folder that holds them")
