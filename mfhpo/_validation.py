@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -28,9 +29,9 @@ def check_increasing(name: str, values: Sequence[float]) -> None:
         raise ValueError(f"{name} must not be empty.")
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"{name} must be finite, got {list(values)}.")
-    for position, (left, right) in enumerate(zip(values, values[1:], strict=False)):
+    for position, (left, right) in enumerate(itertools.pairwise(values)):
         if not left < right:
             raise ValueError(
                 f"{name} must increase strictly, cheapest fidelity first, but "
-                f"{name}[{position}]={left!r} is followed by {right!r}; sort them, and drop repeats."
+                f"{name}[{position}]={left!r} is followed by {right!r}; sort them and drop repeats."
             )

@@ -230,7 +230,7 @@ class MixtureRadius(Radius):
     """
 
     sigma: float
-    tuned_for: float = 64.0
+    tuned_for: float = 16.0
 
     theorem = (
         "two-sided normal mixture, Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, "
@@ -337,7 +337,7 @@ class StudentMixtureRadius(Radius):
     array([  inf,   inf, 0.335])
     """
 
-    prior: float = 1.0
+    prior: float = 0.3
 
     theorem = (
         "t-test martingale with a Gaussian mixture, Lai 1976; Wang and Ramdas 2024, "
@@ -430,7 +430,7 @@ def default_radius(noise: Noise, fidelity: int, n_fidelities: int) -> Radius:
     Examples
     --------
     >>> default_radius(SubGaussian((0.5, 0.1)), fidelity=1, n_fidelities=2)
-    MixtureRadius(sigma=0.1, tuned_for=64.0)
+    MixtureRadius(sigma=0.1, tuned_for=16.0)
     """
     if isinstance(noise, SubGaussian):
         return MixtureRadius(noise.at(fidelity, n_fidelities))

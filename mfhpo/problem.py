@@ -114,7 +114,9 @@ class Problem:
             object.__setattr__(self, "costs", costs)
             object.__setattr__(self, "n_fidelities", len(costs))
         if self.n_fidelities < 1:
-            raise ValueError("costs=None needs n_fidelities, the number of fidelities (at least 1).")
+            raise ValueError(
+                "costs=None needs n_fidelities, the number of fidelities (at least 1)."
+            )
         if self.bias is not None and len(self.bias.bounds) != self.n_fidelities:
             raise ValueError(
                 f"bias has {len(self.bias.bounds)} bounds {list(self.bias.bounds)} but there are "

@@ -56,11 +56,6 @@ class PullStatistics:
         self.squares[cell] += growth
         return float(growth)
 
-    def means(self, arms: IntArray, fidelity: int) -> FloatArray:
-        """Means of the arms at a fidelity, shape (n,); 0 where nothing was seen."""
-        counts = self.counts[arms, fidelity]
-        return np.asarray(self.sums[arms, fidelity] / np.maximum(counts, 1), dtype=np.float64)
-
     def state_dict(self) -> dict[str, Any]:
         """The arrays as nested lists."""
         return {name: getattr(self, name).tolist() for name in self._arrays}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import threading
 import warnings
 import zlib
@@ -327,7 +328,6 @@ def _conclude(study: optuna.Study, race: Race) -> None:
 
 
 def _stop(study: optuna.Study) -> None:
-    try:
+    # Under ask and tell there is no loop to stop; `recommendation` tells the end.
+    with contextlib.suppress(RuntimeError):
         study.stop()
-    except RuntimeError:
-        pass  # under ask and tell there is no loop to stop; `recommendation` tells the end

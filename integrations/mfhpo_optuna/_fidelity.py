@@ -66,9 +66,7 @@ class Fidelity:
             raise ValueError(f"name must be a parameter's name, got {self.name!r}.")
         if isinstance(self.costs, str):
             if self.costs != "measured":
-                raise ValueError(
-                    f"costs must be numbers, 'measured' or None, got {self.costs!r}."
-                )
+                raise ValueError(f"costs must be numbers, 'measured' or None, got {self.costs!r}.")
         elif self.costs is not None:
             check_increasing("costs", self.costs)
             if self.costs[0] <= 0.0:
@@ -95,9 +93,9 @@ class Fidelity:
         for level in self.levels:
             if not contains(distribution, level):
                 raise ValueError(
-                    f"levels of the fidelity {self.name!r} contain {level!r}, which the objective's "
-                    f"{distribution} does not allow; change the levels or what the objective "
-                    f"suggests."
+                    f"levels of the fidelity {self.name!r} contain {level!r}, which the "
+                    f"objective's {distribution} does not allow; change the levels or what the "
+                    f"objective suggests."
                 )
         return tuple(self.levels)
 

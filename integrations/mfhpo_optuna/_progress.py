@@ -66,7 +66,11 @@ def progress_text(race: Race) -> str:
     if policy is None:
         raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
     arm, mean, interval, fidelity = policy.leader()
-    phase = "pilot" if policy.piloting else f"{race.fidelity.name}={_level(race.levels[policy.fidelity])}"
+    phase = (
+        "pilot"
+        if policy.piloting
+        else f"{race.fidelity.name}={_level(race.levels[policy.fidelity])}"
+    )
     text = f"{len(policy.active)}/{len(race.arms)} arms left | {phase} | cost {policy.cost:.6g}"
     if arm is None:
         return f"{text} | every arm failed"

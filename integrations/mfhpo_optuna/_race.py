@@ -106,9 +106,7 @@ class Race:
                     pull = Pull(int(tag["arm"]), int(tag["fidelity"]))
                     self._running[number] = _Running(pull, trial.datetime_start)
                     self._begun += 1
-                self.arms.adopt(
-                    int(tag["arm"]), number, trial.params, trial.distributions
-                )
+                self.arms.adopt(int(tag["arm"]), number, trial.params, trial.distributions)
         finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
         for trial in finished:
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:

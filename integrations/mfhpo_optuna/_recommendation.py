@@ -87,7 +87,8 @@ class StudyRecommendation:
 
     def to_dict(self) -> dict[str, Any]:
         """The recommendation as plain JSON values (what is not finite becomes None)."""
-        return plain(asdict(self))
+        content: dict[str, Any] = plain(asdict(self))
+        return content
 
     def __str__(self) -> str:
         low, high = self.interval

@@ -26,10 +26,10 @@ def from_unit(unit: float, distribution: BaseDistribution) -> Any:
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[int(unit * len(distribution.choices))]
     if isinstance(distribution, IntDistribution):
-        low, high, step = distribution.low, distribution.high, distribution.step
+        first, last, every = distribution.low, distribution.high, distribution.step
         if distribution.log:
-            return min(high, max(low, round(_log_scale(unit, low - 0.5, high + 0.5))))
-        return low + step * int(unit * ((high - low) // step + 1))
+            return min(last, max(first, round(_log_scale(unit, first - 0.5, last + 0.5))))
+        return first + every * int(unit * ((last - first) // every + 1))
     if isinstance(distribution, FloatDistribution):
         low, high = distribution.low, distribution.high
         if distribution.step is not None:

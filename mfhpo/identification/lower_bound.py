@@ -101,7 +101,7 @@ def predict_cost(
     >>> problem = Problem(3, costs=(1, 100), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
     >>> prediction = predict_cost(problem, 0.05, gaps=[1.0, 1.0])
     >>> prediction.pulls, prediction.expected, prediction.top_fidelity_only
-    ((531.0, 0.0), 531.0, 29700.0)
+    ((249.0, 0.0), 249.0, 14100.0)
     """
     costs, bias = _declared(problem)
     table, worst_table = _means(problem, bias, gaps, means)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo.bias import Bias, Kind, estimate_bias
+from mfhpo.evidence import Evidence
 from mfhpo.problem import Pull
-from mfhpo.statistics import PullStatistics
 
-__all__ = ["Pilot", "noise_scale"]
+__all__ = ["Pilot"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -57,22 +56,16 @@ class Pilot:
 
     def bias(
         self,
-        statistics: PullStatistics,
+        evidence: Evidence,
         active: npt.NDArray[np.bool_],
         kind: Kind,
         level: float,
     ) -> Bias:
         """Bias bounds for all arms of the race, from the pilot's means (see `estimate_bias`)."""
-        n_arms, n_fidelities = statistics.counts.shape
+        n_arms, n_fidelities = evidence.counts.shape
         arms = self.arms(active)
         if n_fidelities == 1 or len(arms) < 2:
             # One arm, or one fidelity: there is nothing that a bias could mislead.
             return Bias(kind, (0.0,) * n_fidelities, source="estimated")
-        means = statistics.sums[arms] / statistics.counts[arms]
+        means = np.stack([evidence.means(arms, m) for m in range(n_fidelities)], axis=1)
         return estimate_bias(means - means[:, -1:], kind, n_arms, level)
-
-
-def noise_scale(squares: FloatArray, counts: IntArray) -> float:
-    """Pooled standard deviation within arms, given arrays of shape (K,); NaN without repeats."""
-    degrees = int(np.maximum(counts - 1, 0).sum())
-    return math.sqrt(float(squares.sum()) / degrees) if degrees else math.nan

@@ -1,0 +1,188 @@
+"""What the observations say of every arm's mean at every fidelity, and how surely."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.confidence import MixtureRadius, Radius, default_radius, pulls_until
+from mfhpo.noise import Bounded, EstimatedNoise, PooledVariance
+from mfhpo.problem import Problem
+from mfhpo.statistics import PullStatistics
+
+__all__ = ["Evidence"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Of delta, the share that pays for the upper bounds on an estimated noise variance.
+_NOISE_SHARE = 0.1
+
+
+class Evidence:
+    """Means with confidence intervals that hold for all pairs (arm, fidelity) and at all times.
+
+    Parameters
+    ----------
+    problem
+        Arms, fidelities and what is known of the noise.
+    delta
+        Probability with which any of the intervals may fail.
+    n_compared
+        Number of fidelities over which the union bound is taken.
+    radius
+        Confidence radius, or one per fidelity; None: the tightest one for the problem's noise.
+
+    Raises
+    ------
+    ValueError
+        If the number of radii is not the number of fidelities.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        delta: float,
+        n_compared: int,
+        radius: Radius | Sequence[Radius] | None,
+    ) -> None:
+        n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
+        self._pooled: list[PooledVariance] = []
+        share = 1.0
+        if radius is None and isinstance(noise, EstimatedNoise):
+            share -= _NOISE_SHARE
+            level = _NOISE_SHARE * delta / n_fidelities
+            self._pooled = [PooledVariance(level) for _ in range(n_fidelities)]
+            radius = MixtureRadius(1.0)
+        if radius is None:
+            radius = [default_radius(noise, m, n_fidelities) for m in range(n_fidelities)]
+        self._radii = [radius] * n_fidelities if isinstance(radius, Radius) else list(radius)
+        if len(self._radii) != n_fidelities:
+            raise ValueError(
+                f"radius has {len(self._radii)} entries but there are {n_fidelities} fidelities; "
+                f"give one, or one for each fidelity."
+            )
+        self._level = share * delta / (n_arms * n_compared)
+        guess = (noise.low + noise.high) / 2.0 if isinstance(noise, Bounded) else 0.0
+        self._statistics = PullStatistics(n_arms, n_fidelities, guess)
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of values seen, shape (K, M)."""
+        return self._statistics.counts
+
+    @property
+    def depends_on_values(self) -> bool:
+        """Whether the radii depend on what was observed, not only on how often."""
+        return bool(self._pooled) or any(
+            radius.needs_squares or radius.needs_prediction_errors for radius in self._radii
+        )
+
+    @property
+    def assumption(self) -> str:
+        """What the intervals rest on, in words."""
+        if self._pooled:
+            return (
+                "noise: Gaussian, one variance for all arms of a fidelity, estimated with an "
+                "upper confidence bound (an arm that spreads more is given its own)"
+            )
+        return self._radii[-1].assumption
+
+    def add(self, arm: int, fidelity: int, value: float) -> None:
+        """Learn one value."""
+        repeated = bool(self.counts[arm, fidelity])
+        growth = self._statistics.add(arm, fidelity, value)
+        if self._pooled and repeated:
+            self._pooled[fidelity].add(growth, 1)
+
+    def set_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
+        """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""
+        self._statistics.counts[arms, fidelity] = counts
+        self._statistics.sums[arms, fidelity] = sums
+
+    def sums(self, arms: IntArray, fidelity: int) -> FloatArray:
+        """Sums of the values, shape (n,)."""
+        chosen: FloatArray = self._statistics.sums[arms, fidelity]
+        return chosen
+
+    def means(self, arms: IntArray, fidelity: int) -> FloatArray:
+        """Means of the values, shape (n,); 0 where nothing was seen."""
+        counts = np.maximum(self.counts[arms, fidelity], 1)
+        return np.asarray(self.sums(arms, fidelity) / counts, dtype=np.float64)
+
+    def half_widths(
+        self, arms: IntArray, fidelity: int, counts: IntArray | None = None
+    ) -> FloatArray:
+        """Confidence radii of the means, shape (n,), as if they came of `counts` values each."""
+        seen = self.counts[arms, fidelity]
+        squares = self._statistics.squares[arms, fidelity]
+        half = self._radii[fidelity](
+            seen if counts is None else counts,
+            self._level,
+            squares=squares,
+            prediction_errors=self._statistics.prediction_errors[arms, fidelity],
+        )
+        if self._pooled:
+            own = squares / np.maximum(seen - 1, 1)
+            scale = np.sqrt(np.maximum(self._pooled[fidelity].bound, own))
+            half = np.where(np.isfinite(half), half * scale, np.inf)
+        return half
+
+    def radius_after(self, counts: IntArray, fidelity: int) -> FloatArray:
+        """The radius after so many values, where it depends on nothing else; any shape."""
+        return self._radii[fidelity](counts, self._level)
+
+    def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
+        """Count, mean and radius of one arm at a fidelity."""
+        row = np.array([arm])
+        return (
+            int(self.counts[arm, fidelity]),
+            float(self.means(row, fidelity)[0]),
+            float(self.half_widths(row, fidelity)[0]),
+        )
+
+    def noise_scale(self, fidelity: int) -> float:
+        """Pooled standard deviation of the values around their arms' means; NaN without repeats."""
+        degrees = int(np.maximum(self.counts[:, fidelity] - 1, 0).sum())
+        squares = float(self._statistics.squares[:, fidelity].sum())
+        return math.sqrt(squares / degrees) if degrees else math.nan
+
+    def pulls_until(self, fidelity: int, width: float) -> float:
+        """Number of values after which a radius is at most `width`; infinite if never or unknown.
+
+        Where the radius depends on the spread, the one seen so far at the fidelity is taken.
+        """
+        variance = None
+        if self._pooled:
+            scale = math.sqrt(self._pooled[fidelity].bound)
+            if scale == 0.0:
+                return 1.0
+            width /= scale
+        elif self.depends_on_values:
+            variance = self.noise_scale(fidelity) ** 2
+            if math.isnan(variance):
+                return math.inf
+        return pulls_until(self._radii[fidelity], self._level, width, variance)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned, as plain JSON values."""
+        return {
+            "statistics": self._statistics.state_dict(),
+            "pooled": [pooled.state_dict() for pooled in self._pooled],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a saved state.
+
+        Raises
+        ------
+        ValueError
+            If it is of another shape.
+        """
+        self._statistics.load_state_dict(state["statistics"])
+        for pooled, saved in zip(self._pooled, state["pooled"], strict=True):
+            pooled.load_state_dict(saved)

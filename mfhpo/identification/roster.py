@@ -1,0 +1,85 @@
+"""Who is still in the race, who left it, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Roster"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Roster:
+    """Which of K arms are active, eliminated (by a comparison) or withdrawn (without one).
+
+    An elimination remembers its grounds, so that it can be undone when they fall away.
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms K.
+
+    Attributes
+    ----------
+    active, withdrawn
+        Masks of shape (K,); an arm that is neither was eliminated.
+    failures
+        Pulls in a row without a value, shape (K,).
+    """
+
+    _arrays = ("active", "withdrawn", "failures", "_exit_fidelity", "_exit_by", "_exit_excess")
+
+    def __init__(self, n_arms: int) -> None:
+        self.active: BoolArray = np.ones(n_arms, dtype=bool)
+        self.withdrawn: BoolArray = np.zeros(n_arms, dtype=bool)
+        self.failures: IntArray = np.zeros(n_arms, dtype=np.int64)
+        self._exit_fidelity: IntArray = np.full(n_arms, -1, dtype=np.int64)
+        self._exit_by: IntArray = np.full(n_arms, -1, dtype=np.int64)
+        self._exit_excess: FloatArray = np.zeros(n_arms)
+
+    @property
+    def arms(self) -> IntArray:
+        """The active arms, shape (n,)."""
+        return np.flatnonzero(self.active)
+
+    def eliminate(
+        self, arms: IntArray, fidelity: int, by: IntArray | int, excess: FloatArray
+    ) -> None:
+        """Note that `by`'s lower bounds exceeded these arms' upper bounds by `excess`."""
+        self.active[arms] = False
+        self._exit_fidelity[arms] = fidelity
+        self._exit_by[arms] = by
+        self._exit_excess[arms] = excess
+
+    def withdraw(self, arm: int) -> None:
+        """Take an arm out for good, and put back the arms that it had eliminated."""
+        self.withdrawn[arm] = True
+        self.active[arm] = False
+        self._restore(self._exit_by == arm)
+
+    def restore_unsupported(self, margins: FloatArray) -> None:
+        """Put back the arms whose elimination no longer exceeds the margins, shape (M,)."""
+        at = self._exit_fidelity
+        self._restore((at >= 0) & (self._exit_excess < margins[np.maximum(at, 0)]))
+
+    def _restore(self, chosen: BoolArray) -> None:
+        back = chosen & ~self.withdrawn & ~self.active
+        self.active[back] = True
+        self._exit_fidelity[back] = -1
+        self._exit_by[back] = -1
+
+    def state_dict(self) -> dict[str, Any]:
+        """The arrays as lists."""
+        return {name.strip("_"): getattr(self, name).tolist() for name in self._arrays}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up saved arrays."""
+        for name in self._arrays:
+            current = getattr(self, name)
+            setattr(self, name, np.asarray(state[name.strip("_")], dtype=current.dtype))
