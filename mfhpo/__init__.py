@@ -17,9 +17,12 @@ from mfhpo.confidence import (
 from mfhpo.identification import (
     IISE,
     ArmWithdrawnWarning,
+    CostPrediction,
     Elimination,
     MaximumFidelityExploit,
     SuccessiveElimination,
+    cost_lower_bound,
+    predict_cost,
 )
 from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.policy import Policy
@@ -31,6 +34,7 @@ __all__ = [
     "Bias",
     "BiasContradictedWarning",
     "Bounded",
+    "CostPrediction",
     "Elimination",
     "EmpiricalBernsteinRadius",
     "EstimatedNoise",
@@ -51,6 +55,8 @@ __all__ = [
     "SuccessiveElimination",
     "TightestRadius",
     "__version__",
+    "cost_lower_bound",
+    "predict_cost",
 ]
 
 try:

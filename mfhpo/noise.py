@@ -101,7 +101,9 @@ class PooledVariance:
     The sum of squares within arms over the variance is chi-squared with `degrees` degrees of
     freedom. The bound is renewed only when the degrees reach 4, 8, 16, ..., and the j-th renewal
     may fail with probability level / (j (j + 1)): all of them hold together with probability at
-    least 1 - level, for Gaussian noise.
+    least 1 - level, for Gaussian noise and pulls that do not depend on the values. Round-robin
+    pulls of arms that leave one by one come close to that; a rule that repeats an arm because its
+    mean lies in a certain place does not.
 
     Parameters
     ----------

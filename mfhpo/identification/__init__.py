@@ -7,11 +7,15 @@ from mfhpo.identification.elimination import (
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
+from mfhpo.identification.lower_bound import CostPrediction, cost_lower_bound, predict_cost
 
 __all__ = [
     "IISE",
     "ArmWithdrawnWarning",
+    "CostPrediction",
     "Elimination",
     "MaximumFidelityExploit",
     "SuccessiveElimination",
+    "cost_lower_bound",
+    "predict_cost",
 ]

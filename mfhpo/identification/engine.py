@@ -351,11 +351,7 @@ class Elimination(Policy):
         counts = self._evidence.counts[arms, fidelity]
         if counts.min() != counts.max():
             raise ValueError("rounds need equal counts of all remaining arms; use ask and tell.")
-        threshold = float(self._alpha[fidelity])
-        until = None
-        if threshold > 0.0:
-            until = int(self._evidence.pulls_until(fidelity, threshold / 4.0))
-        return Rounds(fidelity, arms, int(counts[0]), until)
+        return Rounds(fidelity, arms, int(counts[0]), self._phase_length(fidelity))
 
     def running_sums(self, fidelity: int, arms: IntArray) -> FloatArray:
         """Sums of the values of the arms at a fidelity so far, shape (n,)."""
@@ -413,6 +409,15 @@ class Elimination(Policy):
     def _next_cost(self) -> float:
         pull = self._next_pull(self._evidence.counts)
         return 0.0 if pull is None else self._declared_cost(pull.fidelity)
+
+    def _phase_length(self, fidelity: int) -> int | None:
+        """Pulls after which every arm is known well enough there; None at the last fidelity."""
+        if fidelity == self._fidelities[-1]:
+            return None
+        if fidelity not in self._phase_lengths:
+            width = float(self._alpha[fidelity]) / 4.0
+            self._phase_lengths[fidelity] = int(self._evidence.pulls_until(fidelity, width))
+        return self._phase_lengths[fidelity]
 
     def _phase(self, counts: IntArray, arms: IntArray) -> int:
         """The first fidelity that some remaining arm is not done with."""
@@ -496,6 +501,7 @@ class Elimination(Policy):
         kept = self._choose_fidelities(self._margins, costs)
         self._fidelities: list[int] = np.flatnonzero(kept).tolist()
         self._alpha = np.full(len(costs), np.inf)
+        self._phase_lengths: dict[int, int] = {}
         self._alpha[kept] = self._thresholds(self._margins[kept], costs[kept])
 
     def _audit_bias(self, fidelity: int) -> None:

@@ -98,10 +98,12 @@ def predict_cost(
     Examples
     --------
     >>> from mfhpo.bias import Bias
+    >>> from mfhpo.confidence import HoeffdingRadius
     >>> problem = Problem(3, costs=(1, 100), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
-    >>> prediction = predict_cost(problem, 0.05, gaps=[1.0, 1.0])
+    >>> papers = HoeffdingRadius(1.0)
+    >>> prediction = predict_cost(problem, 0.05, gaps=[1.0, 1.0], radius=papers)
     >>> prediction.pulls, prediction.expected, prediction.top_fidelity_only
-    ((249.0, 0.0), 249.0, 14100.0)
+    ((633.0, 0.0), 633.0, 36300.0)
     """
     costs, bias = _declared(problem)
     table, worst_table = _means(problem, bias, gaps, means)

@@ -477,10 +477,13 @@ def load_instance(
             f"there, or draw a fresh instance with synthetic_a(rng) or synthetic_b(rng)."
         )
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, AttributeError) as error:
+        archive = np.load(path, allow_pickle=False)
+    except (EOFError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not a NumPy .npz archive: {error}") from error
+    if isinstance(archive, np.ndarray):
+        raise ValueError(f"{path} is not a NumPy .npz archive: it holds a single array.")
+    with archive:
+        arrays = {name: archive[name] for name in archive.files}
     missing = [name for name in ("means", "costs", "variance") if name not in arrays]
     if missing:
         raise ValueError(
