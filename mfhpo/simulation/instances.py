@@ -204,13 +204,13 @@ class GaussianInstance(Instance):
     ) -> FloatArray:
         result = rng.standard_normal((len(arms), len(sizes)))
         means = self.means[fidelity, arms][:, None]
-        if int(sizes[-1]) == int(sizes[0]) == 1 == int(sizes.max()):
+        if sizes.max() > 1:
+            result *= np.sqrt(self.variance * sizes)
+            result += means * sizes
+        else:
             if self.variance != 1.0:
                 result *= math.sqrt(self.variance)
             result += means
-        else:
-            result *= np.sqrt(self.variance * sizes)
-            result += means * sizes
         return result
 
 

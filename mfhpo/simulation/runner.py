@@ -62,8 +62,9 @@ def run_rounds(
     """Run an elimination policy to its end, fast: by whole rounds, in blocks of rounds.
 
     The rule is checked after every round up to round ``1 / resolution``, and then at steps of
-    ``resolution * t`` rounds. Checking less often only leaves elimination for later: the
-    certificate is as valid, and the cost is larger by a share of at most `resolution`.
+    ``resolution * t`` rounds. The radius holds at all rounds at once, so a rule that is checked at
+    some of them is as valid; what it finds, it finds at most that share of the rounds later, and
+    the cost is larger by at most that share.
 
     Parameters
     ----------

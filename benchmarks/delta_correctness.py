@@ -1,0 +1,432 @@
+"""How often a certificate is wrong, against the delta that it promises.
+
+    python -m benchmarks.delta_correctness --instances 2000 --workers 2 --output results.json
+
+Every policy races on random instances: 2 to 20 arms, 1 to 4 fidelities, Gaussian or Bernoulli
+values, biases within the declared bounds and, on every other instance, at them, against the best
+arm. Pulls are told in order, or out of order: several are under way, one in ten is lost, one in ten
+is evaluated and told twice.
+
+A race is wrong when its certified arm is not within epsilon of the best. With epsilon = 0 it is
+also wrong when the best arm was eliminated, certified or not, so that one instance in four can have
+a gap too small to certify: there an elimination at a biased fidelity is as likely as it can be.
+The last row is a control, whose radius is too small on purpose: its share must exceed delta.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from importlib.metadata import version
+from itertools import count, islice
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import beta
+
+import mfhpo
+from mfhpo import (
+    IISE,
+    Bias,
+    Bounded,
+    Elimination,
+    EmpiricalBernsteinRadius,
+    EstimatedNoise,
+    Gaussian,
+    HoeffdingRadius,
+    MaximumFidelityExploit,
+    MixtureRadius,
+    Noise,
+    Observation,
+    Problem,
+    Pull,
+    Radius,
+    StitchedRadius,
+    SubGaussian,
+    SuccessiveElimination,
+)
+
+__all__ = ["CONDITIONS", "Condition", "Row", "ShrunkRadius", "check", "main"]
+
+FloatArray = npt.NDArray[np.float64]
+Variant = Literal["SE", "IISE max", "IISE order", "MFE"]
+Knowledge = Literal[
+    "mixture", "Hoeffding", "stitched", "empirical Bernstein", "tightest", "Student", "estimated"
+]
+Values = Literal["Gaussian", "Bernoulli"]
+
+VARIANTS: tuple[Variant, ...] = ("SE", "IISE max", "IISE order", "MFE")
+# Which values satisfy the assumption of each radius.
+VALUES: dict[Knowledge, tuple[Values, ...]] = {
+    "mixture": ("Gaussian", "Bernoulli"),
+    "Hoeffding": ("Gaussian", "Bernoulli"),
+    "stitched": ("Gaussian", "Bernoulli"),
+    "empirical Bernstein": ("Bernoulli",),
+    "tightest": ("Bernoulli",),
+    "Student": ("Gaussian",),
+    "estimated": ("Gaussian",),
+}
+_MOST_PULLS = 4000
+_MOST_PULLS_WHEN_HARD = 600
+_LOST, _REPEATED = 0.1, 0.1
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is raced how.
+
+    `knowledge` is the radius, or what of the noise is declared; `shrink` multiplies the radius.
+    """
+
+    variant: Variant
+    knowledge: Knowledge = "mixture"
+    tolerant: bool = False
+    in_order: bool = True
+    shrink: float = 1.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """How the races under one condition ended.
+
+    `upper` is the one-sided 95 % Clopper-Pearson bound on the probability of a wrong answer;
+    `certified` is the share of certified races, `pulls` the mean number of pulls, `cpu_s` the mean
+    CPU seconds of a race.
+    """
+
+    condition: Condition
+    races: int
+    wrong: int
+    share: float
+    upper: float
+    certified: float
+    pulls: float
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class ShrunkRadius(Radius):
+    """Another radius times a factor: no guarantee is left when the factor is below 1."""
+
+    radius: Radius
+    factor: float
+
+    theorem = "none"
+    assumption = "none: the radius is too small on purpose"
+
+    def _widths(
+        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
+    ) -> FloatArray:
+        return self.factor * self.radius(n, level, squares, prediction_errors)
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """Means (M, K), standard deviations (M, K) and what a policy is told."""
+
+    means: FloatArray
+    deviations: FloatArray
+    values: Values
+    costs: tuple[float, ...]
+    bounds: tuple[float, ...]
+    epsilon: float
+    most_pulls: int
+
+    def draw(self, rng: np.random.Generator, pull: Pull) -> float:
+        mean = float(self.means[pull.fidelity, pull.arm])
+        if self.values == "Bernoulli":
+            return float(rng.random() < mean)
+        return mean + float(self.deviations[pull.fidelity, pull.arm]) * rng.standard_normal()
+
+
+CONDITIONS: tuple[Condition, ...] = (
+    *(
+        Condition(variant, tolerant=tolerant, in_order=in_order)
+        for tolerant in (False, True)
+        for variant in VARIANTS
+        for in_order in (True, False)
+    ),
+    *(
+        Condition("IISE max", knowledge, in_order=in_order)
+        for knowledge in VALUES
+        if knowledge != "mixture"
+        for in_order in (True, False)
+    ),
+    Condition("IISE max", shrink=0.3),
+)
+
+
+def _instance(rng: np.random.Generator, condition: Condition, values: Values) -> _Instance:
+    """Draw an instance; see the module's docstring."""
+    n_arms, n_fidelities = int(rng.integers(2, 21)), int(rng.integers(1, 5))
+    bernoulli = values == "Bernoulli"
+    sigma = 0.5 if bernoulli else 1.0
+    hard = not condition.tolerant and rng.random() < 0.25
+    epsilon = 0.0
+    if condition.tolerant:
+        # Half of the arms are right answers, and one is only just wrong.
+        epsilon = sigma * rng.uniform(0.6, 0.9)
+        gaps = epsilon * rng.uniform(0.0, 1.6, n_arms)
+        gaps[-1] = 1.02 * epsilon
+        middle = 0.8 * epsilon
+    else:
+        gap = sigma * (0.05 if hard else rng.uniform(1.0, 1.3))
+        gaps = gap * rng.uniform(1.0, 1.1, n_arms)
+        gaps[-1] = gap
+        middle = gap / 2.0
+    gaps[0] = 0.0
+    targets = (0.5 if bernoulli else rng.normal()) + middle - gaps
+
+    largest = rng.uniform(0.02, 0.1) if bernoulli else rng.uniform(0.02, 0.5)
+    bounds = largest * rng.uniform(0.1, 0.7) ** np.arange(n_fidelities)
+    bounds[-1] = 0.0
+    # Shares of the bound, in [-1, 1]; at worst all of them lead away from the best arm.
+    shares = rng.uniform(-1.0, 1.0, (n_fidelities, n_arms))
+    if rng.random() < 0.5:
+        shares = np.where(np.arange(n_arms) == 0, -1.0, 1.0) * np.ones((n_fidelities, 1))
+    if condition.variant == "IISE order":
+        common = bounds * rng.uniform(-0.5, 0.5, n_fidelities)
+        biases = common[:, None] + bounds[:, None] * shares / 2.0
+    else:
+        biases = bounds[:, None] * shares
+    means = targets + biases
+    deviations = np.full(means.shape, sigma)
+    if condition.knowledge == "Student":
+        deviations = rng.uniform(0.3, 1.0, means.shape)
+    if condition.knowledge == "estimated":
+        deviations = deviations * rng.uniform(0.3, 1.0, (n_fidelities, 1))
+    ratio = rng.uniform(2.0, 10.0)
+    costs = tuple((ratio ** np.arange(n_fidelities)).tolist())
+    order = rng.permutation(n_arms)
+    return _Instance(
+        means[:, order],
+        deviations[:, order],
+        values,
+        costs,
+        tuple(bounds.tolist()),
+        epsilon,
+        _MOST_PULLS_WHEN_HARD if hard else _MOST_PULLS,
+    )
+
+
+def _policy(instance: _Instance, condition: Condition, delta: float) -> Elimination:
+    sigma = 0.5 if instance.values == "Bernoulli" else 1.0
+    noise: Noise = SubGaussian(sigma)
+    radius: Radius | None = None
+    if condition.knowledge in ("empirical Bernstein", "tightest"):
+        noise = Bounded(0.0, 1.0)
+        if condition.knowledge == "empirical Bernstein":
+            radius = EmpiricalBernsteinRadius(0.0, 1.0)
+    elif condition.knowledge == "Student":
+        noise = Gaussian()
+    elif condition.knowledge == "estimated":
+        noise = EstimatedNoise()
+    elif condition.knowledge == "Hoeffding":
+        radius = HoeffdingRadius(sigma)
+    elif condition.knowledge == "stitched":
+        radius = StitchedRadius(sigma)
+    if condition.shrink != 1.0:
+        radius = ShrunkRadius(MixtureRadius(sigma), condition.shrink)
+    kind: Literal["max", "order"] = "order" if condition.variant == "IISE order" else "max"
+    problem = Problem(instance.means.shape[1], instance.costs, Bias(kind, instance.bounds), noise)
+    if condition.variant == "SE":
+        return SuccessiveElimination(problem, delta=delta, epsilon=instance.epsilon, radius=radius)
+    # Where the radius is too small, the audit would find the bounds contradicted; where all
+    # intervals hold it finds nothing. So it is left on, but for the control.
+    audit = condition.shrink == 1.0
+    if condition.variant == "MFE":
+        return MaximumFidelityExploit(
+            problem,
+            delta=delta,
+            epsilon=instance.epsilon,
+            radius=radius,
+            audit=audit,
+            fraction=0.5,
+        )
+    return IISE(problem, delta=delta, epsilon=instance.epsilon, radius=radius, audit=audit)
+
+
+def _race(
+    policy: Elimination, instance: _Instance, rng: np.random.Generator, in_order: bool
+) -> None:
+    """Run the race to its end, or to the largest number of pulls."""
+    workers = 1 if in_order else int(rng.integers(2, 9))
+    under_way: list[Pull] = []
+    while not policy.finished and policy.pulls < instance.most_pulls:
+        under_way += policy.ask(workers - len(under_way), under_way)
+        pull = under_way.pop(int(rng.integers(len(under_way))))
+        fate = 1.0 if in_order else rng.random()
+        if fate < _LOST:
+            continue
+        policy.tell(pull, Observation(instance.draw(rng, pull)))
+        if fate < _LOST + _REPEATED:
+            policy.tell(pull, Observation(instance.draw(rng, pull)))
+
+
+def _is_wrong(policy: Elimination, instance: _Instance) -> bool:
+    targets = instance.means[-1]
+    recommendation = policy.recommend()
+    if recommendation.certified and targets[recommendation.arm] < targets.max() - instance.epsilon:
+        return True
+    return instance.epsilon == 0.0 and int(np.argmax(targets)) not in recommendation.survivors
+
+
+def _run(
+    task: tuple[Condition, int, int, float, int],
+) -> tuple[int, int, int, float]:
+    """Wrong races, certified races, pulls and CPU seconds of a range of instances."""
+    condition, start, stop, delta, seed = task
+    started = time.process_time()
+    wrong = certified = pulls = 0
+    values = VALUES[condition.knowledge]
+    for number in range(start, stop):
+        # Both ways of telling, and all policies, see the same instances.
+        rng = np.random.default_rng([seed, number])
+        instance = _instance(rng, condition, values[number % len(values)])
+        policy = _policy(instance, condition, delta)
+        _race(policy, instance, rng, condition.in_order)
+        wrong += _is_wrong(policy, instance)
+        certified += policy.recommend().certified
+        pulls += policy.pulls
+    return wrong, certified, pulls, time.process_time() - started
+
+
+def _row(condition: Condition, parts: Sequence[tuple[int, int, int, float]], races: int) -> Row:
+    wrong = sum(part[0] for part in parts)
+    upper = 1.0 if wrong == races else float(beta.ppf(0.95, wrong + 1, races - wrong))
+    return Row(
+        condition=condition,
+        races=races,
+        wrong=wrong,
+        share=wrong / races,
+        upper=upper,
+        certified=sum(part[1] for part in parts) / races,
+        pulls=sum(part[2] for part in parts) / races,
+        cpu_s=sum(part[3] for part in parts) / races,
+    )
+
+
+def check(
+    conditions: Sequence[Condition] = CONDITIONS,
+    *,
+    instances: int,
+    delta: float = 0.1,
+    seed: int = 0,
+    workers: int = 1,
+) -> Iterator[Row]:
+    """Race on random instances; yield the row of each condition as it is complete."""
+    size = max(1, min(100, math.ceil(instances / (4 * workers))))
+    starts = range(0, instances, size)
+    tasks = [
+        (condition, start, min(start + size, instances), delta, seed)
+        for condition in conditions
+        for start in starts
+    ]
+    if workers == 1:
+        results: Iterator[tuple[int, int, int, float]] = map(_run, tasks)
+        for condition in conditions:
+            yield _row(condition, list(islice(results, len(starts))), instances)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        results = pool.map(_run, tasks)
+        for condition in conditions:
+            yield _row(condition, list(islice(results, len(starts))), instances)
+
+
+def _line(row: Row) -> str:
+    condition = row.condition
+    name = condition.knowledge if condition.shrink == 1.0 else f"{condition.shrink:g} x mixture"
+    return (
+        f"{condition.variant:<11} {name:<20} {'epsilon' if condition.tolerant else 'best':<8} "
+        f"{'in order' if condition.in_order else 'out of order':<13} {row.wrong:>5} of "
+        f"{row.races:<6} {100 * row.share:>6.2f} % {100 * row.upper:>8.2f} % "
+        f"{100 * row.certified:>8.1f} % {row.pulls:>7.0f} {1000 * row.cpu_s:>7.1f}"
+    )
+
+
+_HEADER = (
+    f"{'policy':<11} {'radius':<20} {'answer':<8} {'told':<13} {'wrong':>5}    {'':<6} "
+    f"{'share':>8} {'95% upper':>10} {'certified':>10} {'pulls':>7} {'CPU ms':>7}"
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the check from the command line; the exit status says whether delta was kept."""
+    started = time.perf_counter()
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.delta_correctness", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--instances", type=int, default=2000, help="per row (default: 2000)")
+    parser.add_argument("--delta", type=float, default=0.1, help="default: 0.1")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--output", type=Path, help="also write the JSON to this file")
+    options = parser.parse_args(arguments)
+    if options.instances < 1 or options.workers < 1:
+        parser.error("--instances and --workers must be at least 1.")
+
+    rows = []
+    numbers = count(1)
+    if not options.json:
+        print(_HEADER, flush=True)
+    for row in check(
+        instances=options.instances,
+        delta=options.delta,
+        seed=options.seed,
+        workers=options.workers,
+    ):
+        rows.append(row)
+        seconds = time.perf_counter() - started
+        print(f"{next(numbers)} of {len(CONDITIONS)} rows, {seconds:.0f} s", file=sys.stderr)
+        if not options.json:
+            print(_line(row), flush=True)
+    kept = all(row.upper <= options.delta for row in rows if row.condition.shrink == 1.0)
+    powerful = all(row.share > options.delta for row in rows if row.condition.shrink < 1.0)
+    content = json.dumps(
+        {
+            "command": "python -m benchmarks.delta_correctness "
+            f"--instances {options.instances} --delta {options.delta} --seed {options.seed}",
+            "date": datetime.now(timezone.utc).date().isoformat(),
+            "versions": {
+                "mfhpo": mfhpo.__version__,
+                "numpy": version("numpy"),
+                "scipy": version("scipy"),
+                "python": platform.python_version(),
+            },
+            "delta": options.delta,
+            "seed": options.seed,
+            "seconds": round(time.perf_counter() - started, 1),
+            "delta_kept": kept,
+            "control_exceeds_delta": powerful,
+            "rows": [asdict(row) for row in rows],
+        },
+        indent=1,
+        allow_nan=False,
+    )
+    if options.json:
+        print(content)
+    else:
+        print(
+            f"delta = {options.delta:g}: every bound but the control's is "
+            f"{'at most' if kept else 'NOT at most'} delta; the control "
+            f"{'exceeds it' if powerful else 'does NOT exceed it'}."
+        )
+    if options.output:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(content + "\n", encoding="utf-8")
+    return 0 if kept and powerful else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
