@@ -76,8 +76,8 @@ VALUES: dict[Knowledge, tuple[Values, ...]] = {
     "Student": ("Gaussian",),
     "estimated": ("Gaussian",),
 }
-_MOST_PULLS = 4000
-_MOST_PULLS_WHEN_HARD = 600
+_MOST_PULLS = 1500
+_MOST_PULLS_WHEN_HARD = 300
 _LOST, _REPEATED = 0.1, 0.1
 
 
@@ -168,19 +168,22 @@ CONDITIONS: tuple[Condition, ...] = (
 
 def _instance(rng: np.random.Generator, condition: Condition, values: Values) -> _Instance:
     """Draw an instance; see the module's docstring."""
-    n_arms, n_fidelities = int(rng.integers(2, 21)), int(rng.integers(1, 5))
+    # Few arms more often than many: 2 to 20, uniform on a logarithmic scale.
+    n_arms = int(math.exp(rng.uniform(math.log(2.0), math.log(21.0))))
+    n_fidelities = int(rng.integers(1, 5))
     bernoulli = values == "Bernoulli"
     sigma = 0.5 if bernoulli else 1.0
     hard = not condition.tolerant and rng.random() < 0.25
     epsilon = 0.0
     if condition.tolerant:
-        # Half of the arms are right answers, and one is only just wrong.
-        epsilon = sigma * rng.uniform(0.6, 0.9)
-        gaps = epsilon * rng.uniform(0.0, 1.6, n_arms)
+        # Most arms are right answers, and one is only just wrong.
+        epsilon = sigma * rng.uniform(0.9, 1.2)
+        gaps = epsilon * rng.uniform(0.0, 1.3, n_arms)
         gaps[-1] = 1.02 * epsilon
-        middle = 0.8 * epsilon
+        middle = 0.65 * epsilon
     else:
-        gap = sigma * (0.05 if hard else rng.uniform(1.0, 1.3))
+        largest_gap = 1.3 if bernoulli else 2.0
+        gap = sigma * (0.05 if hard else rng.uniform(1.1, largest_gap))
         gaps = gap * rng.uniform(1.0, 1.1, n_arms)
         gaps[-1] = gap
         middle = gap / 2.0
@@ -205,7 +208,7 @@ def _instance(rng: np.random.Generator, condition: Condition, values: Values) ->
         deviations = rng.uniform(0.3, 1.0, means.shape)
     if condition.knowledge == "estimated":
         deviations = deviations * rng.uniform(0.3, 1.0, (n_fidelities, 1))
-    ratio = rng.uniform(2.0, 10.0)
+    ratio = rng.uniform(1.3, 4.0)
     costs = tuple((ratio ** np.arange(n_fidelities)).tolist())
     order = rng.permutation(n_arms)
     return _Instance(
@@ -251,7 +254,7 @@ def _policy(instance: _Instance, condition: Condition, delta: float) -> Eliminat
             epsilon=instance.epsilon,
             radius=radius,
             audit=audit,
-            fraction=0.5,
+            fraction=1.0,
         )
     return IISE(problem, delta=delta, epsilon=instance.epsilon, radius=radius, audit=audit)
 

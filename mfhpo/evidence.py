@@ -151,22 +151,20 @@ class Evidence:
         squares = float(self._statistics.squares[:, fidelity].sum())
         return math.sqrt(squares / degrees) if degrees else math.nan
 
-    def pulls_until(self, fidelity: int, width: float) -> float:
-        """Number of values after which a radius is at most `width`; infinite if never or unknown.
+    def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
+        """Number of values after which a radius is at most `widths`; infinite if never or unknown.
 
         Where the radius depends on the spread, the one seen so far at the fidelity is taken.
         """
         variance = None
         if self._pooled:
             scale = math.sqrt(self._pooled[fidelity].bound)
-            if scale == 0.0:
-                return 1.0
-            width /= scale
+            widths = widths / scale if scale > 0.0 else np.full(widths.shape, np.inf)
         elif self.depends_on_values:
             variance = self.noise_scale(fidelity) ** 2
             if math.isnan(variance):
-                return math.inf
-        return pulls_until(self._radii[fidelity], self._level, width, variance)
+                return np.full(widths.shape, np.inf)
+        return pulls_until(self._radii[fidelity], self._level, widths, variance)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned, as plain JSON values."""

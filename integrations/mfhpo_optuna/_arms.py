@@ -46,7 +46,7 @@ def draw_arms(
     --------
     >>> from optuna.distributions import FloatDistribution
     >>> [round(arm["lr"], 1) for arm in draw_arms({"lr": FloatDistribution(0, 4)}, n=2, seed=1)]
-    [1.7, 3.9]
+    [3.6, 0.1]
     """
     grid_size = prod(_size(distribution) for distribution in distributions.values())
     if grid_size <= n:

@@ -415,8 +415,8 @@ class Elimination(Policy):
         if fidelity == self._fidelities[-1]:
             return None
         if fidelity not in self._phase_lengths:
-            width = float(self._alpha[fidelity]) / 4.0
-            self._phase_lengths[fidelity] = int(self._evidence.pulls_until(fidelity, width))
+            length = float(self._evidence.pulls_until(fidelity, self._alpha[fidelity] / 4.0))
+            self._phase_lengths[fidelity] = int(length) if math.isfinite(length) else None
         return self._phase_lengths[fidelity]
 
     def _phase(self, counts: IntArray, arms: IntArray) -> int:
@@ -501,7 +501,7 @@ class Elimination(Policy):
         kept = self._choose_fidelities(self._margins, costs)
         self._fidelities: list[int] = np.flatnonzero(kept).tolist()
         self._alpha = np.full(len(costs), np.inf)
-        self._phase_lengths: dict[int, int] = {}
+        self._phase_lengths: dict[int, int | None] = {}
         self._alpha[kept] = self._thresholds(self._margins[kept], costs[kept])
 
     def _audit_bias(self, fidelity: int) -> None:
@@ -596,9 +596,8 @@ class Elimination(Policy):
         means = self._evidence.means(arms, int(common[-1]) if common.size else 0)
         gaps = np.abs(means[arms == leader] - means) + self.epsilon
         gaps[arms == leader] = gaps[arms != leader].min(initial=math.inf)
-        missing = 0.0
-        for gap, done in zip(gaps.tolist(), counts[:, target].tolist(), strict=True):
-            missing += max(0.0, self._evidence.pulls_until(target, gap / 2.0) - done)
+        needed = self._evidence.pulls_until(target, gaps / 2.0)
+        missing = float(np.maximum(0.0, needed - counts[:, target]).sum())
         return missing * self._declared_cost(target)
 
     # State.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative, check_probability
 from mfhpo.bias import Bias
-from mfhpo.confidence import Radius, default_radius
+from mfhpo.confidence import Radius, default_radius, pulls_until
 from mfhpo.identification.thresholds import convenience_thresholds, select_fidelities
 from mfhpo.noise import SubGaussian
 from mfhpo.problem import Problem
@@ -23,9 +23,6 @@ from mfhpo.problem import Problem
 __all__ = ["CostPrediction", "cost_lower_bound", "predict_cost"]
 
 FloatArray = npt.NDArray[np.float64]
-
-# Pull counts are searched up to here; what needs more is said to need infinitely many.
-_MOST_PULLS = 2.0**62
 
 
 @dataclass(frozen=True)
@@ -220,7 +217,7 @@ class _Phase:
 
     def pulls(self, widths: FloatArray) -> FloatArray:
         """Smallest pull counts at which the radius is at most the widths; the same shape."""
-        return _pulls_until(self.radius, self.level, widths)
+        return pulls_until(self.radius, self.level, widths)
 
     @property
     def longest(self) -> float:
@@ -276,20 +273,6 @@ def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> Floa
             break
         arms = arms[leave > end]
     return totals
-
-
-def _pulls_until(radius: Radius, level: float, widths: FloatArray) -> FloatArray:
-    """Smallest counts at which the radius is at most the widths, infinite where none is."""
-    low = np.zeros(widths.shape)
-    high = np.where(widths > 0.0, _MOST_PULLS, np.inf)
-    searched = np.flatnonzero(widths > 0.0)
-    while searched.size:
-        middle = np.floor((low[searched] + high[searched]) / 2.0)
-        enough = radius(middle, level) <= widths[searched]
-        high[searched[enough]] = middle[enough]
-        low[searched[~enough]] = middle[~enough]
-        searched = searched[high[searched] - low[searched] > 1.0]
-    return np.where(high < _MOST_PULLS, high, np.inf)
 
 
 def _total(pulls: FloatArray, costs: FloatArray) -> float:

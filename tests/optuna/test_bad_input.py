@@ -86,14 +86,12 @@ def test_bad_argument(options, words):
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        ({"delta": "0.05"}, "delta"),
         ({"arms": 3.5}, "arms"),
         ({"arms": ["a"]}, "arms"),
-        ({"sigma": "small"}, "sigma"),
         ({"measure": -1}, "measure"),
     ],
 )
-def test_an_argument_of_the_wrong_type_is_named(options, name):
+def test_an_argument_of_another_kind_is_named(options, name):
     with pytest.raises((TypeError, ValueError), match=name):
         IISESampler("epochs", **options)
 

@@ -1,0 +1,516 @@
+"""Races from end to end: what is certified, what Optuna then shows, and how they may end."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from mfhpo import ArmWithdrawnWarning
+from mfhpo_optuna import Fidelity, IISESampler
+
+ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
+PULL = "mfhpo:pull"
+CERTIFICATE = "mfhpo:certificate"
+
+
+def noise(trial, scale=0.05):
+    return scale * np.random.default_rng(trial.number).normal()
+
+
+def bowl(trial):
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 9)
+    return x**2 + 0.1 / epochs + noise(trial)
+
+
+def run(sampler, objective=bowl, n_trials=3000, direction="minimize", catch=(), **options):
+    study = optuna.create_study(sampler=sampler, direction=direction, **options)
+    study.optimize(objective, n_trials=n_trials, catch=catch)
+    assert len(study.trials) < n_trials, "the race did not end by itself"
+    return study
+
+
+def pulls(study):
+    return [trial for trial in study.trials if PULL in trial.user_attrs]
+
+
+def sequence(study):
+    return [(tuple(t.user_attrs[PULL].values()), t.params, t.value) for t in pulls(study)]
+
+
+@pytest.mark.parametrize("variant", [None, "max", "order", "se", "mfe"])
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_every_variant_certifies_the_right_arm(variant, direction):
+    sign = 1 if direction == "minimize" else -1
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, variant=variant, seed=0)
+    study = run(sampler, lambda trial: sign * bowl(trial), direction=direction)
+    answer = sampler.recommendation(study)
+    assert answer.certified
+    assert answer.params == {"x": 0.0}
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+    assert study.best_value == answer.mean == pytest.approx(sign * 0.1 / 9, abs=0.06)
+    assert answer.interval[0] <= answer.mean <= answer.interval[1]
+    assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is True
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_arms_drawn_from_what_the_objective_suggests(direction):
+    sign = 1 if direction == "minimize" else -1
+    sampler = IISESampler("epochs", arms=8, epsilon=0.05, seed=0)
+    study = run(sampler, lambda trial: sign * bowl(trial), direction=direction)
+    values = {trial.params["x"] for trial in pulls(study)}
+    assert len(values) == 8
+    assert study.best_params["x"] ** 2 <= min(x**2 for x in values) + 0.05
+
+
+def test_conditional_space():
+    def objective(trial):
+        epochs = trial.suggest_int("epochs", 1, 9)
+        model = trial.suggest_categorical("model", ["linear", "tree"])
+        if model == "linear":
+            value = trial.suggest_float("ridge", 1e-3, 1e3, log=True) * 0 + 1.0
+        else:
+            value = 0.1 * trial.suggest_int("depth", 1, 9)
+        return value + 0.1 / epochs + noise(trial)
+
+    sampler = IISESampler("epochs", arms=8, epsilon=0.1, seed=1)
+    study = run(sampler, objective)
+    arms = {}
+    for trial in pulls(study):
+        params = {name: v for name, v in trial.params.items() if name != "epochs"}
+        assert arms.setdefault(trial.user_attrs[PULL]["arm"], params) == params
+    assert {tuple(sorted(arm)) for arm in arms.values()} == {("model", "ridge"), ("depth", "model")}
+    lowest = min(arm["depth"] for arm in arms.values() if "depth" in arm)
+    assert study.best_params == {"model": "tree", "depth": lowest, "epochs": 9}
+
+
+def test_a_parameter_asked_for_at_the_target_only():
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        shrink = trial.suggest_float("shrink", 0.0, 0.1) if epochs == 9 else 0.0
+        return x**2 + shrink + noise(trial)
+
+    sampler = IISESampler("epochs", arms=6, epsilon=0.2, seed=0)
+    study = run(sampler, objective)
+    shrinks = {}
+    for trial in pulls(study):
+        if "shrink" in trial.params:
+            key = trial.user_attrs[PULL]["arm"]
+            assert shrinks.setdefault(key, trial.params["shrink"]) == trial.params["shrink"]
+    assert set(study.best_params) == {"x", "shrink", "epochs"}
+
+
+def test_best_trial_is_neither_a_cheap_nor_a_lucky_pull():
+    """The cheap level flatters everyone, and the noise is larger than the gap."""
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        return x**2 - 0.3 / epochs + noise(trial, 0.4)
+
+    arms = [{"x": 0.0}, {"x": 0.6}, {"x": -0.7}]
+    sampler = IISESampler("epochs", arms, epsilon=0.05, seed=3)
+    study = run(sampler, objective, n_trials=20_000)
+    plain = min(pulls(study), key=lambda trial: trial.value)
+    assert plain.params != study.best_params  # what Optuna alone would have handed over
+    assert plain.value < study.best_value - 0.5
+    at_target = [t for t in pulls(study) if t.params["epochs"] == 9]
+    lucky = [t for t in at_target if t.params["x"] != 0.0 and t.value < study.best_value]
+    assert lucky, "no pull of a worse arm was lucky: the case shows nothing"
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+    mean = np.mean([t.value for t in at_target if t.params["x"] == 0.0])
+    assert study.best_value == pytest.approx(mean)
+
+
+def test_every_pull_is_infeasible_and_only_the_answer_is_not():
+    study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
+    assert len(pulls(study)) == len(study.trials) - 1
+    assert all(trial.constraints == {"mfhpo": 1.0} for trial in pulls(study))
+    assert study.trials[-1].constraints == {}
+    assert study.best_trial.number == len(study.trials) - 1
+
+
+def test_trials_that_ran_before_the_fidelity_was_asked_for_are_no_answers_either():
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        if trial.number < 2:  # a branch without the fidelity, and a very lucky one
+            return -100.0
+        return x**2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
+
+    with pytest.warns(UserWarning, match="did not ask for it"):
+        study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0), objective)
+    assert CERTIFICATE in study.best_trial.user_attrs
+
+
+def test_recommendation_before_during_and_after():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    with pytest.raises(ValueError, match=r"no finished trial.*'epochs'.*nothing to recommend yet"):
+        sampler.recommendation(study)
+    study.optimize(bowl, n_trials=5)
+    during = sampler.recommendation(study)
+    assert not during.certified
+    assert during.trials == 5
+    assert during.params in ARMS
+    assert "NOT CERTIFIED" in str(during)
+    assert during == sampler.recommendation(study)
+    study.optimize(bowl)
+    after = sampler.recommendation(study)
+    assert after.certified
+    assert after.trials == len(pulls(study))
+    assert str(after).startswith("CERTIFIED: {'x': 0.0}")
+    assert IISESampler("epochs", ARMS, epsilon=0.1, seed=0).recommendation(study) == after
+
+
+def test_recommendation_before_the_first_trial_when_the_levels_are_declared():
+    sampler = IISESampler(Fidelity("epochs", levels=[1, 9]), ARMS)
+    answer = sampler.recommendation(optuna.create_study(sampler=sampler))
+    assert not answer.certified
+    assert answer.trials == 0
+    assert math.isnan(answer.mean)
+    assert "nan" in str(answer)
+
+
+def test_a_study_that_n_trials_ends_has_no_best_trial_and_goes_on():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(bowl, n_trials=10)
+    assert len(study.trials) == 10
+    with pytest.raises(ValueError, match="[Ff]easible"):
+        _ = study.best_trial
+    study.optimize(bowl)
+    whole = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
+    assert sequence(study) == sequence(whole)
+
+
+def flattering(trial):
+    """Cheap levels promise far more than there is."""
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 9)
+    return x**2 - 1.0 / epochs + noise(trial, 0.2)
+
+
+def test_a_budget_that_runs_out_gives_an_answer_marked_as_not_certified():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.05, budget=200, seed=0)
+    study = run(sampler, flattering)
+    answer = sampler.recommendation(study)
+    assert answer.cost <= 200
+    assert answer.cost + 9 > 200 or answer.cost + 3 > 200
+    assert not answer.certified
+    assert "budget of 200 is spent" in answer.reason
+    assert answer.remaining_cost > 0
+    assert "about" in str(answer)
+    assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is False
+
+
+def test_a_budget_spent_in_the_pilot_says_so():
+    sampler = IISESampler("epochs", ARMS, budget=6, seed=0)
+    study = run(sampler, flattering)
+    assert "budget of 6 is spent" in sampler.recommendation(study).reason
+
+
+def test_the_answer_s_trial_says_the_level_at_which_its_value_was_seen():
+    """With six units of budget nothing was seen at nine epochs."""
+    sampler = IISESampler("epochs", ARMS, budget=6, seed=0)
+    study = run(sampler, flattering)
+    answer = sampler.recommendation(study)
+    assert answer.level == 1
+    assert study.best_value == answer.mean
+    assert study.best_params["epochs"] == answer.level
+
+
+def test_a_larger_budget_resumes_and_best_trial_becomes_the_certified_arm():
+    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, budget=6, seed=0))
+    study.optimize(flattering)
+    early = len(study.trials)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study.sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+        study.optimize(flattering, n_trials=5000)
+    assert len(study.trials) > early
+    answer = study.sampler.recommendation(study)
+    assert answer.certified
+    assert answer.params == {"x": 0.0}
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+    assert study.best_value == answer.mean
+
+
+def test_a_race_in_two_budgets_pulls_what_one_would_have():
+    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, epsilon=0.1, budget=60, seed=0))
+
+    def objective(trial):  # noise that the answer's own trial does not shift
+        x = trial.suggest_float("x", -1, 1)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        done = sum(PULL in t.user_attrs and t.state.is_finished() for t in trial.study.trials)
+        return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(done).normal()
+
+    study.optimize(objective)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study.sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+        study.optimize(objective)
+    whole = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0), objective)
+    assert sequence(study) == sequence(whole)
+
+
+def test_another_optimize_after_the_end_stays_within_the_budget():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.01, budget=100, seed=0)
+    study = run(sampler, flattering)
+    for _ in range(3):
+        study.optimize(flattering)
+    assert sampler.recommendation(study).cost <= 100
+
+
+def test_another_optimize_after_the_certificate_changes_nothing():
+    study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
+    best = study.best_trial
+    study.optimize(bowl, n_trials=10)
+    assert len(study.trials) <= best.number + 2
+    assert study.best_trial == best
+
+
+def test_ask_and_tell():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    for _ in range(3000):
+        trial = study.ask()
+        study.tell(trial, bowl(trial))
+        if sampler.recommendation(study).certified:
+            break
+    answer = sampler.recommendation(study)
+    assert answer.certified
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+    whole = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
+    assert sequence(study) == sequence(whole)
+
+
+def test_ask_and_tell_can_see_that_a_budget_is_spent():
+    """`study.stop` has nothing to stop here, so the answer must say that the race has ended."""
+    sampler = IISESampler("epochs", ARMS, epsilon=0.01, budget=30, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    for _ in range(200):
+        trial = study.ask()
+        study.tell(trial, flattering(trial))
+        if sampler.recommendation(study).finished:
+            break
+    assert sampler.recommendation(study).cost <= 30
+
+
+def test_ask_with_distributions_and_tells_out_of_order():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    space = {
+        "x": optuna.distributions.FloatDistribution(-1, 1),
+        "epochs": optuna.distributions.IntDistribution(1, 9),
+    }
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        batch = [study.ask(space) for _ in range(4)]
+        for trial in rng.permutation(np.array(batch, dtype=object)):
+            value = trial.params["x"] ** 2 + 0.1 / trial.params["epochs"]
+            study.tell(trial.number, value + noise(trial))
+        if sampler.recommendation(study).certified:
+            break
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+
+
+def test_deterministic_given_the_seed():
+    races = [sequence(run(IISESampler("epochs", 8, epsilon=0.1, seed=s))) for s in (0, 0, 1)]
+    assert races[0] == races[1]
+    assert races[0] != races[2]
+
+
+def test_without_a_seed_the_study_s_name_is_the_seed():
+    races = [
+        sequence(run(IISESampler("epochs", 8, epsilon=0.1), study_name=name))
+        for name in ("a", "a", "b")
+    ]
+    assert races[0] == races[1]
+    assert races[0] != races[2]
+
+
+def test_two_studies_with_one_sampler():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    up = optuna.create_study(sampler=sampler, direction="maximize")
+    down = optuna.create_study(sampler=sampler)
+    for _ in range(8):
+        up.optimize(bowl, n_trials=3)
+        down.optimize(bowl, n_trials=3)
+    up.optimize(bowl)
+    down.optimize(bowl)
+    assert up.best_params == {"x": -0.9, "epochs": 9}
+    assert down.best_params == {"x": 0.0, "epochs": 9}
+    assert sequence(down) == sequence(run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0)))
+
+
+def test_two_studies_of_the_same_name_with_one_sampler():
+    """As in a notebook whose cell is run twice."""
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    first = run(sampler, study_name="again")
+    second = run(sampler, study_name="again")
+    assert sequence(second) == sequence(first)
+
+
+def test_sampler_and_study_are_pickled_in_mid_race():
+    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
+    study.optimize(bowl, n_trials=20)
+    copy = pickle.loads(pickle.dumps(study))
+    copy.optimize(bowl)
+    study.optimize(bowl)
+    assert sequence(copy) == sequence(study)
+    sampler = pickle.loads(pickle.dumps(study.sampler))
+    assert sampler.recommendation(study) == study.sampler.recommendation(study)
+
+
+# Failures.
+
+
+def raising(trial, bad):
+    if bad:
+        raise ZeroDivisionError
+    return 0.0
+
+
+def returning(value):
+    return lambda trial, bad: value if bad else 0.0
+
+
+def pruning(trial, bad):
+    if bad:
+        raise optuna.TrialPruned
+    return 0.0
+
+
+FAILURES = {
+    "raise": raising,
+    "NaN": returning(math.nan),
+    "inf": returning(math.inf),
+    "-inf": returning(-math.inf),
+    "None": returning(None),
+    "prune": pruning,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*:optuna.exceptions.OptunaWarning")
+@pytest.mark.parametrize("fail", FAILURES.values(), ids=FAILURES.keys())
+def test_a_failed_pull_is_repeated(fail):
+    failing = {3, 4, 11, 20}
+
+    def objective(trial):
+        value = bowl(trial)
+        extra = fail(trial, trial.number in failing)
+        return None if extra is None else value + extra
+
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    study = run(sampler, objective, catch=(ZeroDivisionError,))
+    assert sampler.recommendation(study).certified
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+    trials = pulls(study)
+    for number in failing:
+        failed = trials[number].user_attrs[PULL]
+        again = next(t for t in trials[number + 1 :] if t.number not in failing)
+        assert again.user_attrs[PULL] == failed
+        assert trials[number].state != TrialState.COMPLETE or math.isinf(trials[number].value)
+
+
+@pytest.mark.parametrize("fail", FAILURES.values(), ids=FAILURES.keys())
+def test_three_failures_in_a_row_drop_the_arm(fail):
+    def objective(trial):
+        value = bowl(trial)
+        extra = fail(trial, trial.params["x"] == 0.0)  # the best one
+        return None if extra is None else value + extra
+
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    with pytest.warns(ArmWithdrawnWarning, match=r"arm 2 leaves.*3 pulls in a row.*max_failures=3"):
+        study = run(sampler, objective, catch=(ZeroDivisionError,))
+    answer = sampler.recommendation(study)
+    assert answer.certified
+    assert answer.params == {"x": -0.5}
+    assert any("left without being compared: 2" in a for a in answer.assumptions)
+    assert sum(t.user_attrs[PULL]["arm"] == 2 for t in pulls(study)) == 3
+
+
+def test_failures_that_are_not_in_a_row_drop_nothing():
+    seen = []
+
+    def objective(trial):
+        value = bowl(trial)
+        seen.append(trial.params["x"])
+        if trial.params["x"] == 0.0 and seen.count(0.0) % 3:
+            raise optuna.TrialPruned
+        return value
+
+    study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0), objective)
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+
+
+def test_when_every_arm_fails_the_study_stops_and_says_so():
+    def objective(trial):
+        bowl(trial)
+        raise optuna.TrialPruned
+
+    sampler = IISESampler("epochs", ARMS, seed=0)
+    with pytest.warns(ArmWithdrawnWarning):
+        study = run(sampler, objective)
+    assert len(study.trials) == 12
+    answer = sampler.recommendation(study)
+    assert answer.arm is None
+    assert answer.params == {}
+    assert not answer.certified
+    assert "every arm failed" in answer.reason
+    with pytest.raises(ValueError, match="[Ff]easible|No trials"):
+        _ = study.best_trial
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+def test_when_every_arm_fails_before_it_asks_for_the_fidelity_the_study_stops_too():
+    def objective(trial):
+        trial.suggest_float("x", -1, 1)
+        raise optuna.TrialPruned
+
+    run(IISESampler("epochs", ARMS, seed=0), objective, n_trials=200)
+
+
+def test_failures_before_the_fidelity_is_asked_for_count():
+    def objective(trial):
+        if trial.suggest_float("x", -1, 1) == 0.0:
+            raise optuna.TrialPruned
+        return trial.params["x"] ** 2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
+
+    sampler = IISESampler("epochs", [{"x": 0.0}, {"x": 0.5}, {"x": 0.9}], epsilon=0.1, seed=0)
+    with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves"):
+        study = run(sampler, objective)
+    assert study.best_params == {"x": 0.5, "epochs": 9}
+
+
+@pytest.mark.parametrize("delegate", [None, optuna.samplers.RandomSampler(seed=0)])
+def test_an_objective_whose_ranges_change_does_not_go_on_for_ever(delegate):
+    arms = 4
+    sampler = IISESampler("epochs", arms, epsilon=0.1, seed=0, arm_sampler=delegate)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(bowl, n_trials=4)
+
+    def elsewhere(trial):
+        x = trial.suggest_float("x", 2, 3)
+        return x**2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
+
+    with pytest.warns(UserWarning, match=r"trial 4 evaluated .*instead of arm.*same range"):
+        study.optimize(elsewhere, n_trials=500)
+    assert len(study.trials) < 504
+
+
+def test_ranges_that_grow_keep_the_arms():
+    def objective(trial):
+        width = 1.0 if trial.number < 10 else 2.0
+        x = trial.suggest_float("x", -width, width)
+        return x**2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
+
+    study = run(IISESampler("epochs", arms=4, epsilon=0.1, seed=0), objective)
+    assert len({trial.params["x"] for trial in pulls(study)}) == 4
