@@ -147,6 +147,8 @@ class Recommendation:
         The highest fidelity at which the arm was pulled; ``mean`` belongs to it.
     delta, epsilon
         The error probability and the tolerance of the certificate.
+    finished
+        Whether the race is over: certified, out of budget, or out of arms.
     certified
         Whether the arm is within epsilon of the best, wrong with probability at most delta.
     reason
@@ -170,6 +172,7 @@ class Recommendation:
     fidelity: int
     delta: float
     epsilon: float
+    finished: bool
     certified: bool
     reason: str
     cost: float

@@ -85,7 +85,7 @@ def test_mixture_by_hand() -> None:
     # 2.220503, 71.793503 * 8.211968 = 589.5659, its root 24.28098, over 64: 0.3793903.
     assert at(MixtureRadius(1.0, tuned_for=64.0), 64) == pytest.approx(0.3793903, rel=1e-6)
     # At n = 1: 8.793503 (ln(8.793503 / 7.793503) + 5.991465) = 53.74754, with root 7.331271.
-    assert at(MixtureRadius(3.0), 1) == pytest.approx(3.0 * 7.331271, rel=1e-6)
+    assert at(MixtureRadius(3.0, tuned_for=64.0), 1) == pytest.approx(3.0 * 7.331271, rel=1e-6)
 
 
 def test_empirical_bernstein_by_hand() -> None:

@@ -7,11 +7,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
+from mfhpo_optuna._fidelity import native
 from mfhpo_optuna._unit import from_unit
 
 __all__ = ["Arms", "ArmsLike", "draw_arms"]
@@ -87,7 +89,7 @@ class Arms:
     """
 
     def __init__(self, arms: ArmsLike, fidelity: str, seed: int) -> None:
-        self.declared = not isinstance(arms, int)
+        self.declared = not isinstance(arms, Integral)
         self._arms = [_Arm(params) for params in _listed(arms, fidelity, seed)]
         self._fidelity = fidelity
         self._hypercube = _LatinHypercube(len(self._arms), seed)
@@ -143,11 +145,14 @@ class Arms:
             entry.distributions[name] = distributions[name]
         return True
 
-    def duplicate_of(self, arm: int, params: Params) -> int | None:
-        """An earlier arm with the same parameters, now that a trial has asked for all of them."""
+    def owner(self, arm: int, params: Params) -> int:
+        """The arm that the parameters of a whole trial belong to: the first that had them."""
         key = frozenset(item for item in params.items() if item[0] != self._fidelity)
-        owner = self._owner.setdefault(key, arm)
-        return None if owner == arm else owner
+        return self._owner.setdefault(key, arm)
+
+    def never_asked(self, arm: int, params: Params) -> list[str]:
+        """Names that were declared of an arm, but that a whole trial did not ask for."""
+        return sorted(set(self._arms[arm].params) - set(params)) if self.declared else []
 
     def matching(self, fixed: Mapping[str, Any]) -> int | None:
         """The arm that fixed parameters belong to; an arm that is still new takes them up."""
@@ -163,10 +168,17 @@ class Arms:
 
 
 def _listed(arms: ArmsLike, fidelity: str, seed: int) -> list[Params]:
-    if isinstance(arms, int):
+    if isinstance(arms, Integral):
         if arms < 1:
             raise ValueError(f"arms must be at least 1, got {arms}.")
-        return [{} for _ in range(arms)]
+        return [{} for _ in range(int(arms))]
+    if not isinstance(arms, Mapping) and not (
+        isinstance(arms, Sequence) and all(isinstance(arm, Mapping) for arm in arms)
+    ):
+        raise TypeError(
+            f"arms must be a number, a list of parameter dictionaries or a dictionary of "
+            f"distributions, got {arms!r}."
+        )
     names: set[str] = set(arms) if isinstance(arms, Mapping) else set().union(*arms)
     if fidelity in names:
         raise ValueError(
@@ -177,7 +189,7 @@ def _listed(arms: ArmsLike, fidelity: str, seed: int) -> list[Params]:
         if not arms:
             raise ValueError("arms={} has no parameters; give {name: distribution, ...}.")
         return draw_arms(arms, seed=seed)
-    listed = [dict(arm) for arm in arms]
+    listed = [{name: native(value) for name, value in arm.items()} for arm in arms]
     if not listed:
         raise ValueError("arms=[] is empty; give at least one configuration.")
     for position, arm in enumerate(listed):

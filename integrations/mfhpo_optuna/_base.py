@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import threading
 import warnings
 import zlib
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo import Policy, Pull
@@ -56,13 +55,21 @@ class RaceSampler(BaseSampler):
             raise ValueError(f"seed must be at least 0 or None, got {seed}.")
         if lease is not None and not lease > 0.0:
             raise ValueError(f"lease must be positive or None, got {lease!r}.")
+        if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
+            raise TypeError(
+                f"arm_sampler={type(arm_sampler).__name__} enumerates a whole space and cannot "
+                f"draw single arms; give arms={{name: distribution}}, which takes all of a small "
+                f"space."
+            )
         self._arms = arms
         self._arm_sampler = arm_sampler
         self._lease = lease
         self._seed = seed
         self._progress = ProgressLine(progress)
         self._race: Race | None = None
-        self._study_name = ""
+        self._race_of: tuple[str, object] | None = None
+        self._reseeded = False
+        self._begun_after_the_end: set[int] = set()
         self._lock = threading.RLock()
 
     @abc.abstractmethod
@@ -152,21 +159,26 @@ class RaceSampler(BaseSampler):
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
-            if pull is not None and param_name == self._fidelity.name:
-                race.resolve_levels(param_distribution)
-                return self._level(race, pull, param_distribution)
+            if trial.number in self._begun_after_the_end:
+                raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
             if pull is None:
                 return self._anything(trial, param_name, param_distribution)
-            if self._arm_sampler is not None and param_name not in race.arms.params(pull.arm):
-                view = self._arms_only(study)
-                value = self._arm_sampler.sample_independent(
-                    view, trial, param_name, param_distribution
+            if param_name == self._fidelity.name:
+                return race.level_of(trial.number, param_distribution)
+            known = race.arms.params(pull.arm)
+            if self._arm_sampler is not None and param_name not in known:
+                known[param_name] = self._arm_sampler.sample_independent(
+                    self._arms_only(study), trial, param_name, param_distribution
                 )
-                race.arms.params(pull.arm)[param_name] = value
-                return value
             value = race.arms.suggest(pull.arm, param_name, param_distribution)
             if contains(param_distribution, value):
                 return value
+            if race.arms.declared:
+                raise ValueError(
+                    f"arms[{pull.arm}][{param_name!r}]={value!r} is not a value of the "
+                    f"objective's {param_distribution}; change the arm, or what the objective "
+                    f"suggests."
+                )
             return self._anything(trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
@@ -175,11 +187,16 @@ class RaceSampler(BaseSampler):
             return  # the first suggestion raises; raising here would leave the trial running
         with self._lock:
             race = self._read(study)
+            if race.policy is not None and race.policy.finished and _stop(study):
+                self._begun_after_the_end.add(trial.number)
+                return
             pull = race.propose(trial)
             if pull is None:
-                if race.policy is not None and race.policy.finished:
-                    _stop(study)
                 return
+            if self._arm_sampler is not None and race.resumed and not self._reseeded:
+                # A seeded sampler would repeat the draws that an earlier process made.
+                self._arm_sampler.reseed_rng()
+                self._reseeded = True
             race.begin(trial, pull)
             tag = {"arm": pull.arm, "fidelity": pull.fidelity}
             # No public way leads from a sampler to the attributes of a running trial.
@@ -197,6 +214,7 @@ class RaceSampler(BaseSampler):
         if len(study.directions) > 1:
             return
         with self._lock:
+            self._begun_after_the_end.discard(trial.number)
             race = self._of(study)
             seconds = None
             if trial.datetime_start is not None:
@@ -205,6 +223,7 @@ class RaceSampler(BaseSampler):
                 # A single noisy value is no answer: `best_trial` skips trials that break a
                 # constraint. Only a running `Trial` has a public method for it.
                 study._storage.set_trial_system_attr(trial._trial_id, "constraints:mfhpo", 1.0)
+            race.check_fidelity_is_free()
             if race.policy is None:
                 return
             self._progress.show(race)
@@ -219,7 +238,7 @@ class RaceSampler(BaseSampler):
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         del state["_lock"]
-        state["_race"] = None  # it is a function of the study's trials
+        state["_race"] = state["_race_of"] = None  # a function of the study's trials
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -229,9 +248,10 @@ class RaceSampler(BaseSampler):
     # Helpers.
 
     def _of(self, study: optuna.Study) -> Race:
-        if self._race is None or self._study_name != study.study_name:
+        key = (study.study_name, study._storage)
+        if self._race is None or self._race_of is None or self._race_of != key:
             self._race = self._new_race(study)
-            self._study_name = study.study_name
+            self._race_of = key
         return self._race
 
     def _read(self, study: optuna.Study) -> Race:
@@ -250,16 +270,6 @@ class RaceSampler(BaseSampler):
         arms = Arms(self._arms, self._fidelity.name, seed)
         return Race(study, arms, self._fidelity, make_policy, self._lease)
 
-    def _level(self, race: Race, pull: Pull, distribution: BaseDistribution) -> Any:
-        level = race.levels[pull.fidelity]
-        if not contains(distribution, level):
-            raise ValueError(
-                f"the race needs {self._fidelity.name}={level!r}, which the objective's "
-                f"{distribution} does not allow; suggest {self._fidelity.name!r} with the same "
-                f"range in every trial, one that contains all levels {list(race.levels)}."
-            )
-        return level
-
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         key = [self._seed or 0, trial.number, zlib.crc32(name.encode())]
         return from_unit(float(np.random.default_rng(key).random()), distribution)
@@ -271,19 +281,23 @@ class RaceSampler(BaseSampler):
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:
             race = self._of(study)
-            shown: list[FrozenTrial] = []
-            for arm in range(len(race.arms)):
-                if race.policy is None:
-                    break
-                count, mean, _ = race.policy.summary(arm, 0)
-                if count:
-                    trial = create_trial(
-                        value=race.sign * mean,
-                        params=race.arms.params(arm),
-                        distributions=race.arms.distributions(arm),
-                    )
-                    trial.number = len(shown)
-                    shown.append(trial)
+            policy = race.policy
+            seen = [
+                [arm for arm in range(len(race.arms)) if policy and policy.summary(arm, m)[0]]
+                for m in range(len(race.levels))
+            ]
+            if policy is None or not any(seen):
+                return ArmsOnlyStudy(study, [])
+            fidelity = max(range(len(seen)), key=lambda m: (len(seen[m]), m))
+            shown = []
+            for arm in seen[fidelity]:
+                trial = create_trial(
+                    value=race.sign * policy.summary(arm, fidelity)[1],
+                    params={n: race.arms.params(arm)[n] for n in race.arms.distributions(arm)},
+                    distributions=race.arms.distributions(arm),
+                )
+                trial.number = arm
+                shown.append(trial)
             return ArmsOnlyStudy(study, shown)
 
 
@@ -307,10 +321,13 @@ def _conclude(study: optuna.Study, race: Race) -> None:
     params = {name: answer.params[name] for name in distributions}
     if race.fidelity_distribution is not None:
         distributions[race.fidelity.name] = race.fidelity_distribution
-        params[race.fidelity.name] = race.levels[-1]
+        params[race.fidelity.name] = answer.level
+    # An uncertified answer is only worth what is certain of it, so that a later certified one,
+    # if the race goes on with a larger budget, takes its place as the best trial.
+    value = answer.mean if answer.certified else answer.interval[0 if race.sign > 0 else 1]
     study.add_trial(
         create_trial(
-            value=answer.mean,
+            value=value,
             params=params,
             distributions=distributions,
             user_attrs={CERTIFICATE_KEY: answer.to_dict()},
@@ -327,7 +344,10 @@ def _conclude(study: optuna.Study, race: Race) -> None:
         )
 
 
-def _stop(study: optuna.Study) -> None:
-    # Under ask and tell there is no loop to stop; `recommendation` tells the end.
-    with contextlib.suppress(RuntimeError):
+def _stop(study: optuna.Study) -> bool:
+    """Stop the study's loop; False under ask and tell, where there is none."""
+    try:
         study.stop()
+    except RuntimeError:
+        return False
+    return True

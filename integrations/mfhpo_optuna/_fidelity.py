@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -68,6 +69,7 @@ class Fidelity:
             if self.costs != "measured":
                 raise ValueError(f"costs must be numbers, 'measured' or None, got {self.costs!r}.")
         elif self.costs is not None:
+            object.__setattr__(self, "costs", tuple(float(cost) for cost in self.costs))
             check_increasing("costs", self.costs)
             if self.costs[0] <= 0.0:
                 raise ValueError(f"costs must be positive, got {list(self.costs)}.")
@@ -75,7 +77,7 @@ class Fidelity:
             Bias.max(*self.bias)  # raises for bounds that no kind of bias may have
             object.__setattr__(self, "bias", tuple(self.bias))
         if self.levels is not None:
-            object.__setattr__(self, "levels", tuple(self.levels))
+            object.__setattr__(self, "levels", tuple(native(level) for level in self.levels))
             self._check_levels(self.levels)
 
     def levels_in(self, distribution: BaseDistribution) -> tuple[Any, ...]:
@@ -142,9 +144,19 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
     """Whether `value` is a value of the distribution."""
     if isinstance(distribution, CategoricalDistribution):
         return value in distribution.choices
-    if isinstance(distribution, (IntDistribution, FloatDistribution)):
-        return _is_number(value) and distribution.low <= value <= distribution.high
-    return False
+    if not (isinstance(distribution, (IntDistribution, FloatDistribution)) and _is_number(value)):
+        return False
+    if not distribution.low <= value <= distribution.high:
+        return False
+    if distribution.step is None:
+        return True
+    steps = (value - distribution.low) / distribution.step
+    return abs(steps - round(steps)) < 1e-8
+
+
+def native(value: Any) -> Any:
+    """A NumPy number as the Python number that Optuna can store; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _geometric(distribution: BaseDistribution) -> tuple[Any, ...]:

@@ -177,7 +177,9 @@ class IISESampler(RaceSampler):
         if self._fidelity.levels is not None:
             self._make_policy(2, self._fidelity.levels, 0)
         else:
-            self._make_policy(2, [1.0] * len(self._bias.bounds) if self._bias else [1.0], 0, True)
+            declared = self._bias.bounds if self._bias else getattr(self._noise, "sigma", 1.0)
+            number = len(declared) if isinstance(declared, Sequence) else 1
+            self._make_policy(2, [1.0] * number, 0, rehearsal=True)
 
     def _make_policy(
         self, n_arms: int, levels: Sequence[Any], seed: int, rehearsal: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Policy, Pull
 from mfhpo_optuna._arms import Arms
-from mfhpo_optuna._fidelity import Fidelity
+from mfhpo_optuna._fidelity import Fidelity, contains
 
 __all__ = ["ARM_KEY", "CERTIFICATE_KEY", "Race"]
 
@@ -52,6 +51,8 @@ class Race:
 
     Attributes
     ----------
+    resumed
+        Whether trials of the race were run before, or elsewhere.
     listener
         Called with every pull and observation after the policy learned from it, or None.
     """
@@ -79,8 +80,12 @@ class Race:
         self._read_up_to = 0
         self._longest = 0.0
         self._begun = 0
+        self.resumed = False
         self._early_failures: list[int] = []
         self._without_fidelity = 0
+        self._missing_fidelity = ""
+        self._overridden = 0
+        self._warned_of_names = False
         self._asked_for_fidelity = False
         if fidelity.levels is not None:
             self._set_levels(tuple(fidelity.levels))
@@ -111,6 +116,7 @@ class Race:
         for trial in finished:
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
                 self._begun += 1
+                self.resumed = True
             seconds = None
             if trial.datetime_start is not None and trial.datetime_complete is not None:
                 seconds = (trial.datetime_complete - trial.datetime_start).total_seconds()
@@ -141,25 +147,46 @@ class Race:
             succeeded = False
             if not self._asked_for_fidelity:
                 return False
-        pull = self._pull_of(trial, tag)
-        if pull is None:
-            return self.policy is not None
-        observed = self.sign * value if succeeded and value is not None else None
+        pull, belongs = self._pull_of(trial, tag)
+        if succeeded and belongs:
+            owner = self._owner_of(pull.arm, trial)
+            pull = Pull(owner, pull.fidelity)
+        observed = self.sign * value if succeeded and belongs and value is not None else None
         if self.policy is None:
             self._early_failures.append(pull.arm)
         else:
             cost = seconds if self.fidelity.costs == "measured" else None
             self._tell(pull, Observation(observed, cost))
-            if observed is not None and math.isfinite(observed):
-                duplicate = self.arms.duplicate_of(pull.arm, trial.params)
-                if duplicate is not None:
-                    self.policy.withdraw(pull.arm)
         return True
 
     def resolve_levels(self, distribution: BaseDistribution) -> None:
         """Find out the levels, and with them the policy, from how the objective asks."""
         if self.policy is None:
             self._set_levels(self.fidelity.levels_in(distribution))
+
+    def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
+        """The level for a running trial whose objective asks with this distribution.
+
+        Raises
+        ------
+        ValueError
+            If the distribution does not contain it.
+        """
+        running = self._running[trial_number]
+        if self.policy is None:
+            self.resolve_levels(distribution)
+            # The arm was chosen blindly; where to evaluate it is the policy's choice already.
+            _, fidelity = self._next(trial_number)
+            running = _Running(Pull(running.pull.arm, fidelity), running.since)
+            self._running[trial_number] = running
+        level = self.levels[running.pull.fidelity]
+        if not contains(distribution, level):
+            raise ValueError(
+                f"the race needs {self.fidelity.name}={level!r}, which the objective's "
+                f"{distribution} does not allow; suggest {self.fidelity.name!r} with the same "
+                f"range in every trial, one that contains all levels {list(self.levels)}."
+            )
+        return level
 
     # Choosing what a trial evaluates.
 
@@ -231,25 +258,25 @@ class Race:
         if self.listener is not None:
             self.listener(pull, observation)
 
-    def _pull_of(self, trial: FrozenTrial, tag: dict[str, int]) -> Pull | None:
-        """What a finished trial really evaluated, or None if that is not part of the race."""
-        arm = int(tag["arm"])
-        if not 0 <= arm < len(self.arms):
+    def _pull_of(self, trial: FrozenTrial, tag: dict[str, int]) -> tuple[Pull, bool]:
+        """What a finished trial was to evaluate, and whether it really did."""
+        planned = Pull(int(tag["arm"]), int(tag["fidelity"]))
+        if not 0 <= planned.arm < len(self.arms):
             raise ValueError(
-                f"trial {trial.number} belongs to arm {arm}, but arms has {len(self.arms)} "
-                f"entries; resume the study with the arms it was begun with."
+                f"trial {trial.number} belongs to arm {planned.arm}, but arms has "
+                f"{len(self.arms)} entries; resume the study with the arms it was begun with."
             )
-        if not self.arms.adopt(arm, trial.number, trial.params, trial.distributions):
+        if not self.arms.adopt(planned.arm, trial.number, trial.params, trial.distributions):
             warnings.warn(
-                f"trial {trial.number} evaluated {trial.params} instead of arm {arm}, "
-                f"{self.arms.params(arm)}: it does not count. Suggest each parameter with the same "
-                f"range in every trial, and do not fix parameters of a race.",
+                f"trial {trial.number} evaluated {trial.params} instead of arm {planned.arm}, "
+                f"{self.arms.params(planned.arm)}: it does not count. Suggest each parameter with "
+                f"the same range in every trial, and do not fix parameters of a race.",
                 stacklevel=4,
             )
-            return None
+            return planned, False
         level = trial.params.get(self.fidelity.name)
         if level is None or not self.levels:
-            return Pull(arm, int(tag["fidelity"]))
+            return planned, True
         if level not in self.levels:
             warnings.warn(
                 f"trial {trial.number} was evaluated at {self.fidelity.name}={level!r}, which is "
@@ -257,20 +284,53 @@ class Race:
                 f"with a range that contains all levels.",
                 stacklevel=4,
             )
-            return None
-        return Pull(arm, self.levels.index(level))
+            return planned, False
+        fidelity = self.levels.index(level)
+        self._overridden = 0 if fidelity == planned.fidelity else self._overridden + 1
+        return Pull(planned.arm, fidelity), True
+
+    def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
+        """The arm that a whole trial counts for; equal arms are merged into the first."""
+        never_asked = self.arms.never_asked(arm, trial.params)
+        if never_asked and not self._warned_of_names:
+            self._warned_of_names = True
+            warnings.warn(
+                f"arms contain {', '.join(map(repr, never_asked))}, which the objective did not "
+                f"ask for in trial {trial.number}; it asked for {sorted(trial.params)}. Rename it "
+                f"in the arms, or suggest it in the objective.",
+                stacklevel=5,
+            )
+        owner = self.arms.owner(arm, trial.params)
+        if owner != arm and self.policy is not None:
+            self.policy.withdraw(arm)
+        return owner
+
+    def check_fidelity_is_free(self) -> None:
+        """Raise if the sampler's choice of the fidelity is never followed.
+
+        Raises
+        ------
+        ValueError
+            If the objective never asks for the fidelity, or something else always sets it.
+        """
+        if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
+            raise ValueError(self._missing_fidelity)
+        if self._overridden >= max(10, len(self.arms)):
+            raise ValueError(
+                f"fidelity={self.fidelity.name!r} was not what the sampler chose in the last "
+                f"{self._overridden} trials: something else sets it. Suggest it with a range that "
+                f"contains all levels {list(self.levels)}, and do not fix it."
+            )
 
     def _note_missing_fidelity(self, trial: FrozenTrial) -> None:
         self._without_fidelity += 1
         name = self.fidelity.name
         close = difflib.get_close_matches(name, trial.params, n=1)
         hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
-        message = (
+        self._missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
             f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
             f"in the objective, and name that parameter.{hint}"
         )
-        if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
-            raise ValueError(message)
         if self._without_fidelity == 1 or self._asked_for_fidelity:
-            warnings.warn(message, stacklevel=5)
+            warnings.warn(self._missing_fidelity, stacklevel=5)

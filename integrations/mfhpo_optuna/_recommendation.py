@@ -30,8 +30,10 @@ class StudyRecommendation:
         Bounds on the mean at the target level; infinite where nothing can be said of it.
     delta, epsilon
         With probability at least 1 - delta, no arm is better than this one by more than epsilon.
+    finished
+        Whether the race is over; under ``study.ask`` and ``study.tell`` this is when to stop.
     certified
-        Whether that holds now.
+        Whether the claim holds now.
     reason
         Why, or why not.
     cost
@@ -54,6 +56,7 @@ class StudyRecommendation:
     interval: tuple[float, float]
     delta: float
     epsilon: float
+    finished: bool
     certified: bool
     reason: str
     cost: float
@@ -76,6 +79,7 @@ class StudyRecommendation:
             interval=(low, high),
             delta=answer.delta,
             epsilon=answer.epsilon,
+            finished=answer.finished,
             certified=answer.certified,
             reason=answer.reason,
             cost=answer.cost,

@@ -105,6 +105,8 @@ class Elimination(Policy):
                 f"pilot_arms and pilot_pulls must be at least 2, got {pilot_arms} and "
                 f"{pilot_pulls}: neither a bias nor a noise can be estimated from one."
             )
+        if measure < 0:
+            raise ValueError(f"measure must be at least 0, got {measure}.")
         if max_failures < 1:
             raise ValueError(f"max_failures must be at least 1, got {max_failures}.")
         if budget is not None and not budget > 0.0:
@@ -236,7 +238,8 @@ class Elimination(Policy):
     def recommend(self) -> Recommendation:
         """The best answer so far (see `Policy.recommend`)."""
         arm, mean, interval, fidelity = self.leader()
-        certified = arm is not None and self._winner == arm
+        winner = self._winner
+        certified = winner is not None and self._measured(winner)
         return Recommendation(
             arm=arm,
             mean=mean,
@@ -244,6 +247,7 @@ class Elimination(Policy):
             fidelity=fidelity,
             delta=self.delta,
             epsilon=self.epsilon,
+            finished=self.finished,
             certified=certified,
             reason=self._reason(arm),
             cost=self.cost,
@@ -546,19 +550,21 @@ class Elimination(Policy):
     def _reason(self, arm: int | None) -> str:
         if arm is None:
             return "every arm failed and left the race"
-        if self._certificate is not None:
+        winner = self._winner
+        if winner is None:
+            reason = f"{len(self.active)} arms are not told apart yet"
+            if self._piloting:
+                reason = "the pilot is not complete"
+        elif not self._measured(winner):
+            reason = "the winner's value at the target is still being measured"
+        elif self._certificate is not None:
             return (
                 f"at fidelity {self._certificate[1]} its lower bound is within epsilon of every "
                 f"remaining arm's upper bound"
             )
-        if self._winner is not None:
+        else:
             return "every other arm was eliminated" if self.problem.n_arms > 1 else "the only arm"
-        if self._piloting:
-            return "the pilot is not complete"
-        remaining = f"{len(self.active)} arms are not told apart yet"
-        if self.finished:
-            return f"the budget of {self.budget:g} is spent and {remaining}"
-        return remaining
+        return f"the budget of {self.budget:g} is spent and {reason}" if self.finished else reason
 
     def _assumptions(self) -> tuple[str, ...]:
         parts = [self._evidence.assumption]
@@ -591,14 +597,19 @@ class Elimination(Policy):
         if leader is None or self._piloting or not (arms == leader).any():
             return None
         target = self.problem.target
+        winner = self._winner
+        if winner is not None:
+            missing = self._measure - int(self._evidence.counts[winner, target])
+            return missing * self._declared_cost(target)
         counts = self._evidence.counts[arms]
         common = np.flatnonzero(counts.all(axis=0))
         means = self._evidence.means(arms, int(common[-1]) if common.size else 0)
         gaps = np.abs(means[arms == leader] - means) + self.epsilon
         gaps[arms == leader] = gaps[arms != leader].min(initial=math.inf)
         needed = self._evidence.pulls_until(target, gaps / 2.0)
-        missing = float(np.maximum(0.0, needed - counts[:, target]).sum())
-        return missing * self._declared_cost(target)
+        return float(np.maximum(0.0, needed - counts[:, target]).sum()) * self._declared_cost(
+            target
+        )
 
     # State.
 

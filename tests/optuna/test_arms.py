@@ -19,6 +19,8 @@ from optuna.samplers import (
 
 from mfhpo_optuna import Fidelity, IISESampler
 
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
 PULL = "mfhpo:pull"
 CERTIFICATE = "mfhpo:certificate"
@@ -128,22 +130,20 @@ def test_equal_draws_from_a_small_space_become_one_arm():
     assert answer.certified
     assert answer.params == {"kind": "a"}
     first_of_kind = {}
-    for number, arm in sorted(arms_of(study).items()):
-        first_of_kind.setdefault(arm["kind"], number)
-    for arm, params in arms_of(study).items():
+    for trial in pulls(study):
+        first_of_kind.setdefault(trial.params["kind"], trial.user_attrs[PULL]["arm"])
+    for arm in arms_of(study):
         times = sum(trial.user_attrs[PULL]["arm"] == arm for trial in pulls(study))
-        assert times == 1 or arm in first_of_kind.values() or params["kind"] == "a"
-    assert len(answer.survivors) == 1
+        assert times == 1 or arm in first_of_kind.values()
+    assert answer.survivors == (first_of_kind["a"],)
 
 
 @experimental
-@pytest.mark.parametrize("name", delegates())
+@pytest.mark.parametrize("name", ["TPE", "multivariate-TPE", "QMC", "Random"])
 def test_delegated_arms_replay_identically(name):
     races = []
     for _ in range(2):
-        sampler = IISESampler(
-            "epochs", 8, epsilon=0.2, seed=0, arm_sampler=delegates()[name]
-        )
+        sampler = IISESampler("epochs", 8, epsilon=0.2, seed=0, arm_sampler=delegates()[name])
         study = run(sampler, branched)
         arms = arms_of(study)
         assert len({tuple(sorted(arm.items())) for arm in arms.values()}) == 8
@@ -173,7 +173,7 @@ def test_a_delegate_sees_one_trial_per_arm_and_no_fidelity(variant):
     arms = arms_of(study)
     assert [len(shown) for shown in recorder.shown] == list(range(6))
     for trial in recorder.shown[-1]:
-        assert trial.params == arms[trial.number]
+        assert trial.params in arms.values()
         assert trial.constraints == {}
 
 
@@ -183,6 +183,7 @@ def test_a_delegate_draws_each_parameter_of_an_arm_once():
     assert len(recorder.shown) == 6
 
 
+@experimental
 @pytest.mark.parametrize("name", ["TPE", "QMC", "Random"])
 def test_a_race_resumed_in_a_new_process_draws_new_arms(name):
     """A delegate with a seed begins anew there; its first draws must not come twice."""
@@ -198,16 +199,19 @@ def test_a_race_resumed_in_a_new_process_draws_new_arms(name):
     assert arms_of(study) == arms_of(whole)
 
 
+@experimental
 @pytest.mark.parametrize(
-    "delegate", [GridSampler({"x": [-0.5, 0.0, 0.5]}), BruteForceSampler(seed=0)]
+    "make",
+    [lambda: GridSampler({"x": [-0.5, 0.0, 0.5]}), lambda: BruteForceSampler(seed=0)],
+    ids=["Grid", "BruteForce"],
 )
-def test_a_delegate_that_cannot_draw_arms_is_refused_or_works(delegate):
+def test_a_delegate_that_cannot_draw_arms_is_refused_or_works(make):
     def objective(trial):
         x = trial.suggest_float("x", -1, 1, step=0.5)
         return x**2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
 
     try:
-        sampler = IISESampler("epochs", 3, epsilon=0.2, seed=0, arm_sampler=delegate)
+        sampler = IISESampler("epochs", 3, epsilon=0.2, seed=0, arm_sampler=make())
         study = run(sampler, objective, n_trials=500)
     except (TypeError, ValueError) as error:
         assert "arm_sampler" in str(error)  # noqa: PT017
@@ -217,7 +221,7 @@ def test_a_delegate_that_cannot_draw_arms_is_refused_or_works(delegate):
 
 @experimental
 def test_trials_asked_together_do_not_mix_two_configurations_in_one_arm():
-    """Both trials are arm 1, neither has suggested anything, and the later one ends first."""
+    """Several trials of a new arm draw before any of them is told, and the last one ends first."""
     delegate = QMCSampler(seed=0, warn_independent_sampling=False)
     fidelity = Fidelity("epochs", levels=[1, 9])
     sampler = IISESampler(fidelity, 2, seed=0, arm_sampler=delegate, pilot_arms=2)
@@ -225,10 +229,11 @@ def test_trials_asked_together_do_not_mix_two_configurations_in_one_arm():
     first = study.ask()
     study.tell(first, bowl(first))
     batch = [study.ask() for _ in range(6)]
+    values = [bowl(trial) for trial in batch]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for trial in reversed(batch):
-            study.tell(trial, bowl(trial))
+        for trial, value in reversed(list(zip(batch, values, strict=True))):
+            study.tell(trial, value)
     counted = sampler.recommendation(study).trials
     arms = {}
     for trial in sorted(pulls(study), key=lambda t: t.number):

@@ -12,6 +12,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from mfhpo import Bias, Bounded, Gaussian
 from mfhpo_optuna import Fidelity, IISESampler
 
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
 
 

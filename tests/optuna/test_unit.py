@@ -59,7 +59,12 @@ def stepped_floats(draw):
 
 
 DISTRIBUTIONS = st.one_of(
-    ints(), log_ints(), floats(), log_floats(), stepped_floats(), CHOICES.map(CategoricalDistribution)
+    ints(),
+    log_ints(),
+    floats(),
+    log_floats(),
+    stepped_floats(),
+    CHOICES.map(CategoricalDistribution),
 )
 
 

@@ -1,0 +1,562 @@
+"""The picture of a race: who was in it, for how long, at which fidelity, and who won."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import optuna
+
+from mfhpo import Observation, Pull
+from mfhpo_optuna._base import RaceSampler
+from mfhpo_optuna._race import Listener, Race
+from mfhpo_optuna._recommendation import StudyRecommendation
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+__all__ = ["plot_race"]
+
+# Light to dark, so that the order of the fidelities survives a grey print and colour blindness;
+# the accents differ from all of them in hue and are also told by their shape.
+_LEVEL_COLOURS = ("#8fd3c1", "#4db8c4", "#2a8fbd", "#2561a8", "#14307d")
+_WINNER = "#d55e00"
+_INK = "#333333"
+
+# Points of one arm over the whole race: enough for a curve, few enough for a small file.
+_POINTS_PER_ARM = 36
+
+
+def plot_race(study: optuna.Study, *, sampler: RaceSampler | None = None) -> go.Figure:
+    """Plot each arm's interval over the cost of the race, and where it stood in the end.
+
+    Left: mean and confidence interval of every arm after each of its evaluations, coloured by the
+    level of the fidelity; a cross marks an elimination. Right: the last interval of every arm,
+    in the order in which they left, the winner first. Intervals hold at the level that they were
+    measured at. Those that are infinite still, from too few evaluations, are not drawn.
+
+    Parameters
+    ----------
+    study
+        A study that was run with one of mfhpo's samplers; it need not have ended.
+    sampler
+        The sampler that it was run with, or one made with the same arguments. None: the study's.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The figure; ``figure.write_html("race.html")`` saves it.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    TypeError
+        If the sampler does not run races.
+    ValueError
+        If no trial has told the levels of the fidelity yet.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> from mfhpo_optuna import IISESampler, plot_race
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", -1, 1)
+    ...     epochs = trial.suggest_int("epochs", 1, 9)
+    ...     return x**2 + np.random.default_rng(trial.number).normal(0, 0.1 / epochs)
+    >>> study = optuna.create_study(sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0))
+    >>> study.optimize(objective)
+    >>> plot_race(study).layout.xaxis.title.text
+    'cost paid'
+    """
+    go, make_subplots = _import_plotly()
+    chosen = study.sampler if sampler is None else sampler
+    if not isinstance(chosen, RaceSampler):
+        raise TypeError(
+            f"plot_race needs a sampler that runs races, such as IISESampler, but "
+            f"{'study.sampler' if sampler is None else 'sampler'} is a "
+            f"{type(chosen).__name__}; pass sampler=, made with the arguments of the race."
+        )
+    answer = chosen.recommendation(study)  # raises if there is nothing to show
+    story = _Story()
+    story.race = chosen.replay(study, story.listen)
+    story.end()
+
+    ranking = _ranking(story, answer.arm)
+    span = _span(story)
+    label = f"arm {answer.arm}, {'certified' if answer.certified else 'leading'}"
+
+    figure: go.Figure = make_subplots(
+        rows=1, cols=2, shared_yaxes=True, column_widths=[0.64, 0.36], horizontal_spacing=0.015
+    )
+    for fidelity in range(len(story.race.levels)):
+        _draw_curves(go, figure, story, fidelity, span)
+        _draw_last_intervals(go, figure, story, fidelity, ranking)
+    _draw_winner(go, figure, story, answer, label)
+    _draw_exits(go, figure, story, span)
+    _lay_out(figure, story, answer, ranking, span)
+    return figure
+
+
+# What happened.
+
+
+@dataclass(frozen=True)
+class _Point:
+    """What was known of an arm at a fidelity, after one of its pulls; values as the user's."""
+
+    arm: int
+    fidelity: int
+    cost: float
+    count: int
+    mean: float
+    radius: float
+
+
+@dataclass(frozen=True)
+class _Exit:
+    cost: float
+    fidelity: int
+    reason: str  # "eliminated", "failed" or "duplicate"
+
+
+@dataclass
+class _Story:
+    """Collects a race's points and exits while it is replayed."""
+
+    points: dict[int, list[_Point]] = field(default_factory=dict)
+    exits: dict[int, _Exit] = field(default_factory=dict)
+    pilot_cost: float = 0.0
+
+    def listen(self, race: Race) -> Listener:
+        self.race = race
+        return self._hear
+
+    def _hear(self, pull: Pull, observation: Observation) -> None:
+        policy = self.race.policy
+        assert policy is not None
+        if not observation.failed:
+            count, mean, radius = policy.summary(pull.arm, pull.fidelity)
+            self.points.setdefault(pull.arm, []).append(
+                _Point(pull.arm, pull.fidelity, policy.cost, count, self.race.sign * mean, radius)
+            )
+        self._note_exits(pull, observation.failed)
+        if policy.piloting:
+            self.pilot_cost = policy.cost
+
+    def end(self) -> None:
+        """Note what happened after the last pull."""
+        if self.race.policy is not None:
+            self._note_exits(None, False)
+
+    def _note_exits(self, pull: Pull | None, failed: bool) -> None:
+        policy = self.race.policy
+        assert policy is not None
+        active = set(policy.active.tolist())
+        for arm in active & self.exits.keys():
+            del self.exits[arm]  # an audit put it back
+        for arm in set(range(len(self.race.arms))) - active - self.exits.keys():
+            reason = "eliminated"
+            if pull is not None and failed and pull.arm == arm:
+                reason = "failed"
+            elif self.race.arms.duplicate_of(arm, self.race.arms.params(arm)) is not None:
+                reason = "duplicate"
+            fidelity = pull.fidelity if pull is not None else self.last(arm)
+            self.exits[arm] = _Exit(policy.cost, fidelity, reason)
+
+    def shown(self, points: Sequence[_Point]) -> list[_Point]:
+        """The points of an arm to draw: a few dozen, and none of the pilot once it has ended."""
+        assert self.race.policy is not None
+        begin = 0.0 if self.race.policy.piloting else self.pilot_cost
+        return _thinned([point for point in points if point.cost > begin])
+
+    def last(self, arm: int) -> int:
+        points = self.points.get(arm)
+        return points[-1].fidelity if points else 0
+
+
+def _thinned(points: Sequence[_Point]) -> list[_Point]:
+    """At most a few dozen of an arm's points, evenly over the axis, with the ends of each phase."""
+    if len(points) <= _POINTS_PER_ARM:
+        return list(points)
+    last = len(points) - 1
+    kept = {0, last}
+    for index in range(last):
+        if points[index].fidelity != points[index + 1].fidelity:
+            kept |= {index, index + 1}
+    costs = np.array([point.cost for point in points])
+    room = max(2, _POINTS_PER_ARM - len(kept))
+    kept |= set(np.searchsorted(costs, np.geomspace(costs[0], costs[-1], room)).tolist())
+    return [points[index] for index in sorted(kept)]
+
+
+# What is drawn.
+#
+# One trace per fidelity holds the curves of all arms, separated by gaps: a figure of 32 arms has
+# a dozen traces rather than hundreds, and a click on the legend shows or hides a fidelity.
+
+
+def _draw_curves(
+    go: Any, figure: go.Figure, story: _Story, fidelity: int, span: tuple[float, float]
+) -> None:
+    band = _Line()
+    curve = _Line()
+    for points in story.points.values():
+        for run in _runs(story.shown(points), fidelity):
+            curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
+            band.add(_outline(run, span))
+    colour = _colour(story, fidelity)
+    group = f"level {fidelity}"
+    figure.add_trace(
+        go.Scatter(
+            x=band.x,
+            y=band.y,
+            mode="lines",
+            line={"color": _faded(colour, 0.45), "width": 0.6},
+            fill="toself",
+            fillcolor=_faded(colour, 0.08),
+            hoverinfo="skip",
+            legendgroup=group,
+            showlegend=False,
+        ),
+        row=1,
+        col=1,
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=curve.x,
+            y=curve.y,
+            text=curve.text,
+            hovertemplate="%{text}<extra></extra>",
+            mode="lines+markers",
+            line={"color": colour, "width": 1.2},
+            marker={"size": 3.5},
+            name=_level_name(story, fidelity),
+            legendgroup=group,
+        ),
+        row=1,
+        col=1,
+    )
+
+
+def _draw_last_intervals(
+    go: Any, figure: go.Figure, story: _Story, fidelity: int, ranking: Sequence[int]
+) -> None:
+    shown = [
+        (f"{arm}", story.points[arm][-1])
+        for arm in ranking
+        if arm in story.points and story.points[arm][-1].fidelity == fidelity
+    ]
+    colour = _colour(story, fidelity)
+    figure.add_trace(
+        go.Scatter(
+            x=[label for label, _ in shown],
+            y=[point.mean for _, point in shown],
+            error_y={
+                "array": [p.radius if math.isfinite(p.radius) else 0.0 for _, p in shown],
+                "thickness": 3,
+                "width": 0,
+            },
+            text=[_describe(story, point) for _, point in shown],
+            hovertemplate="%{text}<extra></extra>",
+            mode="markers",
+            marker={"color": colour, "size": 7, "line": {"color": "white", "width": 1}},
+            legendgroup=f"level {fidelity}",
+            showlegend=False,
+        ),
+        row=1,
+        col=2,
+    )
+
+
+def _draw_exits(go: Any, figure: go.Figure, story: _Story, span: tuple[float, float]) -> None:
+    kinds = {
+        "eliminated": ("eliminated", "x-thin-open", 8),
+        "failed": ("left by failing", "triangle-down-open", 10),
+        "duplicate": ("same as another arm", "circle-open", 9),
+    }
+    for reason, (name, symbol, size) in kinds.items():
+        exits = {a: e for a, e in story.exits.items() if e.reason == reason}
+        if not exits:
+            continue
+        marks = []
+        for arm, exit_ in exits.items():
+            points = story.points.get(arm)
+            # An arm that never gave a value, or left beyond the axis, is marked at its edge.
+            mean = points[-1].mean if points else span[0]
+            marks.append((exit_.cost, min(max(mean, span[0]), span[1]), arm))
+        figure.add_trace(
+            go.Scatter(
+                x=[cost for cost, _, _ in marks],
+                y=[mean for _, mean, _ in marks],
+                text=[
+                    f"arm {arm}: {name} at {_level_name(story, exits[arm].fidelity)}, "
+                    f"cost {cost:.6g}<br>{_params(story, arm)}"
+                    for cost, _, arm in marks
+                ],
+                hovertemplate="%{text}<extra></extra>",
+                mode="markers",
+                marker={
+                    "symbol": symbol,
+                    "size": size,
+                    "color": _INK,
+                    "line": {"color": _INK, "width": 2},
+                },
+                cliponaxis=False,
+                name=name,
+            ),
+            row=1,
+            col=1,
+        )
+
+
+def _draw_winner(
+    go: Any, figure: go.Figure, story: _Story, answer: StudyRecommendation, label: str
+) -> None:
+    points = story.points.get(-1 if answer.arm is None else answer.arm)
+    if not points:
+        return
+    runs = [run for m in range(len(story.race.levels)) for run in _runs(story.shown(points), m)]
+    last = points[-1]
+    curve = _Line()
+    for run in runs:
+        curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
+    figure.add_trace(
+        go.Scatter(
+            x=curve.x,
+            y=curve.y,
+            text=curve.text,
+            hovertemplate="%{text}<extra></extra>",
+            mode="lines",
+            line={"color": _WINNER, "width": 3},
+            name=label,
+        ),
+        row=1,
+        col=1,
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=[f"{answer.arm}"],
+            y=[last.mean],
+            text=[_describe(story, last)],
+            hovertemplate="%{text}<extra></extra>",
+            mode="markers",
+            marker={"symbol": "star", "color": _WINNER, "size": 14},
+            showlegend=False,
+        ),
+        row=1,
+        col=2,
+    )
+    if math.isfinite(last.radius):
+        # Across both panels: who reaches into the winner's interval is not told from it.
+        figure.add_hrect(
+            y0=last.mean - last.radius,
+            y1=last.mean + last.radius,
+            fillcolor=_WINNER,
+            opacity=0.12,
+            line_width=0,
+            layer="below",
+        )
+
+
+def _lay_out(
+    figure: go.Figure,
+    story: _Story,
+    answer: StudyRecommendation,
+    ranking: Sequence[int],
+    span: tuple[float, float],
+) -> None:
+    better = "higher" if story.race.sign > 0.0 else "lower"
+    policy = story.race.policy
+    assert policy is not None
+    figure.update_layout(
+        template="plotly_white",
+        title={"text": _title(story, answer), "x": 0.01, "xanchor": "left"},
+        legend={"orientation": "h", "x": 0.0, "y": -0.13, "yanchor": "top"},
+        hovermode="closest",
+        margin={"t": 90, "r": 30},
+        height=600,
+    )
+    # Most of a race happens early: on a linear axis the finalists would take all the room.
+    begin, end = 0.97 * _beginning(story), 1.03 * policy.cost
+    figure.update_xaxes(
+        title="cost paid",
+        type="log",
+        range=[math.log10(begin), math.log10(end)],
+        dtick="D2",
+        row=1,
+        col=1,
+    )
+    figure.update_xaxes(
+        title="arm (the last to leave on the left)",
+        type="category",
+        categoryorder="array",
+        categoryarray=[f"{arm}" for arm in ranking],
+        tickangle=0,
+        tickfont={"size": 10},
+        showgrid=False,
+        row=1,
+        col=2,
+    )
+    figure.update_yaxes(range=list(span), zeroline=False)
+    figure.update_yaxes(title=f"mean objective value ({better} is better)", row=1, col=1)
+    figure.update_yaxes(showticklabels=False, row=1, col=2)
+    if not policy.piloting and story.pilot_cost:
+        figure.add_annotation(
+            text=f"◂ pilot: {story.pilot_cost:.4g}",
+            x=0.0,
+            y=1.0,
+            xref="x domain",
+            yref="y domain",
+            xanchor="left",
+            yanchor="bottom",
+            showarrow=False,
+            font={"color": _INK, "size": 12},
+        )
+
+
+# Words.
+
+
+def _title(story: _Story, answer: StudyRecommendation) -> str:
+    arms = len(story.race.arms)
+    if answer.arm is None:
+        return f"A race of {arms} arms<br><sup>{answer.reason}</sup>"
+    low, high = answer.interval
+    where = f"in [{low:.4g}, {high:.4g}]" if math.isfinite(high - low) else "not bounded yet"
+    if answer.certified:
+        head = f"Arm {answer.arm} of {arms} is certified after {answer.trials} trials"
+        claim = (
+            f"within ε = {answer.epsilon:.3g} of the best, wrong with probability ≤ "
+            f"{answer.delta:g}"
+        )
+    else:
+        head = f"Arm {answer.arm} of {arms} leads after {answer.trials} trials, not certified"
+        claim = answer.reason
+    name = f"{story.race.fidelity.name} = {_shown(answer.level)}"
+    return f"{escape(head)}<br><sup>mean {answer.mean:.4g} {where} at {escape(name)}; {claim}</sup>"
+
+
+def _describe(story: _Story, point: _Point) -> str:
+    radius = f" ± {point.radius:.3g}" if math.isfinite(point.radius) else ""
+    count = f"{point.count} trial" + ("s" if point.count > 1 else "")
+    return (
+        f"arm {point.arm}: {point.mean:.4g}{radius}<br>{_level_name(story, point.fidelity)}, "
+        f"{count}<br>{_params(story, point.arm)}"
+    )
+
+
+def _params(story: _Story, arm: int) -> str:
+    params = story.race.arms.params(arm)
+    return "<br>".join(f"{escape(str(k))} = {escape(_shown(v))}" for k, v in params.items())
+
+
+def _level_name(story: _Story, fidelity: int) -> str:
+    return f"{escape(story.race.fidelity.name)} = {escape(_shown(story.race.levels[fidelity]))}"
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# Geometry.
+
+
+@dataclass
+class _Line:
+    """Coordinates of several lines in one trace, with a gap after each."""
+
+    x: list[float | None] = field(default_factory=list)
+    y: list[float | None] = field(default_factory=list)
+    text: list[str | None] = field(default_factory=list)
+
+    def add(self, points: Sequence[tuple[float, float]], text: Sequence[str] = ()) -> None:
+        if points:
+            self.x += [*(float(f"{x:.6g}") for x, _ in points), None]
+            self.y += [*(float(f"{y:.6g}") for _, y in points), None]
+            self.text += [*text, None]
+
+
+def _runs(points: Sequence[_Point], fidelity: int) -> Iterator[list[_Point]]:
+    """Stretches of an arm's points without a change of fidelity."""
+    for key, run in itertools.groupby(points, key=lambda point: point.fidelity):
+        if key == fidelity:
+            yield list(run)
+
+
+def _outline(run: Sequence[_Point], span: tuple[float, float]) -> list[tuple[float, float]]:
+    """The polygon around the intervals, save those that are wider than the axis."""
+    known = [point for point in run if 2.0 * point.radius <= span[1] - span[0]]
+    upper = [(point.cost, point.mean + point.radius) for point in known]
+    lower = [(point.cost, point.mean - point.radius) for point in known]
+    return upper + lower[::-1]
+
+
+def _beginning(story: _Story) -> float:
+    """The cost at which the picture begins: that of the pilot, or of its first round."""
+    assert story.race.policy is not None
+    if story.pilot_cost and not story.race.policy.piloting:
+        return story.pilot_cost
+    costs = sorted(points[0].cost for points in story.points.values())
+    return costs[len(costs) // 4] if costs else 1.0
+
+
+def _span(story: _Story) -> tuple[float, float]:
+    """Range of the value axis: the means, save for outliers on the bad side, and a margin."""
+    means = np.array([point.mean for points in story.points.values() for point in points])
+    if not means.size:
+        return 0.0, 1.0
+    low, high = np.quantile(means, [0.0, 0.95] if story.race.sign < 0.0 else [0.05, 1.0])
+    margin = 0.12 * float(high - low) or 0.1 * abs(float(high)) or 1.0
+    return float(low) - margin, float(high) + margin
+
+
+def _ranking(story: _Story, winner: int | None) -> list[int]:
+    """All arms: the winner, the others still in the race from best to worst, then by exit."""
+
+    def key(arm: int) -> tuple[bool, float, float]:
+        points = story.points.get(arm)
+        value = -story.race.sign * points[-1].mean if points else math.inf
+        exit_ = story.exits.get(arm)
+        return arm != winner, -exit_.cost if exit_ else -math.inf, value
+
+    return sorted(range(len(story.race.arms)), key=key)
+
+
+def _colour(story: _Story, fidelity: int) -> str:
+    """From light for the cheapest fidelity to dark for the target."""
+    steps = max(1, len(story.race.levels) - 1)
+    place = 1.0 - (steps - fidelity) / steps * (1.0 if steps > 2 else 0.75)
+    position = place * (len(_LEVEL_COLOURS) - 1)
+    index = min(int(position), len(_LEVEL_COLOURS) - 2)
+    share = position - index
+    mixed = [
+        round((1.0 - share) * a + share * b)
+        for a, b in zip(_rgb(_LEVEL_COLOURS[index]), _rgb(_LEVEL_COLOURS[index + 1]), strict=True)
+    ]
+    return f"rgb({mixed[0]}, {mixed[1]}, {mixed[2]})"
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def _faded(colour: str, opacity: float) -> str:
+    return colour.replace("rgb(", "rgba(").replace(")", f", {opacity})")
+
+
+def _import_plotly() -> tuple[Any, Any]:
+    try:
+        import plotly.graph_objects as go
+        from plotly.subplots import make_subplots
+    except ImportError as error:
+        raise ImportError(
+            "plot_race needs plotly, which is not installed; pip install 'mfhpo[plot]'."
+        ) from error
+    return go, make_subplots

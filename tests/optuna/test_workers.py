@@ -1,0 +1,266 @@
+"""Several workers on one study: threads, processes, and workers that died."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from datetime import datetime, timedelta
+
+import numpy as np
+import optuna
+import pytest
+from optuna.storages import InMemoryStorage
+from optuna.trial import TrialState
+
+from mfhpo_optuna import Fidelity, IISESampler
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
+PULL = "mfhpo:pull"
+CERTIFICATE = "mfhpo:certificate"
+
+
+def bowl(trial):
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 9)
+    return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(trial.number).normal()
+
+
+def pulls(study):
+    return [trial for trial in study.trials if PULL in trial.user_attrs]
+
+
+def arms_of(study):
+    arms = {}
+    for trial in pulls(study):
+        params = {name: value for name, value in trial.params.items() if name != "epochs"}
+        assert arms.setdefault(trial.user_attrs[PULL]["arm"], params) == params
+    return arms
+
+
+@pytest.mark.parametrize(
+    "delegate",
+    [lambda: None, lambda: optuna.samplers.RandomSampler(seed=0)],
+    ids=["hypercube", "Random"],
+)
+def test_threads(delegate):
+    def slow(trial):
+        value = bowl(trial)
+        time.sleep(0.001 * (trial.number % 3))
+        return value
+
+    sampler = IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=delegate())
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(slow, n_trials=3000, n_jobs=4)
+    assert len(study.trials) < 3000
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    answer = sampler.recommendation(study)
+    assert answer.certified
+    assert len(arms_of(study)) == 6
+    best = min(arm["x"] ** 2 for arm in arms_of(study).values())
+    assert study.best_params["x"] ** 2 <= best + 0.2
+    assert answer.trials == len(pulls(study))
+    fresh = IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=delegate())
+    assert fresh.recommendation(study).params == answer.params
+    assert fresh.recommendation(study).mean == pytest.approx(answer.mean)
+
+
+def test_threads_share_the_work():
+    """Pulls under way are not proposed again: each arm gets its turn."""
+    together = threading.Barrier(4, timeout=20)
+
+    def objective(trial):
+        value = bowl(trial)
+        together.wait()
+        return value
+
+    sampler = IISESampler("epochs", ARMS, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=4, n_jobs=4)
+    assert sorted(t.user_attrs[PULL]["arm"] for t in pulls(study)) == [0, 1, 2, 3]
+
+
+def test_two_studies_objects_on_one_storage_share_the_work():
+    storage = InMemoryStorage()
+    studies = [
+        optuna.create_study(
+            storage=storage,
+            study_name="shared",
+            load_if_exists=True,
+            sampler=IISESampler("epochs", ARMS, epsilon=0.1, seed=0),
+        )
+        for _ in range(2)
+    ]
+    for _ in range(2000):
+        trials = [study.ask() for study in studies]
+        for study, trial in zip(studies, trials, strict=True):
+            study.tell(trial, bowl(trial))
+        if any(CERTIFICATE in t.user_attrs for t in studies[0].get_trials(deepcopy=False)):
+            break
+    first, second = (study.sampler.recommendation(study) for study in studies)
+    assert first.certified
+    assert first.params == second.params == {"x": 0.0}
+    assert first.trials == second.trials == len(pulls(studies[0]))
+    together = Counter(
+        tuple(t.user_attrs[PULL].values()) for t in pulls(studies[0]) if t.number < 4
+    )
+    assert set(together.values()) == {1}
+
+
+def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
+    """One is told what arm 0 is by an enqueued trial, the other draws it; the later ends first."""
+    storage = InMemoryStorage()
+
+    def make():
+        fidelity = Fidelity("epochs", levels=[1, 9])
+        return optuna.create_study(
+            storage=storage,
+            study_name="shared",
+            load_if_exists=True,
+            sampler=IISESampler(fidelity, 3, seed=0),
+        )
+
+    one, two = make(), make()
+    probe = two.ask()  # lets the second worker read the study before the first one begins
+    two.tell(probe, bowl(probe))
+    one.enqueue_trial({"x": 0.77})
+    enqueued = one.ask()
+    drawn = [two.ask() for _ in range(3)]  # whichever arm was enqueued is among these
+    for trial in drawn:
+        two.tell(trial, bowl(trial))
+    one.tell(enqueued, bowl(enqueued))
+    for study in (one, two, make()):
+        with_same_arm = study.sampler.recommendation(study).trials
+        arms = {}
+        for trial in pulls(study):
+            arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params["x"])
+        whose = [t for t in pulls(study) if arms[t.user_attrs[PULL]["arm"]] == t.params["x"]]
+        assert with_same_arm == len(whose)
+
+
+def test_two_processes_on_one_sqlite_study(tmp_path):
+    path = tmp_path / "race.db"
+    code = textwrap.dedent(
+        f"""
+        import sys, time
+        import numpy as np
+        import optuna
+        import sqlalchemy
+        from mfhpo_optuna import IISESampler
+
+        @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
+        def leave_writing_to_the_system(connection, _):
+            connection.execute("PRAGMA synchronous=OFF")
+
+        def objective(trial):
+            x = trial.suggest_float("x", -1, 1)
+            epochs = trial.suggest_int("epochs", 1, 9)
+            return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(trial.number).normal()
+
+        study = optuna.load_study(
+            study_name="race",
+            storage="sqlite:///{path}",
+            sampler=IISESampler("epochs", 4, epsilon=0.4, measure=3),
+        )
+        study.optimize(objective, n_trials=1000)
+        print(study.sampler.recommendation(study).certified)
+        """
+    )
+    storage = f"sqlite:///{path}"
+    optuna.create_study(study_name="race", storage=storage)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for process in processes:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert out.strip() == "True", err
+    sampler = IISESampler("epochs", 4, epsilon=0.4, measure=3)
+    study = optuna.load_study(study_name="race", storage=storage, sampler=sampler)
+    assert len(study.trials) < 1000
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    assert len(arms_of(study)) == 4
+    answer = sampler.recommendation(study)
+    assert answer.certified
+    assert study.best_params["x"] == answer.params["x"]
+    assert all(trial.constraints == {"mfhpo": 1.0} for trial in pulls(study))
+
+
+# Leases.
+
+
+def abandoned(study, ago):
+    """A running trial of a worker that died `ago` seconds ago."""
+    trial = study.ask()
+    storage_trial = study._storage._get_trial(trial._trial_id)
+    storage_trial.datetime_start = datetime.now() - timedelta(seconds=ago)
+    bowl(trial)
+    return trial
+
+
+@pytest.mark.parametrize(
+    ("lease", "ago", "waits"), [(10, 5, True), (10, 20, False), (None, 3600, False)]
+)
+def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(lease, ago, waits):
+    def make():
+        fidelity = Fidelity("epochs", levels=[1, 9])
+        return IISESampler(fidelity, ARMS, seed=0, lease=lease)
+
+    study = optuna.create_study(sampler=make())
+    lost = abandoned(study, ago)
+    study.sampler = make()  # a new process
+    after = study.ask()
+    same = after.user_attrs[PULL] == lost.user_attrs[PULL]
+    assert same != waits
+
+
+def test_a_race_with_a_zombie_ends_at_once():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(bowl, n_trials=5)
+    abandoned(study, 0)
+    study.optimize(bowl, n_trials=500)
+    assert sampler.recommendation(study).certified
+    assert len(study.trials) < 200
+
+
+def test_a_zombie_that_is_told_after_all_counts():
+    sampler = IISESampler("epochs", ARMS, seed=0, lease=1e-6)
+    study = optuna.create_study(sampler=sampler)
+    lost = study.ask()
+    value = bowl(lost)
+    study.optimize(bowl, n_trials=6)
+    before = sampler.recommendation(study).trials
+    study.tell(lost, value)
+    assert sampler.recommendation(study).trials == before + 1
+    fresh = IISESampler("epochs", ARMS, seed=0)
+    assert fresh.recommendation(study).trials == before + 1
+
+
+def test_a_trial_that_the_heartbeat_declares_dead_is_a_failure():
+    """The storage sets FAIL; `after_trial` is never called for it."""
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(bowl, n_trials=5)
+    lost = study.ask()
+    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
+    after = study.ask()
+    assert after.user_attrs[PULL] == lost.user_attrs[PULL]
+    study.tell(after, bowl(after))
+    study.optimize(bowl)
+    assert sampler.recommendation(study).certified
+    assert study.best_params == {"x": 0.0, "epochs": 9}
