@@ -136,6 +136,7 @@ def recommendation(**changes: Any) -> Recommendation:
         "fidelity": 2,
         "delta": 0.05,
         "epsilon": 0.0,
+        "finished": False,
         "certified": False,
         "reason": "2 arms are not told apart yet",
         "cost": 12.0,

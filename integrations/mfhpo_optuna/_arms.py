@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
 from mfhpo_optuna._fidelity import native
 from mfhpo_optuna._unit import from_unit
@@ -50,7 +55,7 @@ def draw_arms(
     >>> [round(arm["lr"], 1) for arm in draw_arms({"lr": FloatDistribution(0, 4)}, n=2, seed=1)]
     [3.6, 0.1]
     """
-    grid_size = prod(_size(distribution) for distribution in distributions.values())
+    grid_size = math.prod(_size(distribution) for distribution in distributions.values())
     if grid_size <= n:
         return _grid(distributions, int(grid_size))
     hypercube = _LatinHypercube(n, seed)
@@ -65,8 +70,9 @@ def draw_arms(
 class _Arm:
     params: Params = field(default_factory=dict)
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
-    # Number of the first trial that was tagged with the arm; it decides what the arm is.
+    # Number of the first trial that was tagged with the arm, and whether one came to its end.
     first_trial: int | None = None
+    decided: bool = False
 
 
 class Arms:
@@ -110,12 +116,6 @@ class Arms:
         """Whether no trial was tagged with the arm, and nothing was declared of it."""
         return not self.declared and self._arms[arm].first_trial is None
 
-    def begin(self, arm: int, trial: int) -> None:
-        """Note that a trial evaluates the arm."""
-        entry = self._arms[arm]
-        if entry.first_trial is None:
-            entry.first_trial = trial
-
     def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
         """The arm's value of a parameter, drawn now if it was never asked for."""
         entry = self._arms[arm]
@@ -123,10 +123,32 @@ class Arms:
             entry.params[name] = self._hypercube.draw(arm, name, distribution)
         return entry.params[name]
 
+    def begun(self, arm: int, trial: int, params: Params) -> None:
+        """Note what a running trial has suggested; the first trial of an arm has its way."""
+        entry = self._arms[arm]
+        if entry.first_trial is None or trial < entry.first_trial:
+            entry.first_trial = trial
+        if trial == entry.first_trial and not self.declared and not entry.decided:
+            entry.params.update(self._without_fidelity(params))
+
     def adopt(
-        self, arm: int, trial: int, params: Params, distributions: dict[str, BaseDistribution]
+        self,
+        arm: int,
+        params: Params,
+        distributions: dict[str, BaseDistribution],
+        *,
+        whole: bool,
     ) -> bool:
-        """Learn what an arm is from a trial tagged with it.
+        """Learn what an arm is from a finished trial that was tagged with it.
+
+        Parameters
+        ----------
+        arm
+            The arm.
+        params, distributions
+            What the trial suggested.
+        whole
+            Whether it came to its end; the first such trial decides what the arm is.
 
         Returns
         -------
@@ -134,25 +156,29 @@ class Arms:
             False if the trial's parameters are not the arm's: it evaluated something else.
         """
         entry = self._arms[arm]
-        params = {name: value for name, value in params.items() if name != self._fidelity}
-        if not self.declared and (entry.first_trial is None or trial <= entry.first_trial):
-            entry.first_trial = trial
-            entry.params.update(params)
+        params = self._without_fidelity(params)
+        if whole and not self.declared and not entry.decided:
+            entry.params = params
         elif any(entry.params.get(name, value) != value for name, value in params.items()):
             return False
-        for name, value in params.items():
-            entry.params.setdefault(name, value)
-            entry.distributions[name] = distributions[name]
+        if whole:
+            entry.decided = True
+            for name, value in params.items():
+                entry.params.setdefault(name, value)
+                entry.distributions[name] = distributions[name]
         return True
 
     def owner(self, arm: int, params: Params) -> int:
         """The arm that the parameters of a whole trial belong to: the first that had them."""
-        key = frozenset(item for item in params.items() if item[0] != self._fidelity)
+        key = frozenset(self._without_fidelity(params).items())
         return self._owner.setdefault(key, arm)
 
     def never_asked(self, arm: int, params: Params) -> list[str]:
         """Names that were declared of an arm, but that a whole trial did not ask for."""
         return sorted(set(self._arms[arm].params) - set(params)) if self.declared else []
+
+    def _without_fidelity(self, params: Params) -> Params:
+        return {name: value for name, value in params.items() if name != self._fidelity}
 
     def matching(self, fixed: Mapping[str, Any]) -> int | None:
         """The arm that fixed parameters belong to; an arm that is still new takes them up."""
@@ -216,6 +242,8 @@ def _size(distribution: BaseDistribution) -> float:
         return len(distribution.choices)
     if isinstance(distribution, IntDistribution):
         return (distribution.high - distribution.low) // distribution.step + 1
+    if isinstance(distribution, FloatDistribution) and distribution.step is not None:
+        return math.floor((distribution.high - distribution.low) / distribution.step + 1e-9) + 1
     return 1 if distribution.single() else float("inf")
 
 

@@ -67,7 +67,7 @@ class RaceSampler(BaseSampler):
         self._seed = seed
         self._progress = ProgressLine(progress)
         self._race: Race | None = None
-        self._race_of: tuple[str, object] | None = None
+        self._race_of: tuple[int, object] | None = None
         self._reseeded = False
         self._begun_after_the_end: set[int] = set()
         self._lock = threading.RLock()
@@ -215,7 +215,7 @@ class RaceSampler(BaseSampler):
             return
         with self._lock:
             self._begun_after_the_end.discard(trial.number)
-            race = self._of(study)
+            race = self._read(study)
             seconds = None
             if trial.datetime_start is not None:
                 seconds = (datetime.now() - trial.datetime_start).total_seconds()
@@ -224,6 +224,12 @@ class RaceSampler(BaseSampler):
                 # constraint. Only a running `Trial` has a public method for it.
                 study._storage.set_trial_system_attr(trial._trial_id, "constraints:mfhpo", 1.0)
             race.check_fidelity_is_free()
+            if race.hopeless and _stop(study):
+                warnings.warn(
+                    f"the study is stopped: every trial failed before it asked for the fidelity "
+                    f"{self._fidelity.name!r}; mend the objective, and run it again.",
+                    stacklevel=4,
+                )
             if race.policy is None:
                 return
             self._progress.show(race)
@@ -248,7 +254,7 @@ class RaceSampler(BaseSampler):
     # Helpers.
 
     def _of(self, study: optuna.Study) -> Race:
-        key = (study.study_name, study._storage)
+        key = (study._study_id, study._storage)
         if self._race is None or self._race_of is None or self._race_of != key:
             self._race = self._new_race(study)
             self._race_of = key
@@ -257,7 +263,10 @@ class RaceSampler(BaseSampler):
     def _read(self, study: optuna.Study) -> Race:
         self._raise_error_if_multi_objective(study)
         race = self._of(study)
-        race.read(study)
+        if not race.read(study):
+            self._race = None
+            race = self._of(study)
+            race.read(study)
         return race
 
     def _new_race(self, study: optuna.Study) -> Race:

@@ -106,7 +106,12 @@ class IISESampler(RaceSampler):
     it stopped, whatever stopped it: run the same code again.
 
     Ending ``optimize`` early (``n_trials``, ``timeout``, Ctrl-C) leaves a study without a best
-    trial; `recommendation` answers at any time.
+    trial; `recommendation` answers at any time. The value of an uncertified best trial, after a
+    budget ran out, is the pessimistic end of its interval (infinite while nothing is certain), so
+    that a later certified answer takes its place. A trial that was interrupted counts as failed.
+
+    Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
+    ``sampler.recommendation(study).finished``.
 
     Examples
     --------

@@ -165,10 +165,20 @@ class _Story:
             reason = "eliminated"
             if pull is not None and failed and pull.arm == arm:
                 reason = "failed"
-            elif self.race.arms.duplicate_of(arm, self.race.arms.params(arm)) is not None:
+            elif self._repeats_another(arm):
                 reason = "duplicate"
             fidelity = pull.fidelity if pull is not None else self.last(arm)
             self.exits[arm] = _Exit(policy.cost, fidelity, reason)
+
+    def _repeats_another(self, arm: int) -> bool:
+        """Whether another arm, itself no repeat, has the same parameters."""
+        params = self.race.arms.params(arm)
+        return bool(params) and any(
+            self.race.arms.params(other) == params
+            and not (other in self.exits and self.exits[other].reason == "duplicate")
+            for other in range(len(self.race.arms))
+            if other != arm
+        )
 
     def shown(self, points: Sequence[_Point]) -> list[_Point]:
         """The points of an arm to draw: a few dozen, and none of the pilot once it has ended."""
@@ -384,7 +394,8 @@ def _lay_out(
         height=600,
     )
     # Most of a race happens early: on a linear axis the finalists would take all the room.
-    begin, end = 0.97 * _beginning(story), 1.03 * policy.cost
+    begin = 0.97 * _beginning(story)
+    end = 1.03 * max(policy.cost, begin)
     figure.update_xaxes(
         title="cost paid",
         type="log",

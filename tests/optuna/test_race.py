@@ -367,6 +367,16 @@ def test_two_studies_of_the_same_name_with_one_sampler():
     assert sequence(second) == sequence(first)
 
 
+def test_a_study_that_was_deleted_and_made_again_is_a_new_race():
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    storage = optuna.storages.InMemoryStorage()
+    first = run(sampler, study_name="again", storage=storage)
+    races = [sequence(first)]
+    optuna.delete_study(study_name="again", storage=storage)
+    races.append(sequence(run(sampler, study_name="again", storage=storage)))
+    assert races[0] == races[1]
+
+
 def test_sampler_and_study_are_pickled_in_mid_race():
     study = optuna.create_study(sampler=IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
     study.optimize(bowl, n_trials=20)
