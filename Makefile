@@ -19,7 +19,7 @@ export MKL_NUM_THREADS ?= 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-quickstart: $(VENV)/.for-optuna ## tune a small problem and print the certified answer
+quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certified answer
 	$(RUN) examples/quickstart.py
 
 test: $(VENV)/.for-test ## run all tests and doctests; PYTEST_ARGS is passed on

@@ -50,7 +50,10 @@ _HOOKS = (
 )
 
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
-    "IISESampler": lambda seed: IISESampler("fidelity", _ARMS, epsilon=0.0, seed=seed),
+    # A small pilot, so that at 100 trials the race is past it.
+    "IISESampler": lambda seed: IISESampler(
+        "fidelity", _ARMS, epsilon=0.0, pilot_arms=5, seed=seed
+    ),
     "TPESampler": lambda seed: TPESampler(seed=seed),
     "QMCSampler": lambda seed: QMCSampler(seed=seed, warn_independent_sampling=False),
     "RandomSampler": lambda seed: RandomSampler(seed=seed),
@@ -120,6 +123,10 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
                 _fill(study, size - window - done, np.random.default_rng(seed + repeat))
             else:
                 study.optimize(objective, n_trials=size - window - done)
+            if isinstance(sampler, IISESampler):
+                reason = sampler.recommendation(study).reason
+                if "pilot" in reason:
+                    raise RuntimeError(f"after {size - window} trials: {reason}.")
             own, total = clock.seconds, time.process_time()
             study.optimize(objective, n_trials=window)
             total = time.process_time() - total
@@ -129,8 +136,6 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
             )
             if len(study.get_trials(deepcopy=False)) != size:
                 raise RuntimeError(f"{name} ended before {size} trials; nothing was measured.")
-        if isinstance(sampler, IISESampler) and "pilot" in sampler.recommendation(study).reason:
-            raise RuntimeError(f"the race is still in its pilot after {sizes[-1]} trials.")
     return {
         size: Figure(
             statistics.median(figure.own for figure in figures),
@@ -245,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if ours and name != "IISESampler"
         },
         "sqlite_wall_ms": {
-            name: measure_sqlite(name, 200, options.seed)
+            name: measure_sqlite(name, 60, options.seed)
             for name in options.samplers
             if name in ("IISESampler", "RandomSampler")
         },

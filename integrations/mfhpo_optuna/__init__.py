@@ -3,6 +3,7 @@
 from mfhpo_optuna._arms import draw_arms
 from mfhpo_optuna._fidelity import Fidelity
 from mfhpo_optuna._iise import IISESampler
+from mfhpo_optuna._plot import plot_race
 from mfhpo_optuna._pruner import IISEPruner
 from mfhpo_optuna._recommendation import StudyRecommendation
 
@@ -12,4 +13,5 @@ __all__ = [
     "IISESampler",
     "StudyRecommendation",
     "draw_arms",
+    "plot_race",
 ]

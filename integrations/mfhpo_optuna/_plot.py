@@ -25,7 +25,7 @@ __all__ = ["plot_race"]
 # Light to dark, so that the order of the fidelities survives a grey print and colour blindness;
 # the accents differ from all of them in hue and are also told by their shape.
 _LEVEL_COLOURS = ("#8fd3c1", "#4db8c4", "#2a8fbd", "#2561a8", "#14307d")
-_WINNER = "#d55e00"
+_WINNER = "rgb(213, 94, 0)"
 _INK = "#333333"
 
 # Points of one arm over the whole race: enough for a curve, few enough for a small file.
@@ -90,15 +90,13 @@ def plot_race(study: optuna.Study, *, sampler: RaceSampler | None = None) -> go.
 
     ranking = _ranking(story, answer.arm)
     span = _span(story)
-    label = f"arm {answer.arm}, {'certified' if answer.certified else 'leading'}"
-
-    figure: go.Figure = make_subplots(
+    figure = make_subplots(
         rows=1, cols=2, shared_yaxes=True, column_widths=[0.64, 0.36], horizontal_spacing=0.015
     )
     for fidelity in range(len(story.race.levels)):
         _draw_curves(go, figure, story, fidelity, span)
         _draw_last_intervals(go, figure, story, fidelity, ranking)
-    _draw_winner(go, figure, story, answer, label)
+    _draw_winner(go, figure, story, answer, span)
     _draw_exits(go, figure, story, span)
     _lay_out(figure, story, answer, ranking, span)
     return figure
@@ -213,7 +211,7 @@ def _thinned(points: Sequence[_Point]) -> list[_Point]:
 
 
 def _draw_curves(
-    go: Any, figure: go.Figure, story: _Story, fidelity: int, span: tuple[float, float]
+    go: Any, figure: Any, story: _Story, fidelity: int, span: tuple[float, float]
 ) -> None:
     band = _Line()
     curve = _Line()
@@ -223,21 +221,7 @@ def _draw_curves(
             band.add(_outline(run, span))
     colour = _colour(story, fidelity)
     group = f"level {fidelity}"
-    figure.add_trace(
-        go.Scatter(
-            x=band.x,
-            y=band.y,
-            mode="lines",
-            line={"color": _faded(colour, 0.45), "width": 0.6},
-            fill="toself",
-            fillcolor=_faded(colour, 0.08),
-            hoverinfo="skip",
-            legendgroup=group,
-            showlegend=False,
-        ),
-        row=1,
-        col=1,
-    )
+    _draw_bands(go, figure, band, colour, group)
     figure.add_trace(
         go.Scatter(
             x=curve.x,
@@ -255,8 +239,26 @@ def _draw_curves(
     )
 
 
+def _draw_bands(go: Any, figure: Any, band: _Line, colour: str, group: str) -> None:
+    figure.add_trace(
+        go.Scatter(
+            x=band.x,
+            y=band.y,
+            mode="lines",
+            line={"color": _faded(colour, 0.45), "width": 0.6},
+            fill="toself",
+            fillcolor=_faded(colour, 0.08),
+            hoverinfo="skip",
+            legendgroup=group,
+            showlegend=False,
+        ),
+        row=1,
+        col=1,
+    )
+
+
 def _draw_last_intervals(
-    go: Any, figure: go.Figure, story: _Story, fidelity: int, ranking: Sequence[int]
+    go: Any, figure: Any, story: _Story, fidelity: int, ranking: Sequence[int]
 ) -> None:
     shown = [
         (f"{arm}", story.points[arm][-1])
@@ -285,7 +287,7 @@ def _draw_last_intervals(
     )
 
 
-def _draw_exits(go: Any, figure: go.Figure, story: _Story, span: tuple[float, float]) -> None:
+def _draw_exits(go: Any, figure: Any, story: _Story, span: tuple[float, float]) -> None:
     kinds = {
         "eliminated": ("eliminated", "x-thin-open", 8),
         "failed": ("left by failing", "triangle-down-open", 10),
@@ -327,16 +329,22 @@ def _draw_exits(go: Any, figure: go.Figure, story: _Story, span: tuple[float, fl
 
 
 def _draw_winner(
-    go: Any, figure: go.Figure, story: _Story, answer: StudyRecommendation, label: str
+    go: Any,
+    figure: Any,
+    story: _Story,
+    answer: StudyRecommendation,
+    span: tuple[float, float],
 ) -> None:
     points = story.points.get(-1 if answer.arm is None else answer.arm)
     if not points:
         return
     runs = [run for m in range(len(story.race.levels)) for run in _runs(story.shown(points), m)]
     last = points[-1]
-    curve = _Line()
+    curve, band = _Line(), _Line()
     for run in runs:
         curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
+        band.add(_outline(run, span))
+    _draw_bands(go, figure, band, _WINNER, "winner")
     figure.add_trace(
         go.Scatter(
             x=curve.x,
@@ -345,7 +353,8 @@ def _draw_winner(
             hovertemplate="%{text}<extra></extra>",
             mode="lines",
             line={"color": _WINNER, "width": 3},
-            name=label,
+            name=f"arm {answer.arm}, {'certified' if answer.certified else 'leading'}",
+            legendgroup="winner",
         ),
         row=1,
         col=1,
@@ -376,7 +385,7 @@ def _draw_winner(
 
 
 def _lay_out(
-    figure: go.Figure,
+    figure: Any,
     story: _Story,
     answer: StudyRecommendation,
     ranking: Sequence[int],
@@ -400,7 +409,8 @@ def _lay_out(
         title="cost paid",
         type="log",
         range=[math.log10(begin), math.log10(end)],
-        dtick="D2",
+        tickvals=_ticks(begin, end),
+        tickformat="~s",
         row=1,
         col=1,
     )
@@ -516,6 +526,13 @@ def _beginning(story: _Story) -> float:
         return story.pilot_cost
     costs = sorted(points[0].cost for points in story.points.values())
     return costs[len(costs) // 4] if costs else 1.0
+
+
+def _ticks(begin: float, end: float) -> list[float]:
+    """The round numbers in a range: 1, 2, 5, 10, 20, 50 and so on."""
+    powers = range(math.floor(math.log10(begin)), math.ceil(math.log10(end)) + 1)
+    round_numbers = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    return [number for number in round_numbers if begin <= number <= end]
 
 
 def _span(story: _Story) -> tuple[float, float]:

@@ -225,8 +225,8 @@ def test_the_answer_s_trial_says_the_level_at_which_its_value_was_seen():
     study = run(sampler, flattering)
     answer = sampler.recommendation(study)
     assert answer.level == 1
-    assert study.best_value == answer.mean
     assert study.best_params["epochs"] == answer.level
+    assert study.best_value >= answer.mean  # no promise that a certified answer cannot beat
 
 
 def test_a_larger_budget_resumes_and_best_trial_becomes_the_certified_arm():

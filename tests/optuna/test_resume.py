@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import warnings
 
 import numpy as np
 import optuna
@@ -185,26 +184,6 @@ def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
     assert study.best_params == uninterrupted.best_params
     assert params_of_arms(study) == params_of_arms(uninterrupted)
     assert study.trials[8].user_attrs[PULL] == study.trials[7].user_attrs[PULL]
-
-
-def test_three_times_ctrl_c_is_no_failure_of_the_arm():
-    sampler = IISESampler("epochs", 3, epsilon=0.2, seed=0)
-    study = optuna.create_study(sampler=sampler)
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        epochs = trial.suggest_int("epochs", 1, 9)
-        if 4 <= trial.number < 7:
-            raise KeyboardInterrupt
-        return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(trial.number).normal()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for _ in range(3):
-            with pytest.raises(KeyboardInterrupt):
-                study.optimize(objective)
-    study.optimize(objective)
-    assert not any("left without" in a for a in sampler.recommendation(study).assumptions)
 
 
 def test_another_sampler_s_finished_trials_do_not_disturb():
