@@ -232,7 +232,9 @@ def find_contradiction(
             observed = float(difference[high] - difference[low])
             total = float(uncertainty[high] + uncertainty[low])
         allowed = bias.bounds[fidelity] + bias.bounds[other]
-        excess = observed - total - allowed
+        # What rounding alone can make of equal numbers is no contradiction.
+        rounding = 1e-12 * (allowed + float(np.abs(means[seen][:, [fidelity, other]]).max()))
+        excess = observed - total - allowed - rounding
         if excess > largest_excess:
             largest_excess = excess
             cheap, reference = min(fidelity, other), max(fidelity, other)

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -531,6 +531,7 @@ def _stitched_boundary(v: FloatArray, start: float, scale: float, level: float) 
     return np.asarray(_STITCHING * np.sqrt(v * logs) + scale * logs)
 
 
+@lru_cache(maxsize=64)
 def _mixture_ratio(level: float) -> float:
     """Solve for the x with x - ln(1 + x) = 2 ln(1 / level)."""
     # Any x makes a valid radius. Below level 1e-150 the square would underflow, and next to 1 the

@@ -129,7 +129,8 @@ class Evidence:
         if self._pooled:
             own = squares / np.maximum(seen - 1, 1)
             scale = np.sqrt(np.maximum(self._pooled[fidelity].bound, own))
-            half = np.where(np.isfinite(half), half * scale, np.inf)
+            known = np.isfinite(half)
+            half[known] *= scale[known]
         return half
 
     def radius_after(self, counts: IntArray, fidelity: int) -> FloatArray:
@@ -152,18 +153,21 @@ class Evidence:
         return math.sqrt(squares / degrees) if degrees else math.nan
 
     def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
-        """Number of values after which a radius is at most `widths`; infinite if never or unknown.
+        """Number of values after which a radius is at most `widths`, of the same shape.
 
-        Where the radius depends on the spread, the one seen so far at the fidelity is taken.
+        Infinite where it never is. Where the radius depends on the spread, the one seen so far at
+        the fidelity is taken; NaN if there is none.
         """
         variance = None
         if self._pooled:
             scale = math.sqrt(self._pooled[fidelity].bound)
+            if math.isinf(scale):
+                return np.full(widths.shape, np.nan)
             widths = widths / scale if scale > 0.0 else np.full(widths.shape, np.inf)
         elif self.depends_on_values:
             variance = self.noise_scale(fidelity) ** 2
             if math.isnan(variance):
-                return np.full(widths.shape, np.inf)
+                return np.full(widths.shape, np.nan)
         return pulls_until(self._radii[fidelity], self._level, widths, variance)
 
     def state_dict(self) -> dict[str, Any]:

@@ -39,11 +39,19 @@ class Policy(abc.ABC):
         list of Pull
             Exactly `n` pulls, also after the race has ended (then they refine the answer); empty
             only when no arm is left.
+
+        Raises
+        ------
+        ValueError
+            If `n` is below 1, or a pending pull names an arm or a fidelity that there is not.
         """
 
     @abc.abstractmethod
     def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from one observation; order and repeats do not matter for validity.
+        """Learn from one observation.
+
+        Order does not matter for validity, and a pull may be evaluated any number of times. But
+        each evaluation is told once: the same value told twice would count as two.
 
         Raises
         ------

@@ -40,8 +40,8 @@ class Observation:
     Parameters
     ----------
     value
-        The noisy value, larger is better. None (or a value that is not finite) is a failure:
-        the pull crashed, and nothing was learned but that.
+        The noisy value, larger is better. None is a failure: the pull crashed, and nothing was
+        learned but that; so is a value that is not finite, or too large to be squared (1e150).
     cost
         What was really paid, in the unit of the problem's costs. None: the declared cost of the
         fidelity.
@@ -54,9 +54,16 @@ class Observation:
     censored_at: float | None = None
 
     @property
+    def has_value(self) -> bool:
+        """Whether there is a value to learn from."""
+        if self.censored_at is not None or self.value is None:
+            return False
+        return abs(float(self.value)) < 1e150
+
+    @property
     def failed(self) -> bool:
         """Whether the pull gave neither a value nor a censored duration."""
-        return self.censored_at is None and (self.value is None or not math.isfinite(self.value))
+        return self.censored_at is None and not self.has_value
 
 
 @dataclass(frozen=True)

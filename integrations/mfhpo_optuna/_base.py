@@ -21,7 +21,7 @@ from mfhpo_optuna._arms import Arms, ArmsLike
 from mfhpo_optuna._delegate import ArmsOnlyStudy
 from mfhpo_optuna._fidelity import Fidelity, contains
 from mfhpo_optuna._progress import ProgressLine
-from mfhpo_optuna._race import ARM_KEY, CERTIFICATE_KEY, Listener, Race
+from mfhpo_optuna._race import ARM_KEY, CERTIFICATE_KEY, SECONDS_KEY, Listener, Race
 from mfhpo_optuna._recommendation import StudyRecommendation
 from mfhpo_optuna._unit import from_unit
 
@@ -189,6 +189,12 @@ class RaceSampler(BaseSampler):
             race = self._read(study)
             if race.policy is not None and race.policy.finished and _stop(study):
                 self._begun_after_the_end.add(trial.number)
+                if "fixed_params" in trial.system_attrs:
+                    warnings.warn(
+                        f"trial {trial.number} was enqueued after the race ended: it is pruned. "
+                        f"Enqueue configurations before the race, or begin another study.",
+                        stacklevel=4,
+                    )
                 return
             pull = race.propose(trial)
             if pull is None:
@@ -219,6 +225,8 @@ class RaceSampler(BaseSampler):
             seconds = None
             if trial.datetime_start is not None:
                 seconds = (datetime.now() - trial.datetime_start).total_seconds()
+                if self._fidelity.costs == "measured":
+                    study._storage.set_trial_user_attr(trial._trial_id, SECONDS_KEY, seconds)
             if race.finish(trial, state, values[0] if values else None, seconds):
                 # A single noisy value is no answer: `best_trial` skips trials that break a
                 # constraint. Only a running `Trial` has a public method for it.

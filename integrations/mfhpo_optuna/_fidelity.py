@@ -151,7 +151,7 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
     if distribution.step is None:
         return True
     steps = (value - distribution.low) / distribution.step
-    return abs(steps - round(steps)) < 1e-8
+    return bool(abs(steps - round(steps)) < 1e-8)
 
 
 def native(value: Any) -> Any:

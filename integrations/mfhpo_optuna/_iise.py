@@ -73,7 +73,8 @@ class IISESampler(RaceSampler):
         (IISE or IISE-gamma of paper 003). "se" ignores the cheaper levels, "mfe" explores them as
         far as they go: baselines for comparison. None: what `bias` declares, else "order".
     arm_sampler
-        An Optuna sampler that draws the arms; it sees one trial per arm. None: a Latin hypercube.
+        An Optuna sampler that draws the arms; it sees one trial per arm. In a study that is
+        resumed, its draws are not those of an uninterrupted one. None: a Latin hypercube.
     radius
         Confidence radius from `mfhpo.confidence`. None: the tightest one for the noise.
     measure
@@ -85,7 +86,7 @@ class IISESampler(RaceSampler):
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and evaluations of each at every level.
     lease
-        Seconds after which a running trial counts as lost, in seconds. None: ten times the longest
+        Seconds after which a running trial counts as lost. None: ten times the longest
         trial so far, and at least a minute.
     progress
         Whether to write a line of progress to standard error. None: if it is a terminal.

@@ -18,11 +18,13 @@ from mfhpo import Observation, Policy, Pull
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._fidelity import Fidelity, contains
 
-__all__ = ["ARM_KEY", "CERTIFICATE_KEY", "Race"]
+__all__ = ["ARM_KEY", "CERTIFICATE_KEY", "SECONDS_KEY", "Race"]
 
-# User attributes: the pull that a trial is, and the certificate of the trial that answers.
+# User attributes: the pull that a trial is, the certificate of the trial that answers, and the
+# seconds that a trial took where they are its cost: all workers must read the same.
 ARM_KEY = "mfhpo:pull"
 CERTIFICATE_KEY = "mfhpo:certificate"
+SECONDS_KEY = "mfhpo:seconds"
 
 MakePolicy = Callable[[int, tuple[Any, ...]], Policy]
 Listener = Callable[[Pull, Observation], None]
@@ -128,6 +130,7 @@ class Race:
             seconds = None
             if trial.datetime_start is not None and trial.datetime_complete is not None:
                 seconds = (trial.datetime_complete - trial.datetime_start).total_seconds()
+            seconds = trial.user_attrs.get(SECONDS_KEY, seconds)
             self.finish(trial, trial.state, trial.value if trial.values else None, seconds)
         return True
 

@@ -96,8 +96,9 @@ class StudyRecommendation:
 
     def __str__(self) -> str:
         low, high = self.interval
+        params = ", ".join(f"{name}={_short(value)}" for name, value in self.params.items())
         lines = [
-            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {self.params}",
+            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {params}",
             f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity",
             f"  claim       within epsilon = {self.epsilon:.3g} of the best arm, wrong with "
             f"probability at most delta = {self.delta:g}",
@@ -115,3 +116,7 @@ class StudyRecommendation:
             lines.append(f"  to certify  {guess}")
         lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else repr(value)

@@ -23,7 +23,11 @@ from mfhpo.evidence import Evidence
 from mfhpo.identification.pilot import Pilot
 from mfhpo.identification.roster import Roster
 from mfhpo.identification.rounds import Rounds, first_eliminations
-from mfhpo.identification.thresholds import convenience_thresholds, select_fidelities
+from mfhpo.identification.thresholds import (
+    convenience_thresholds,
+    costs_of_precision,
+    select_fidelities,
+)
 from mfhpo.noise import SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
@@ -165,16 +169,19 @@ class Elimination(Policy):
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
         """Thresholds of the chosen fidelities, the last of them 0."""
-        return convenience_thresholds(margins, costs)
+        return convenience_thresholds(margins, costs, self.epsilon)
 
     # The contract.
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """Propose pulls (see `Policy.ask`)."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}.")
         counts = self._evidence.counts
         if pending:
             counts = counts.copy()
             for pull in pending:
+                self._check(pull)
                 counts[pull.arm, pull.fidelity] += 1
         if n > 1:
             counts = counts.copy()
@@ -190,13 +197,10 @@ class Elimination(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation (see `Policy.tell`)."""
-        arm, fidelity = pull.arm, pull.fidelity
-        if not 0 <= arm < self.problem.n_arms:
-            raise ValueError(f"arm must be 0 to {self.problem.n_arms - 1}, got {arm}.")
-        if not 0 <= fidelity <= self.problem.target:
-            raise ValueError(f"fidelity must be 0 to {self.problem.target}, got {fidelity}.")
+        self._check(pull)
+        arm, fidelity = int(pull.arm), int(pull.fidelity)
         self._pay(fidelity, observation.cost)
-        if observation.value is None or observation.failed:
+        if observation.value is None or not observation.has_value:
             self._roster.failures[arm] += 1
             failures = int(self._roster.failures[arm])
             if failures >= self._max_failures and not self._roster.withdrawn[arm]:
@@ -221,6 +225,7 @@ class Elimination(Policy):
 
     def withdraw(self, arm: int) -> None:
         """Take an arm out of the race; the arms that it had eliminated come back."""
+        self._check(Pull(arm, 0))
         self._roster.withdraw(arm)
         self._judge_anew()
         if self._piloting:
@@ -283,7 +288,9 @@ class Elimination(Policy):
     @property
     def fidelity(self) -> int:
         """The fidelity being explored."""
-        return 0 if self._piloting else self._phase(self._evidence.counts, self.active)
+        if self._piloting:
+            return self._pilot.fidelities[0]
+        return self._phase(self._evidence.counts, self.active)
 
     @property
     def piloting(self) -> bool:
@@ -343,8 +350,8 @@ class Elimination(Policy):
         Raises
         ------
         ValueError
-            If something is left for a pilot to find out, the radius depends on the values, or
-            arms were pulled unequally: then use `ask` and `tell`.
+            If something is left for a pilot to find out, the radius depends on the values, there
+            is a budget, or arms were pulled unequally: then use `ask` and `tell`.
         """
         arms = self.active
         if self._piloting or self._evidence.depends_on_values:
@@ -352,6 +359,13 @@ class Elimination(Policy):
                 "rounds need declared bias, costs, epsilon and noise, and a radius that does not "
                 "depend on the values; use ask and tell."
             )
+        if math.isfinite(self.budget):
+            raise ValueError(f"rounds need budget=None, got {self.budget:g}; use ask and tell.")
+        winner = self._winner
+        if winner is not None:
+            target = self.problem.target
+            done = int(self._evidence.counts[winner, target])
+            return Rounds(target, np.array([winner]), done, max(self._measure, done + 1))
         fidelity = self._phase(self._evidence.counts, arms)
         counts = self._evidence.counts[arms, fidelity]
         if counts.min() != counts.max():
@@ -379,7 +393,11 @@ class Elimination(Policy):
         half = self._evidence.radius_after(totals, fidelity)
         margin = float(self._margins[fidelity])
         means = sums / totals
-        exits, by, excess, end = first_eliminations(means, half, margin, self.epsilon)
+        if len(arms) > 1:
+            exits, by, excess, end = first_eliminations(means, half, margin, self.epsilon)
+        else:
+            exits = by = np.array([-1])
+            excess, end = np.zeros(1), len(totals) - 1
         last = np.where(exits >= 0, exits, end)
         pulled = totals[last] - plan.done
         final = sums[np.arange(len(arms)), last]
@@ -394,6 +412,12 @@ class Elimination(Policy):
 
     # The rules.
 
+    def _check(self, pull: Pull) -> None:
+        if not 0 <= pull.arm < self.problem.n_arms:
+            raise ValueError(f"arm must be 0 to {self.problem.n_arms - 1}, got {pull.arm}.")
+        if not 0 <= pull.fidelity <= self.problem.target:
+            raise ValueError(f"fidelity must be 0 to {self.problem.target}, got {pull.fidelity}.")
+
     def _next_pull(self, counts: IntArray) -> Pull | None:
         arms = self.active
         if not arms.size:
@@ -405,7 +429,7 @@ class Elimination(Policy):
             return Pull(winner, self.problem.target)
         fidelity = self._phase(counts, arms)
         reached = self._phase(self._evidence.counts, arms)
-        if fidelity > reached and counts[arms, fidelity].all():
+        if fidelity != reached and counts[arms, fidelity].all():
             # All that is left of the phase is under way. One pull of each arm ahead of it is
             # work worth doing; more would only hide that one of those pulls may never come.
             fidelity, counts = reached, self._evidence.counts
@@ -416,9 +440,10 @@ class Elimination(Policy):
         missing = self._pilot.missing(counts, self._roster.active)
         if missing:
             return missing[0]
-        first = arms[np.argmin(counts[arms, 0])]
-        if counts[first, 0] < self._pilot.n_pulls:
-            return Pull(int(first), 0)
+        cheapest = self._pilot.fidelities[0]
+        first = arms[np.argmin(counts[arms, cheapest])]
+        if counts[first, cheapest] < self._pilot.n_pulls:
+            return Pull(int(first), cheapest)
         # What is left is under way and may never come: pull it once more.
         return self._pilot.missing(self._evidence.counts, self._roster.active)[0]
 
@@ -508,17 +533,29 @@ class Elimination(Policy):
         """Derive margins, fidelities and thresholds from the bias bounds and the costs."""
         assert self._bias is not None
         if self._planned_costs is None:
-            # Measured costs are frozen here: thresholds must not drift with the clock.
-            self._planned_costs = np.array(
-                [self._declared_cost(m) for m in range(self.problem.n_fidelities)]
-            )
+            # What was measured is frozen here: thresholds must not drift during the race.
+            paid = np.array([self._declared_cost(m) for m in range(self.problem.n_fidelities)])
+            # A coarse clock measures 0; a phase must not go on for ever for being free.
+            paid[paid == 0.0] = 1e-3 * paid.max() if paid.any() else 1.0
+            self._planned_costs = costs_of_precision(paid, self._declared_scales())
         costs = self._planned_costs
         self._margins = self._elimination_margins(self._bias)
-        kept = self._choose_fidelities(self._margins, costs)
-        self._fidelities: list[int] = np.flatnonzero(kept).tolist()
+        kept = np.flatnonzero(self._choose_fidelities(self._margins, costs))
+        kept = kept[np.argsort(costs[kept])]
+        self._fidelities: list[int] = kept.tolist()
         self._alpha = np.full(len(costs), np.inf)
         self._phase_lengths: dict[int, int | None] = {}
         self._alpha[kept] = self._thresholds(self._margins[kept], costs[kept])
+
+    def _declared_scales(self) -> FloatArray:
+        """Noise scales as declared, shape (M,); ones where none are.
+
+        An estimate from a pilot's few repeats would do more harm than good here.
+        """
+        noise, n_fidelities = self.problem.noise, self.problem.n_fidelities
+        if not isinstance(noise, SubGaussian):
+            return np.ones(n_fidelities)
+        return np.array([noise.at(m, n_fidelities) for m in range(n_fidelities)])
 
     def _audit_bias(self, fidelity: int) -> None:
         """Widen the bias bounds where observations contradict them (`find_contradiction`)."""
@@ -542,7 +579,9 @@ class Elimination(Policy):
         self._judge_anew()
 
     def _pay(self, fidelity: int, cost: float | None) -> None:
-        if cost is None:
+        if cost is not None:
+            cost = check_nonnegative("cost", float(cost))
+        else:
             if self.problem.costs is None:
                 raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
             cost = self.problem.costs[fidelity]
@@ -569,10 +608,7 @@ class Elimination(Policy):
         elif not self._measured(winner):
             reason = "the winner's value at the target is still being measured"
         elif self._certificate is not None:
-            return (
-                f"at fidelity {self._certificate[1]} its lower bound is within epsilon of every "
-                f"remaining arm's upper bound"
-            )
+            return "its lower bound is within epsilon of every remaining arm's upper bound"
         else:
             return "every other arm was eliminated" if self.problem.n_arms > 1 else "the only arm"
         return f"the budget of {self.budget:g} is spent and {reason}" if self.finished else reason
@@ -613,14 +649,17 @@ class Elimination(Policy):
             missing = self._measure - int(self._evidence.counts[winner, target])
             return missing * self._declared_cost(target)
         counts = self._evidence.counts[arms]
+        if not counts.any(axis=1).all():
+            return None
         common = np.flatnonzero(counts.all(axis=0))
         means = self._evidence.means(arms, int(common[-1]) if common.size else 0)
         gaps = np.abs(means[arms == leader] - means) + self.epsilon
         gaps[arms == leader] = gaps[arms != leader].min(initial=math.inf)
         needed = self._evidence.pulls_until(target, gaps / 2.0)
-        return float(np.maximum(0.0, needed - counts[:, target]).sum()) * self._declared_cost(
-            target
-        )
+        lacking = float(np.maximum(0.0, needed - counts[:, target]).sum())
+        if math.isnan(lacking):
+            return None
+        return lacking if math.isinf(lacking) else lacking * self._declared_cost(target)
 
     # State.
 

@@ -16,7 +16,11 @@ import numpy.typing as npt
 from mfhpo._validation import check_nonnegative, check_probability
 from mfhpo.bias import Bias
 from mfhpo.confidence import Radius, default_radius, pulls_until
-from mfhpo.identification.thresholds import convenience_thresholds, select_fidelities
+from mfhpo.identification.thresholds import (
+    convenience_thresholds,
+    costs_of_precision,
+    select_fidelities,
+)
 from mfhpo.noise import SubGaussian
 from mfhpo.problem import Problem
 
@@ -116,8 +120,10 @@ def predict_cost(
             f"or one for each fidelity."
         )
     margins = np.array(bias.margins)
-    kept = np.flatnonzero(select_fidelities(margins, costs, preselect))
-    thresholds = convenience_thresholds(margins[kept], costs[kept])
+    scales = np.array([_sigma(problem, m) for m in range(n_fidelities)])
+    compared = costs_of_precision(costs, scales)
+    kept = np.flatnonzero(select_fidelities(margins, compared, preselect))
+    thresholds = convenience_thresholds(margins[kept], compared[kept], epsilon)
     level = delta / (problem.n_arms * n_fidelities)
     race = [
         _Phase(m, radii[m], level, float(margins[m]), float(alpha), epsilon)

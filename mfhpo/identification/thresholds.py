@@ -7,7 +7,12 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["assumption_1_holds", "convenience_thresholds", "select_fidelities"]
+__all__ = [
+    "assumption_1_holds",
+    "convenience_thresholds",
+    "costs_of_precision",
+    "select_fidelities",
+]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -16,12 +21,43 @@ BoolArray = npt.NDArray[np.bool_]
 _EXHAUSTIVE_UP_TO = 12
 
 
-def convenience_thresholds(margins: FloatArray, costs: FloatArray) -> FloatArray:
+def costs_of_precision(costs: FloatArray, scales: FloatArray) -> FloatArray:
+    """What a mean of a given precision costs at each fidelity: lambda_m sigma_m^2, rescaled.
+
+    The papers let all fidelities have the same noise. Where they have not, sigma_m^2 goes with
+    lambda_m in every cost of Theorem 2, so it is this product that thresholds have to compare.
+
+    Parameters
+    ----------
+    costs
+        Cost of a pull, shape (M,).
+    scales
+        Noise scale sigma_m, shape (M,). Where one is not known (NaN), or the target has no noise,
+        the costs are returned as they are.
+
+    Returns
+    -------
+    array of shape (M,)
+        In the unit of the costs, equal to them at the target.
+    """
+    if not (np.isfinite(scales).all() and scales[-1] > 0.0):
+        return costs
+    return np.asarray(costs * (scales / scales[-1]) ** 2, dtype=np.float64)
+
+
+def convenience_thresholds(
+    margins: FloatArray, costs: FloatArray, epsilon: float = 0.0
+) -> FloatArray:
     """The thresholds alpha_m at which a phase ends (paper 003, Eq. 8).
 
     Arm i is discarded more cheaply at fidelity m than at any dearer one when its gap is at least
     2 margin_m + alpha_m; exploring m further than that does not pay. With margins 2 xi_m this is
     Eq. 8, with margins gamma_m it is the order-aware version of Section 5.
+
+    With a tolerance, no fidelity k ever pays for a gap below epsilon: it discards arm i, or stops,
+    at the cost of a gap of max(gap_i, epsilon). So m pays off, for gaps below epsilon, only from
+    2 margin_m + (epsilon - 2 margin_k) sqrt(lambda_m / lambda_k) on; the larger threshold counts.
+    The paper leaves Eq. 8 as it is there; any positive threshold is valid.
 
     Parameters
     ----------
@@ -29,6 +65,8 @@ def convenience_thresholds(margins: FloatArray, costs: FloatArray) -> FloatArray
         2 xi_m or gamma_m for each fidelity, shape (M,).
     costs
         Cost of a pull at each fidelity, shape (M,), increasing.
+    epsilon
+        Tolerance of the race; 0 gives Eq. 8.
 
     Returns
     -------
@@ -44,8 +82,9 @@ def convenience_thresholds(margins: FloatArray, costs: FloatArray) -> FloatArray
     thresholds = np.zeros(len(costs))
     for m in range(len(costs) - 1):
         dearer = slice(m + 1, None)
-        candidates = 2.0 * (margins[m] - margins[dearer]) * roots[m] / (roots[dearer] - roots[m])
-        thresholds[m] = float(candidates.max())
+        for_gaps = 2.0 * (margins[m] - margins[dearer]) * roots[m] / (roots[dearer] - roots[m])
+        for_epsilon = (epsilon - 2.0 * margins[dearer]) * roots[m] / roots[dearer]
+        thresholds[m] = float(np.maximum(for_gaps, for_epsilon).max())
     return thresholds
 
 
@@ -89,10 +128,11 @@ def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = 
             better = costs[other] < costs[m] or margins[other] < margins[m]
             if no_worse and (better or other < m):
                 kept[m] = False
-    candidates = np.flatnonzero(kept)
+    # Of what is not dominated, what is dearer is less biased: the last one has no bias.
+    candidates = sorted(np.flatnonzero(kept).tolist(), key=lambda m: costs[m])
     if not preselect or assumption_1_holds(margins[candidates], costs[candidates]):
         return kept
-    *lower, last = candidates.tolist()
+    *lower, last = candidates
     if len(lower) <= _EXHAUSTIVE_UP_TO:
         subsets = [
             [*chosen, last]

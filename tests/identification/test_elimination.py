@@ -533,14 +533,12 @@ def test_measure_is_within_the_budget() -> None:
     assert recommendation.remaining_cost == 10.0 * (1000 - measured)
 
 
-def test_rounds_stop_within_the_budget() -> None:
-    # "The same as telling them one by one": a block must not run past the budget.
+def test_rounds_refuse_a_budget() -> None:
+    # A block would run past it.
     problem = Problem(2, (1.0,), Bias.max(0.0), SubGaussian(1.0))
     policy = SuccessiveElimination(problem, budget=20.0)
-    rng = np.random.default_rng(0)
-    policy.tell_rounds(np.arange(1, 51), np.cumsum(rng.standard_normal((2, 50)), axis=1))
-    assert policy.finished
-    assert policy.cost <= 20.0
+    with pytest.raises(ValueError, match="rounds need budget=None, got 20"):
+        policy.plan_rounds()
 
 
 def test_rounds_measure_the_winner_as_ask_and_tell_do() -> None:
