@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo.bias import Bias
 from mfhpo.confidence import MixtureRadius, Radius, default_radius, pulls_until
 from mfhpo.noise import Bounded, EstimatedNoise, PooledVariance
 from mfhpo.problem import Problem
@@ -145,6 +146,24 @@ class Evidence:
             float(self.means(row, fidelity)[0]),
             float(self.half_widths(row, fidelity)[0]),
         )
+
+    def interval(self, arm: int, bias: Bias | None) -> tuple[float, float]:
+        """Bounds on an arm's mean at the target fidelity.
+
+        The target's own interval, intersected with those of cheaper fidelities widened by xi_m
+        where the bias bounds are of that kind; infinite where nothing can be said.
+        """
+        low, high = -math.inf, math.inf
+        target = self.counts.shape[1] - 1
+        for m in range(target + 1):
+            count, mean, half = self.summary(arm, m)
+            if m < target:
+                if bias is None or bias.kind != "max":
+                    continue
+                half += bias.bounds[m]
+            if count and mean - half <= high and mean + half >= low:
+                low, high = max(low, mean - half), min(high, mean + half)
+        return low, high
 
     def noise_scale(self, fidelity: int) -> float:
         """Pooled standard deviation of the values around their arms' means; NaN without repeats."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optuna
 
-from mfhpo import Observation, Pull
 from mfhpo_optuna._base import RaceSampler
-from mfhpo_optuna._race import Listener, Race
+from mfhpo_optuna._race_story import Point, RaceStory
 from mfhpo_optuna._recommendation import StudyRecommendation
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ __all__ = ["plot_race"]
 _LEVEL_COLOURS = ("#8fd3c1", "#4db8c4", "#2a8fbd", "#2561a8", "#14307d")
 _WINNER = "rgb(213, 94, 0)"
 _INK = "#333333"
-
-# Points of one arm over the whole race: enough for a curve, few enough for a small file.
-_POINTS_PER_ARM = 36
 
 
 def plot_race(study: optuna.Study, *, sampler: RaceSampler | None = None) -> go.Figure:
@@ -84,7 +80,7 @@ def plot_race(study: optuna.Study, *, sampler: RaceSampler | None = None) -> go.
             f"{type(chosen).__name__}; pass sampler=, made with the arguments of the race."
         )
     answer = chosen.recommendation(study)  # raises if there is nothing to show
-    story = _Story()
+    story = RaceStory()
     story.race = chosen.replay(study, story.listen)
     story.end()
 
@@ -102,108 +98,6 @@ def plot_race(study: optuna.Study, *, sampler: RaceSampler | None = None) -> go.
     return figure
 
 
-# What happened.
-
-
-@dataclass(frozen=True)
-class _Point:
-    """What was known of an arm at a fidelity, after one of its pulls; values as the user's."""
-
-    arm: int
-    fidelity: int
-    cost: float
-    count: int
-    mean: float
-    radius: float
-
-
-@dataclass(frozen=True)
-class _Exit:
-    cost: float
-    fidelity: int
-    reason: str  # "eliminated", "failed" or "duplicate"
-
-
-@dataclass
-class _Story:
-    """Collects a race's points and exits while it is replayed."""
-
-    points: dict[int, list[_Point]] = field(default_factory=dict)
-    exits: dict[int, _Exit] = field(default_factory=dict)
-    pilot_cost: float = 0.0
-
-    def listen(self, race: Race) -> Listener:
-        self.race = race
-        return self._hear
-
-    def _hear(self, pull: Pull, observation: Observation) -> None:
-        policy = self.race.policy
-        assert policy is not None
-        if not observation.failed:
-            count, mean, radius = policy.summary(pull.arm, pull.fidelity)
-            self.points.setdefault(pull.arm, []).append(
-                _Point(pull.arm, pull.fidelity, policy.cost, count, self.race.sign * mean, radius)
-            )
-        self._note_exits(pull, observation.failed)
-        if policy.piloting:
-            self.pilot_cost = policy.cost
-
-    def end(self) -> None:
-        """Note what happened after the last pull."""
-        if self.race.policy is not None:
-            self._note_exits(None, False)
-
-    def _note_exits(self, pull: Pull | None, failed: bool) -> None:
-        policy = self.race.policy
-        assert policy is not None
-        active = set(policy.active.tolist())
-        for arm in active & self.exits.keys():
-            del self.exits[arm]  # an audit put it back
-        for arm in set(range(len(self.race.arms))) - active - self.exits.keys():
-            reason = "eliminated"
-            if pull is not None and failed and pull.arm == arm:
-                reason = "failed"
-            elif self._repeats_another(arm):
-                reason = "duplicate"
-            fidelity = pull.fidelity if pull is not None else self.last(arm)
-            self.exits[arm] = _Exit(policy.cost, fidelity, reason)
-
-    def _repeats_another(self, arm: int) -> bool:
-        """Whether another arm, itself no repeat, has the same parameters."""
-        params = self.race.arms.params(arm)
-        return bool(params) and any(
-            self.race.arms.params(other) == params
-            and not (other in self.exits and self.exits[other].reason == "duplicate")
-            for other in range(len(self.race.arms))
-            if other != arm
-        )
-
-    def shown(self, points: Sequence[_Point]) -> list[_Point]:
-        """The points of an arm to draw: a few dozen, and none of the pilot once it has ended."""
-        assert self.race.policy is not None
-        begin = 0.0 if self.race.policy.piloting else self.pilot_cost
-        return _thinned([point for point in points if point.cost > begin])
-
-    def last(self, arm: int) -> int:
-        points = self.points.get(arm)
-        return points[-1].fidelity if points else 0
-
-
-def _thinned(points: Sequence[_Point]) -> list[_Point]:
-    """At most a few dozen of an arm's points, evenly over the axis, with the ends of each phase."""
-    if len(points) <= _POINTS_PER_ARM:
-        return list(points)
-    last = len(points) - 1
-    kept = {0, last}
-    for index in range(last):
-        if points[index].fidelity != points[index + 1].fidelity:
-            kept |= {index, index + 1}
-    costs = np.array([point.cost for point in points])
-    room = max(2, _POINTS_PER_ARM - len(kept))
-    kept |= set(np.searchsorted(costs, np.geomspace(costs[0], costs[-1], room)).tolist())
-    return [points[index] for index in sorted(kept)]
-
-
 # What is drawn.
 #
 # One trace per fidelity holds the curves of all arms, separated by gaps: a figure of 32 arms has
@@ -211,7 +105,7 @@ def _thinned(points: Sequence[_Point]) -> list[_Point]:
 
 
 def _draw_curves(
-    go: Any, figure: Any, story: _Story, fidelity: int, span: tuple[float, float]
+    go: Any, figure: Any, story: RaceStory, fidelity: int, span: tuple[float, float]
 ) -> None:
     band = _Line()
     curve = _Line()
@@ -258,7 +152,7 @@ def _draw_bands(go: Any, figure: Any, band: _Line, colour: str, group: str) -> N
 
 
 def _draw_last_intervals(
-    go: Any, figure: Any, story: _Story, fidelity: int, ranking: Sequence[int]
+    go: Any, figure: Any, story: RaceStory, fidelity: int, ranking: Sequence[int]
 ) -> None:
     shown = [
         (f"{arm}", story.points[arm][-1])
@@ -287,7 +181,7 @@ def _draw_last_intervals(
     )
 
 
-def _draw_exits(go: Any, figure: Any, story: _Story, span: tuple[float, float]) -> None:
+def _draw_exits(go: Any, figure: Any, story: RaceStory, span: tuple[float, float]) -> None:
     kinds = {
         "eliminated": ("eliminated", "x-thin-open", 8),
         "failed": ("left by failing", "triangle-down-open", 10),
@@ -331,7 +225,7 @@ def _draw_exits(go: Any, figure: Any, story: _Story, span: tuple[float, float]) 
 def _draw_winner(
     go: Any,
     figure: Any,
-    story: _Story,
+    story: RaceStory,
     answer: StudyRecommendation,
     span: tuple[float, float],
 ) -> None:
@@ -386,7 +280,7 @@ def _draw_winner(
 
 def _lay_out(
     figure: Any,
-    story: _Story,
+    story: RaceStory,
     answer: StudyRecommendation,
     ranking: Sequence[int],
     span: tuple[float, float],
@@ -446,7 +340,7 @@ def _lay_out(
 # Words.
 
 
-def _title(story: _Story, answer: StudyRecommendation) -> str:
+def _title(story: RaceStory, answer: StudyRecommendation) -> str:
     arms = len(story.race.arms)
     if answer.arm is None:
         return f"A race of {arms} arms<br><sup>{answer.reason}</sup>"
@@ -465,7 +359,7 @@ def _title(story: _Story, answer: StudyRecommendation) -> str:
     return f"{escape(head)}<br><sup>mean {answer.mean:.4g} {where} at {escape(name)}; {claim}</sup>"
 
 
-def _describe(story: _Story, point: _Point) -> str:
+def _describe(story: RaceStory, point: Point) -> str:
     radius = f" ± {point.radius:.3g}" if math.isfinite(point.radius) else ""
     count = f"{point.count} trial" + ("s" if point.count > 1 else "")
     return (
@@ -474,12 +368,12 @@ def _describe(story: _Story, point: _Point) -> str:
     )
 
 
-def _params(story: _Story, arm: int) -> str:
+def _params(story: RaceStory, arm: int) -> str:
     params = story.race.arms.params(arm)
     return "<br>".join(f"{escape(str(k))} = {escape(_shown(v))}" for k, v in params.items())
 
 
-def _level_name(story: _Story, fidelity: int) -> str:
+def _level_name(story: RaceStory, fidelity: int) -> str:
     return f"{escape(story.race.fidelity.name)} = {escape(_shown(story.race.levels[fidelity]))}"
 
 
@@ -505,14 +399,14 @@ class _Line:
             self.text += [*text, None]
 
 
-def _runs(points: Sequence[_Point], fidelity: int) -> Iterator[list[_Point]]:
+def _runs(points: Sequence[Point], fidelity: int) -> Iterator[list[Point]]:
     """Stretches of an arm's points without a change of fidelity."""
     for key, run in itertools.groupby(points, key=lambda point: point.fidelity):
         if key == fidelity:
             yield list(run)
 
 
-def _outline(run: Sequence[_Point], span: tuple[float, float]) -> list[tuple[float, float]]:
+def _outline(run: Sequence[Point], span: tuple[float, float]) -> list[tuple[float, float]]:
     """The polygon around the intervals, save those that are wider than the axis."""
     known = [point for point in run if 2.0 * point.radius <= span[1] - span[0]]
     upper = [(point.cost, point.mean + point.radius) for point in known]
@@ -520,7 +414,7 @@ def _outline(run: Sequence[_Point], span: tuple[float, float]) -> list[tuple[flo
     return upper + lower[::-1]
 
 
-def _beginning(story: _Story) -> float:
+def _beginning(story: RaceStory) -> float:
     """The cost at which the picture begins: that of the pilot, or of its first round."""
     assert story.race.policy is not None
     if story.pilot_cost and not story.race.policy.piloting:
@@ -536,7 +430,7 @@ def _ticks(begin: float, end: float) -> list[float]:
     return [number for number in round_numbers if begin <= number <= end]
 
 
-def _span(story: _Story) -> tuple[float, float]:
+def _span(story: RaceStory) -> tuple[float, float]:
     """Range of the value axis: the means, save for outliers on the bad side, and a margin."""
     means = np.array([point.mean for points in story.points.values() for point in points])
     if not means.size:
@@ -546,7 +440,7 @@ def _span(story: _Story) -> tuple[float, float]:
     return float(low) - margin, float(high) + margin
 
 
-def _ranking(story: _Story, winner: int | None) -> list[int]:
+def _ranking(story: RaceStory, winner: int | None) -> list[int]:
     """All arms: the winner, the others still in the race from best to worst, then by exit."""
 
     def key(arm: int) -> tuple[bool, float, float]:
@@ -558,7 +452,7 @@ def _ranking(story: _Story, winner: int | None) -> list[int]:
     return sorted(range(len(story.race.arms)), key=key)
 
 
-def _colour(story: _Story, fidelity: int) -> str:
+def _colour(story: RaceStory, fidelity: int) -> str:
     """From light for the cheapest fidelity to dark for the target."""
     steps = max(1, len(story.race.levels) - 1)
     place = 1.0 - (steps - fidelity) / steps * (1.0 if steps > 2 else 0.75)

@@ -104,7 +104,7 @@ class IISEPruner(BasePruner):
     Examples
     --------
     >>> import optuna
-    >>> from mfhpo_optuna._pruner import IISEPruner
+    >>> from mfhpo_optuna import IISEPruner
     >>> def objective(trial):
     ...     height = trial.suggest_float("height", 0, 1)
     ...     for epoch in range(1, 28):

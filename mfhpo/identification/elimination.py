@@ -111,9 +111,6 @@ class SuccessiveElimination(Elimination):
     def _choose_fidelities(self, margins: FloatArray, costs: FloatArray) -> BoolArray:
         return np.asarray(margins == 0.0)
 
-    def _bias_assumption(self) -> str | None:
-        return None
-
 
 class MaximumFidelityExploit(IISE):
     """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).

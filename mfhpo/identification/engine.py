@@ -20,6 +20,7 @@ from mfhpo._validation import check_nonnegative, check_probability
 from mfhpo.bias import Bias, BiasContradictedWarning, Kind, find_contradiction
 from mfhpo.confidence import Radius
 from mfhpo.evidence import Evidence
+from mfhpo.identification.answer import bias_in_words, remaining_pulls, surest_arm
 from mfhpo.identification.pilot import Pilot
 from mfhpo.identification.roster import Roster
 from mfhpo.identification.rounds import Rounds, first_eliminations
@@ -300,23 +301,13 @@ class Elimination(Policy):
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Arm, mean, interval at the target and fidelity of the mean of the best answer so far.
 
-        The winner if there is one; else, at the highest fidelity where most of the remaining arms
-        were pulled, the arm with the highest lower bound: never just the luckiest value.
+        The winner if there is one, else the arm that is surest to be good (`surest_arm`).
         """
-        counts = self._evidence.counts
-        winner = self._winner
-        arms = self.active if winner is None else np.array([winner])
-        if not arms.size:
+        if not self._roster.active.any():
             return None, math.nan, (-math.inf, math.inf), 0
-        pulled = (counts[arms] > 0).sum(axis=0)
-        fidelity = int(np.flatnonzero(pulled == pulled.max())[-1])
-        means = self._evidence.means(arms, fidelity)
-        half = self._evidence.half_widths(arms, fidelity)
-        # Before any radius is finite, the arms pulled most often stand for the surest ones.
-        key = means - half if np.isfinite(half).any() else means
-        most = counts[arms, fidelity] == counts[arms, fidelity].max()
-        arm = int(arms[np.argmax(np.where(most | np.isfinite(half), key, -np.inf))])
-        seen = np.flatnonzero(counts[arm])
+        winner = self._winner
+        arm = surest_arm(self._evidence, self.active) if winner is None else winner
+        seen = np.flatnonzero(self._evidence.counts[arm])
         if not seen.size:
             return arm, math.nan, (-math.inf, math.inf), 0
         highest = int(seen[-1])
@@ -325,18 +316,7 @@ class Elimination(Policy):
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Bounds on the arm's mean at the target fidelity, valid at all times with the others."""
-        target = self.problem.target
-        bias = self._bias
-        low, high = -math.inf, math.inf
-        for m in range(self.problem.n_fidelities):
-            count, mean, half = self.summary(arm, m)
-            if m < target:
-                if bias is None or bias.kind != "max":
-                    continue
-                half += bias.bounds[m]
-            if count and mean - half <= high and mean + half >= low:
-                low, high = max(low, mean - half), min(high, mean + half)
-        return low, high
+        return self._evidence.interval(arm, self._bias)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count, mean and radius of what was observed of an arm at a fidelity."""
@@ -615,51 +595,26 @@ class Elimination(Policy):
 
     def _assumptions(self) -> tuple[str, ...]:
         parts = [self._evidence.assumption]
-        bias = self._bias_assumption()
-        if bias:
-            parts.append(bias)
+        if len(self._compared_fidelities()) > 1:
+            n_pilot = len(self._pilot.arms(~self._roster.withdrawn))
+            parts.append(bias_in_words(self._bias, n_pilot))
         if self._roster.withdrawn.any():
             gone = ", ".join(map(str, np.flatnonzero(self._roster.withdrawn).tolist()))
             parts.append(f"arms that left without being compared: {gone}")
         return tuple(parts)
 
-    def _bias_assumption(self) -> str | None:
-        if self.problem.n_fidelities == 1:
-            return None
-        if self._bias is None:
-            return "bias: not known yet"
-        n_pilot = len(self._pilot.arms(~self._roster.withdrawn))
-        words = {
-            "declared": "declared",
-            "estimated": f"estimated from {n_pilot} arms at every fidelity, taking the arms' "
-            "biases as normal and exchangeable",
-            "widened": "widened because observations contradicted them",
-        }
-        bounds = ", ".join(f"{bound:.3g}" for bound in self._bias.bounds)
-        return f"{self._bias.kind} bias bounds ({bounds}): {words[self._bias.source]}"
-
     def _remaining_cost(self, leader: int | None) -> float | None:
-        """Cost at the target fidelity of telling the leader from the rest, if means are right."""
-        arms = self.active
-        if leader is None or self._piloting or not (arms == leader).any():
+        if leader is None or self._piloting:
             return None
         target = self.problem.target
         winner = self._winner
-        if winner is not None:
+        if winner is None:
+            missing = remaining_pulls(self._evidence, self.active, leader, self.epsilon)
+        else:
             missing = self._measure - int(self._evidence.counts[winner, target])
-            return missing * self._declared_cost(target)
-        counts = self._evidence.counts[arms]
-        if not counts.any(axis=1).all():
+        if math.isnan(missing):
             return None
-        common = np.flatnonzero(counts.all(axis=0))
-        means = self._evidence.means(arms, int(common[-1]) if common.size else 0)
-        gaps = np.abs(means[arms == leader] - means) + self.epsilon
-        gaps[arms == leader] = gaps[arms != leader].min(initial=math.inf)
-        needed = self._evidence.pulls_until(target, gaps / 2.0)
-        lacking = float(np.maximum(0.0, needed - counts[:, target]).sum())
-        if math.isnan(lacking):
-            return None
-        return lacking if math.isinf(lacking) else lacking * self._declared_cost(target)
+        return missing if math.isinf(missing) else missing * self._declared_cost(target)
 
     # State.
 

@@ -12,8 +12,8 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import Fidelity, IISESampler
-from mfhpo_optuna._plot import _POINTS_PER_ARM, plot_race
+from mfhpo_optuna import Fidelity, IISESampler, plot_race
+from mfhpo_optuna._race_story import POINTS_PER_ARM
 
 pytest.importorskip("plotly")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -156,7 +156,7 @@ def test_long_races_are_thinned() -> None:
     study = race(n_trials=1500, sigma=1.0, bias=[0.05, 0.05, 0.0], epsilon=0.001)
     figure = plot_race(study)
     drawn = sum(len(numbers(trace(figure, f"epochs = {level}").x)) for level in (1, 3, 9))
-    assert len(ARMS) * 10 < drawn <= len(ARMS) * _POINTS_PER_ARM
+    assert len(ARMS) * 10 < drawn <= len(ARMS) * POINTS_PER_ARM
     assert len(figure.to_json()) < 100_000
 
 
