@@ -14,10 +14,10 @@ export MKL_NUM_THREADS ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test lint format table1 overhead delta clean
+.PHONY: help quickstart test lint format table1 overhead quickstart-cost delta clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certified answer
 	$(RUN) examples/quickstart.py
@@ -36,10 +36,13 @@ format: $(VENV)/.for-dev ## repair style and format
 	$(RUN) -m ruff format .
 
 table1: $(VENV)/.for-benchmarks | $(RESULTS) ## repeat Table 1 of the IISE paper; needs MFHPO_DATA
-	$(RUN) -m benchmarks.papers.iise --output $(RESULTS)/table1.json $(ARGS)
+	$(RUN) -m benchmarks.papers.iise --data "$(MFHPO_DATA)/iise" --output $(RESULTS)/table1.json $(ARGS)
 
 overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial
 	$(RUN) -m benchmarks.overhead --output $(RESULTS)/overhead.json $(ARGS)
+
+quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's race costs, with and without cheap levels
+	$(RUN) -m benchmarks.quickstart --output $(RESULTS)/quickstart.json $(ARGS)
 
 delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 	$(RUN) -m benchmarks.delta_correctness --output $(RESULTS)/delta_correctness.json $(ARGS)

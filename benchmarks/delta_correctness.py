@@ -18,14 +18,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
-from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
 from typing import Literal
@@ -34,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
-import mfhpo
+from benchmarks.provenance import provenance
 from mfhpo import (
     IISE,
     Bias,
@@ -396,17 +393,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(_line(row), flush=True)
     kept = all(row.upper <= options.delta for row in rows if row.condition.shrink == 1.0)
     powerful = all(row.share > options.delta for row in rows if row.condition.shrink < 1.0)
+    command = [f"--{name}={getattr(options, name)}" for name in ("instances", "delta", "seed")]
     content = json.dumps(
-        {
-            "command": "python -m benchmarks.delta_correctness "
-            f"--instances {options.instances} --delta {options.delta} --seed {options.seed}",
-            "date": datetime.now(timezone.utc).date().isoformat(),
-            "versions": {
-                "mfhpo": mfhpo.__version__,
-                "numpy": version("numpy"),
-                "scipy": version("scipy"),
-                "python": platform.python_version(),
-            },
+        provenance("benchmarks.delta_correctness", command)
+        | {
             "delta": options.delta,
             "seed": options.seed,
             "seconds": round(time.perf_counter() - started, 1),

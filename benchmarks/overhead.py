@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 import tempfile
@@ -24,7 +23,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.samplers import BaseSampler, QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState, create_trial
 
-import mfhpo
+from benchmarks.provenance import provenance
 from mfhpo_optuna import IISESampler
 
 __all__ = ["SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]
@@ -227,15 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{name} ...", file=sys.stderr, flush=True)
         results[name] = measure(name, sizes, options.repeats, options.seed)
     ours = results.get("IISESampler")
-    report = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": {
-            "mfhpo": mfhpo.__version__,
-            "optuna": optuna.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "machine": platform.machine(),
+    command = [f"--{name}={getattr(options, name)}" for name in ("trials", "repeats", "seed")]
+    report = provenance("benchmarks.overhead", command, "optuna") | {
         "seed": options.seed,
         "repeats": options.repeats,
         "sizes": sizes,

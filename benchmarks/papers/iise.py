@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.provenance import provenance
 from mfhpo.confidence import HoeffdingRadius
 from mfhpo.identification.elimination import (
     IISE,
@@ -247,7 +248,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         indent=2,
     )
     if options.output:
-        options.output.write_text(text + "\n", encoding="utf-8")
+        command = [f"--{name}={getattr(options, name)}" for name in ("runs", "delta", "seed")]
+        report = provenance("benchmarks.papers.iise", ["--data=FOLDER", *command])
+        report["results"] = json.loads(text)
+        options.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     print(text if options.json else _table(results))
     return 0
 

@@ -51,7 +51,10 @@ class TestCommand:
         main([*arguments, "--instances", "yahtzee", "--output", str(written)])
         printed = capsys.readouterr()
         results = json.loads(printed.out)
-        assert results == json.loads(written.read_text(encoding="utf-8"))
+        report = json.loads(written.read_text(encoding="utf-8"))
+        assert report["results"] == results
+        assert report["command"].endswith("--data=FOLDER --runs=2 --delta=0.001 --seed=0")
+        assert set(report["versions"]) == {"python", "mfhpo", "numpy", "scipy"}
         assert list(results) == ["yahtzee"]
         assert list(results["yahtzee"]) == list(ALGORITHMS)
         assert set(results["yahtzee"]["IISE"]) == {"percent", "ci95", "errors", "cpu_s"}
