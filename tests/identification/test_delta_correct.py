@@ -94,7 +94,7 @@ def test_the_command_writes_what_makes_a_result_repeatable(
     assert content["seed"] == 4
     assert set(content["versions"]) == {"mfhpo", "numpy", "scipy", "python"}
     assert content["date"]
-    assert content["command"].startswith("python -m benchmarks.delta_correctness --instances 1 ")
+    assert content["command"].startswith("python -m benchmarks.delta_correctness --instances=1 ")
     assert len(content["rows"]) == len(CONDITIONS)
     assert content["delta_kept"] is False
 
