@@ -38,7 +38,7 @@ def race(quickstart: dict[str, Any], variant: Any, seed: int, splits: int) -> di
     seconds = time.process_time() - began
     answer = sampler.recommendation(study)
     trials = [t for t in study.trials if t.number != study.best_trial.number]
-    luckiest = min(trials, key=lambda trial: trial.value or 0.0)
+    luckiest = min(trials, key=lambda trial: trial.value or np.inf)
 
     def truth(trial: optuna.trial.FrozenTrial) -> float:
         params = trial.params | {"trees": quickstart["TARGET"]}

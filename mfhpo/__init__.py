@@ -14,6 +14,7 @@ from mfhpo.confidence import (
     StudentMixtureRadius,
     TightestRadius,
 )
+from mfhpo.evidence import NoNoiseWarning
 from mfhpo.identification import (
     IISE,
     ArmWithdrawnWarning,
@@ -24,6 +25,7 @@ from mfhpo.identification import (
     cost_lower_bound,
     predict_cost,
 )
+from mfhpo.labels import Labels
 from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
@@ -40,8 +42,10 @@ __all__ = [
     "EstimatedNoise",
     "Gaussian",
     "HoeffdingRadius",
+    "Labels",
     "MaximumFidelityExploit",
     "MixtureRadius",
+    "NoNoiseWarning",
     "Noise",
     "Observation",
     "Policy",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from numbers import Integral
 
-__all__ = ["check_increasing", "check_nonnegative", "check_probability"]
+__all__ = ["check_count", "check_increasing", "check_nonnegative", "check_probability"]
 
 
 def check_probability(name: str, value: float) -> float:
@@ -14,6 +15,15 @@ def check_probability(name: str, value: float) -> float:
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}; try 0.05.")
     return float(value)
+
+
+def check_count(name: str, value: int, least: int) -> int:
+    """Return `value` as an int, or raise unless it is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}.")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}.")
+    return int(value)
 
 
 def check_nonnegative(name: str, value: float) -> float:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.stats import t as student_t
 
 from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo.labels import Labels
 
 __all__ = [
     "Bias",
@@ -178,13 +179,15 @@ class Contradiction:
     allowed: float
     widened_to: float
 
-    def __str__(self) -> str:
-        arms = " and ".join(f"arm {arm}" for arm in self.arms)
+    def describe(self, labels: Labels) -> str:
+        """What was seen, and what follows, in words."""
+        arms = " and ".join(labels.arm(arm) for arm in self.arms)
+        fidelity = labels.fidelity(self.fidelity)
         return (
-            f"{arms}: the values at fidelities {self.fidelity} and {self.reference} differ by "
+            f"{arms}: the values at {fidelity} and {labels.fidelity(self.reference)} differ by "
             f"{self.observed:.4g} ± {self.uncertainty:.4g}, but the bias bounds allow at most "
-            f"{self.allowed:.4g}; the bound at fidelity {self.fidelity} is widened to "
-            f"{self.widened_to:.4g} and the arms it had eliminated are put back"
+            f"{self.allowed:.4g}; the bound at {fidelity} is widened to {self.widened_to:.4g} and "
+            f"the arms it had eliminated are put back"
         )
 
 
@@ -193,7 +196,9 @@ def find_contradiction(
 ) -> Contradiction | None:
     """Look for observations at `fidelity` that contradict the bias bounds beyond their radii.
 
-    While all confidence intervals and all bounds hold, nothing is ever found.
+    While all confidence intervals and all bounds hold, nothing is ever found. The reverse is not
+    true: an arm that was only seen at one fidelity cannot contradict anything, and order bounds
+    need two arms that were each seen at two.
 
     Parameters
     ----------

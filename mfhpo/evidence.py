@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,17 +12,21 @@ import numpy.typing as npt
 
 from mfhpo.bias import Bias
 from mfhpo.confidence import MixtureRadius, Radius, default_radius, pulls_until
-from mfhpo.noise import Bounded, EstimatedNoise, PooledVariance
+from mfhpo.noise import EstimatedNoise, PooledVariance
 from mfhpo.problem import Problem
 from mfhpo.statistics import PullStatistics
 
-__all__ = ["Evidence"]
+__all__ = ["Evidence", "NoNoiseWarning"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 # Of delta, the share that pays for the upper bounds on an estimated noise variance.
 _NOISE_SHARE = 0.1
+
+
+class NoNoiseWarning(UserWarning):
+    """Repeated evaluations were equal, although noise was to be estimated from them."""
 
 
 class Evidence:
@@ -61,15 +66,19 @@ class Evidence:
             radius = MixtureRadius(1.0)
         if radius is None:
             radius = [default_radius(noise, m, n_fidelities) for m in range(n_fidelities)]
+        if not isinstance(radius, (Radius, Sequence)):
+            raise TypeError(f"radius must be a mfhpo.Radius or several, got {radius!r}.")
         self._radii = [radius] * n_fidelities if isinstance(radius, Radius) else list(radius)
+        for given in self._radii:
+            if not isinstance(given, Radius):
+                raise TypeError(f"radius must be a mfhpo.Radius or several, got {given!r}.")
         if len(self._radii) != n_fidelities:
             raise ValueError(
                 f"radius has {len(self._radii)} entries but there are {n_fidelities} fidelities; "
                 f"give one, or one for each fidelity."
             )
         self._level = share * delta / (n_arms * n_compared)
-        guess = (noise.low + noise.high) / 2.0 if isinstance(noise, Bounded) else 0.0
-        self._statistics = PullStatistics(n_arms, n_fidelities, guess)
+        self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
 
     @property
     def counts(self) -> IntArray:
@@ -98,7 +107,17 @@ class Evidence:
         repeated = bool(self.counts[arm, fidelity])
         growth = self._statistics.add(arm, fidelity, value)
         if self._pooled and repeated:
-            self._pooled[fidelity].add(growth, 1)
+            pooled = self._pooled[fidelity]
+            unknown = math.isinf(pooled.bound)
+            pooled.add(growth, 1)
+            if unknown and pooled.bound == 0.0:
+                warnings.warn(
+                    "repeated evaluations give exactly the same values, so there is no noise to "
+                    "be sure against. If that is a fixed random seed or split, the answer is the "
+                    "best for that one only: draw a new one in every evaluation",
+                    NoNoiseWarning,
+                    stacklevel=4,
+                )
 
     def set_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""

@@ -127,11 +127,6 @@ class PooledVariance:
             level = self._level / (self.renewals * (self.renewals + 1))
             self.bound = max(self.squares, 0.0) / float(chi2.ppf(level, self.degrees))
 
-    @property
-    def estimate(self) -> float:
-        """The unbiased estimate of the variance, NaN before any repeat was seen."""
-        return self.squares / self.degrees if self.degrees else math.nan
-
     def state_dict(self) -> dict[str, float]:
         """The state as plain JSON values."""
         return {

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo.labels import Labels
 from mfhpo.problem import Observation, Pull, Recommendation
 
 __all__ = ["Policy"]
@@ -19,7 +20,14 @@ class Policy(abc.ABC):
 
     A policy knows nothing of trials, processes or clocks. Whoever runs it asks for pulls,
     evaluates them anywhere and in any order, and tells what came back.
+
+    Attributes
+    ----------
+    labels
+        How arms and fidelities are named in warnings.
     """
+
+    labels = Labels()
 
     @abc.abstractmethod
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
@@ -69,8 +77,16 @@ class Policy(abc.ABC):
         """The best answer so far; before the end it is marked as not certified."""
 
     @abc.abstractmethod
-    def withdraw(self, arm: int) -> None:
-        """Take an arm out of the race, for a reason that the policy cannot see."""
+    def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
+        """Take an arm out of the race, for a reason that the policy cannot see.
+
+        Parameters
+        ----------
+        arm
+            The arm.
+        duplicate_of
+            The arm that it turned out to be the same as, if that is the reason.
+        """
 
     @abc.abstractmethod
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:

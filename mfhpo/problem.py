@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mfhpo._validation import check_increasing
+from mfhpo._validation import check_count, check_increasing
 from mfhpo.bias import Bias
 from mfhpo.noise import EstimatedNoise, Noise
 
@@ -106,8 +106,7 @@ class Problem:
     n_fidelities: int = 0
 
     def __post_init__(self) -> None:
-        if self.n_arms < 1:
-            raise ValueError(f"n_arms must be at least 1, got {self.n_arms}.")
+        object.__setattr__(self, "n_arms", check_count("n_arms", self.n_arms, 1))
         if self.costs is not None:
             costs = tuple(float(cost) for cost in self.costs)
             check_increasing("costs", costs)
@@ -166,6 +165,9 @@ class Recommendation:
         Number of observations behind the race.
     survivors
         Arms still in the race.
+    compared
+        Number of different arms that the claim is about: all but those that failed or repeat
+        another one.
     assumptions
         What the certificate rests on, in words; what was estimated is named as such.
     remaining_cost
@@ -185,6 +187,7 @@ class Recommendation:
     cost: float
     pulls: int
     survivors: tuple[int, ...]
+    compared: int
     assumptions: tuple[str, ...] = ()
     remaining_cost: float | None = None
 

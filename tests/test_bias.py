@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from mfhpo.bias import Bias, Contradiction, estimate_bias, find_contradiction
+from mfhpo.labels import Labels
 
 FloatArray = npt.NDArray[np.float64]
 Kind = Literal["max", "order"]
@@ -205,13 +206,17 @@ def test_two_cheap_fidelities_by_hand() -> None:
 
 
 def test_the_message_names_arm_fidelities_and_figures() -> None:
-    text = str(Contradiction(0, 2, (5,), 1.5, 0.25, 0.3, 1.75))
+    text = Contradiction(0, 2, (5,), 1.5, 0.25, 0.3, 1.75).describe(Labels())
     assert text == (
-        "arm 5: the values at fidelities 0 and 2 differ by 1.5 ± 0.25, but the bias bounds allow "
-        "at most 0.3; the bound at fidelity 0 is widened to 1.75 and the arms it had eliminated "
-        "are put back"
+        "arm 5: the values at fidelity 0 and fidelity 2 differ by 1.5 ± 0.25, but the bias bounds "
+        "allow at most 0.3; the bound at fidelity 0 is widened to 1.75 and the arms it had "
+        "eliminated are put back"
     )
-    assert str(Contradiction(0, 2, (5, 3), 1.5, 0.25, 0.3, 1.75)).startswith("arm 5 and arm 3: ")
+    assert (
+        Contradiction(0, 2, (5, 3), 1.5, 0.25, 0.3, 1.75)
+        .describe(Labels())
+        .startswith("arm 5 and arm 3: ")
+    )
 
 
 @both_kinds

@@ -52,11 +52,10 @@ def test_declarations_are_values() -> None:
 
 def test_nothing_is_bounded_before_four_degrees() -> None:
     pooled = PooledVariance(0.05)
-    assert math.isnan(pooled.estimate)
     pooled.add(2.0, 1)
     pooled.add(4.0, 2)
     assert pooled.bound == math.inf
-    assert pooled.estimate == 2.0  # (2 + 4) / (1 + 2)
+    assert pooled.squares / pooled.degrees == 2.0  # (2 + 4) / (1 + 2)
 
 
 def test_bound_from_tables() -> None:

@@ -143,6 +143,7 @@ def recommendation(**changes: Any) -> Recommendation:
         "cost": 12.0,
         "pulls": 7,
         "survivors": (1, 4),
+        "compared": 5,
     }
     return Recommendation(**(content | changes))
 

@@ -18,6 +18,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from mfhpo._validation import check_count
 from mfhpo_optuna._fidelity import native
 from mfhpo_optuna._unit import from_unit
 
@@ -63,7 +64,7 @@ def draw_arms(
         {name: hypercube.draw(arm, name, value) for name, value in distributions.items()}
         for arm in range(n)
     ]
-    return list({tuple(params.items()): params for params in drawn}.values())
+    return list({repr(params): params for params in drawn}.values())
 
 
 @dataclass
@@ -95,11 +96,11 @@ class Arms:
     """
 
     def __init__(self, arms: ArmsLike, fidelity: str, seed: int) -> None:
-        self.declared = not isinstance(arms, Integral)
+        self.declared = isinstance(arms, bool) or not isinstance(arms, Integral)
         self._arms = [_Arm(params) for params in _listed(arms, fidelity, seed)]
         self._fidelity = fidelity
         self._hypercube = _LatinHypercube(len(self._arms), seed)
-        self._owner: dict[frozenset[tuple[str, Any]], int] = {}
+        self._owner: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._arms)
@@ -169,8 +170,14 @@ class Arms:
         return True
 
     def owner(self, arm: int, params: Params) -> int:
-        """The arm that the parameters of a whole trial belong to: the first that had them."""
-        key = frozenset(self._without_fidelity(params).items())
+        """The arm that a whole trial at the target level belongs to: the first with its parameters.
+
+        Cheaper levels may ask for fewer parameters, so that different arms look the same there.
+        Declared arms are different by declaration.
+        """
+        if self.declared:
+            return arm
+        key = repr(sorted(self._without_fidelity(params).items()))
         return self._owner.setdefault(key, arm)
 
     def never_asked(self, arm: int, params: Params) -> list[str]:
@@ -194,10 +201,8 @@ class Arms:
 
 
 def _listed(arms: ArmsLike, fidelity: str, seed: int) -> list[Params]:
-    if isinstance(arms, Integral):
-        if arms < 1:
-            raise ValueError(f"arms must be at least 1, got {arms}.")
-        return [{} for _ in range(int(arms))]
+    if isinstance(arms, Integral) and not isinstance(arms, bool):
+        return [{} for _ in range(check_count("arms", int(arms), 1))]
     if not isinstance(arms, Mapping) and not (
         isinstance(arms, Sequence) and all(isinstance(arm, Mapping) for arm in arms)
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 import threading
 import warnings
 import zlib
@@ -17,6 +18,7 @@ from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo import Policy, Pull
+from mfhpo._validation import check_count
 from mfhpo_optuna._arms import Arms, ArmsLike
 from mfhpo_optuna._delegate import ArmsOnlyStudy
 from mfhpo_optuna._fidelity import Fidelity, contains
@@ -51,8 +53,8 @@ class RaceSampler(BaseSampler):
         if not isinstance(self._fidelity, Fidelity):
             raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
         Arms(arms, self._fidelity.name, 0)  # raises for bad arms before any study exists
-        if seed is not None and seed < 0:
-            raise ValueError(f"seed must be at least 0 or None, got {seed}.")
+        if seed is not None:
+            seed = check_count("seed", seed, 0)
         if lease is not None and not lease > 0.0:
             raise ValueError(f"lease must be positive or None, got {lease!r}.")
         if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
@@ -66,10 +68,7 @@ class RaceSampler(BaseSampler):
         self._lease = lease
         self._seed = seed
         self._progress = ProgressLine(progress)
-        self._race: Race | None = None
-        self._race_of: tuple[int, object] | None = None
-        self._reseeded = False
-        self._begun_after_the_end: set[int] = set()
+        self._races: dict[tuple[int, int], tuple[object, Race]] = {}
         self._lock = threading.RLock()
 
     @abc.abstractmethod
@@ -127,7 +126,7 @@ class RaceSampler(BaseSampler):
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
-            if self._arm_sampler is None or pull is None or not self._draws(race, pull, trial):
+            if self._arm_sampler is None or pull is None or not self._draws(race, pull):
                 return {}
             space = self._arm_sampler.infer_relative_search_space(self._arms_only(study), trial)
             return {name: d for name, d in space.items() if name != self._fidelity.name}
@@ -159,7 +158,7 @@ class RaceSampler(BaseSampler):
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
-            if trial.number in self._begun_after_the_end:
+            if trial.number in race.over:
                 raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
             if pull is None:
                 return self._anything(trial, param_name, param_distribution)
@@ -188,7 +187,10 @@ class RaceSampler(BaseSampler):
         with self._lock:
             race = self._read(study)
             if race.policy is not None and race.policy.finished and _stop(study):
-                self._begun_after_the_end.add(trial.number)
+                race.over.add(trial.number)
+                if not race.certificates:
+                    _conclude(study, race)
+                    self._progress.close(race)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
                         f"trial {trial.number} was enqueued after the race ended: it is pruned. "
@@ -199,10 +201,10 @@ class RaceSampler(BaseSampler):
             pull = race.propose(trial)
             if pull is None:
                 return
-            if self._arm_sampler is not None and race.resumed and not self._reseeded:
+            if self._arm_sampler is not None and race.resumed and not race.reseeded:
                 # A seeded sampler would repeat the draws that an earlier process made.
                 self._arm_sampler.reseed_rng()
-                self._reseeded = True
+                race.reseeded = True
             race.begin(trial, pull)
             tag = {"arm": pull.arm, "fidelity": pull.fidelity}
             # No public way leads from a sampler to the attributes of a running trial.
@@ -220,7 +222,6 @@ class RaceSampler(BaseSampler):
         if len(study.directions) > 1:
             return
         with self._lock:
-            self._begun_after_the_end.discard(trial.number)
             race = self._read(study)
             seconds = None
             if trial.datetime_start is not None:
@@ -252,7 +253,7 @@ class RaceSampler(BaseSampler):
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         del state["_lock"]
-        state["_race"] = state["_race_of"] = None  # a function of the study's trials
+        state["_races"] = {}  # a function of the studies' trials
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -262,17 +263,17 @@ class RaceSampler(BaseSampler):
     # Helpers.
 
     def _of(self, study: optuna.Study) -> Race:
-        key = (study._study_id, study._storage)
-        if self._race is None or self._race_of is None or self._race_of != key:
-            self._race = self._new_race(study)
-            self._race_of = key
-        return self._race
+        # The storage is kept along, so that no other one can take its identity.
+        key = (study._study_id, id(study._storage))
+        if key not in self._races:
+            self._races[key] = (study._storage, self._new_race(study))
+        return self._races[key][1]
 
     def _read(self, study: optuna.Study) -> Race:
         self._raise_error_if_multi_objective(study)
         race = self._of(study)
         if not race.read(study):
-            self._race = None
+            del self._races[study._study_id, id(study._storage)]
             race = self._of(study)
             race.read(study)
         return race
@@ -291,7 +292,7 @@ class RaceSampler(BaseSampler):
         key = [self._seed or 0, trial.number, zlib.crc32(name.encode())]
         return from_unit(float(np.random.default_rng(key).random()), distribution)
 
-    def _draws(self, race: Race, pull: Pull, trial: FrozenTrial) -> bool:
+    def _draws(self, race: Race, pull: Pull) -> bool:
         """Whether the trial is the one that decides what its arm is."""
         return not race.arms.declared and not race.arms.params(pull.arm)
 
@@ -329,7 +330,12 @@ def _conclude(study: optuna.Study, race: Race) -> None:
     """Add the trial that `best_trial` is to show: the recommended arm, with its mean."""
     race.read(study)
     answer = _recommendation(race)
-    if answer.arm is None or answer.mean != answer.mean:
+    if answer.arm is None or math.isnan(answer.mean):
+        warnings.warn(
+            f"the race ended without an answer: {answer.reason}. Give it a larger budget, or mend "
+            f"the objective.",
+            stacklevel=4,
+        )
         return
     earlier = [trial.user_attrs[CERTIFICATE_KEY] for trial in race.certificates]
     if any((e["arm"], e["certified"]) == (answer.arm, answer.certified) for e in earlier):

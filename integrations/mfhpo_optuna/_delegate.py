@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Container
-from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
@@ -43,6 +42,3 @@ class ArmsOnlyStudy(optuna.Study):
     ) -> list[FrozenTrial]:
         chosen = [t for t in self._arm_trials if states is None or t.state in states]
         return copy.deepcopy(chosen) if deepcopy else chosen
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__()

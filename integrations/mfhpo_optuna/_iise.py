@@ -45,6 +45,9 @@ class IISESampler(RaceSampler):
     than the best arm, provided that what was declared is true. What was not declared is estimated
     from the first trials, and the certificate names it.
 
+    The objective must be noisy in the way that matters: draw a new split or seed in every
+    evaluation. With a fixed one, the certificate is about that split alone.
+
     Parameters
     ----------
     fidelity
@@ -67,7 +70,8 @@ class IISESampler(RaceSampler):
         `mfhpo.Bias`. None: estimated by a pilot, which evaluates some arms at every level.
     budget
         Largest total cost, in the unit of the fidelity's costs. When it is spent, the study stops
-        with the best answer so far, marked as not certified.
+        with the best answer so far, marked as not certified. Trials under way are not counted:
+        n workers may overspend by n - 1 trials.
     variant
         "max" or "order": how bounds given as numbers are meant, or which kind is estimated
         (IISE or IISE-gamma of paper 003). "se" ignores the cheaper levels, "mfe" explores them as
@@ -78,16 +82,17 @@ class IISESampler(RaceSampler):
     radius
         Confidence radius from `mfhpo.confidence`. None: the tightest one for the noise.
     measure
-        Evaluations that the winner gets at the target level, so that its value is known there
-        also when cheaper levels decided.
+        Number of evaluations that the winner gets at the target level, so that its value is known
+        there also when cheaper levels decided.
     max_failures
         An arm whose trials fail (raise, return NaN or infinity, are pruned) so many times in a row
-        leaves the race with a warning.
+        leaves the race with a warning. As in any study, an exception ends ``optimize`` unless it
+        is caught: ``study.optimize(objective, catch=(Exception,))``.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and evaluations of each at every level.
     lease
-        Seconds after which a running trial counts as lost. None: ten times the longest
-        trial so far, and at least a minute.
+        Seconds after which a running trial counts as lost. None: ten times what the slowest trial
+        so far would have taken at its level, and at least a minute.
     progress
         Whether to write a line of progress to standard error. None: if it is a terminal.
     seed
@@ -109,7 +114,8 @@ class IISESampler(RaceSampler):
     Ending ``optimize`` early (``n_trials``, ``timeout``, Ctrl-C) leaves a study without a best
     trial; `recommendation` answers at any time. The value of an uncertified best trial, after a
     budget ran out, is the pessimistic end of its interval (infinite while nothing is certain), so
-    that a later certified answer takes its place. A trial that was interrupted counts as failed.
+    that a later certified answer takes its place. A trial that was interrupted
+    counts as failed.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.

@@ -14,7 +14,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Policy, Pull
+from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._fidelity import Fidelity, contains
 
@@ -34,6 +34,7 @@ Listener = Callable[[Pull, Observation], None]
 class _Running:
     pull: Pull
     since: datetime | None
+    blind: bool = False  # begun before the levels were known
 
 
 class Race:
@@ -48,13 +49,17 @@ class Race:
     make_policy
         Makes the policy, given the number of arms and the levels of the fidelity.
     lease
-        Seconds after which a running trial is no longer waited for, or None for ten times the
-        longest trial so far and at least a minute.
+        Seconds after which a running trial is no longer waited for, or None for ten times what
+        the slowest trial so far would have taken at its level, and at least a minute.
 
     Attributes
     ----------
     resumed
         Whether trials of the race were run before, or elsewhere.
+    over
+        Numbers of running trials that began after the race had ended.
+    reseeded
+        Whether the sampler that draws the arms was given new randomness after a restart.
     listener
         Called with every pull and observation after the policy learned from it, or None.
     """
@@ -80,7 +85,9 @@ class Race:
         self._running: dict[int, _Running] = {}
         self._unread: set[int] = set()
         self._read_up_to = 0
-        self._longest = 0.0
+        self._seconds_per_cost = 0.0
+        self.over: set[int] = set()
+        self.reseeded = False
         self._begun = 0
         self.resumed = False
         self._early_failures: list[int] = []
@@ -88,6 +95,8 @@ class Race:
         self._missing_fidelity = ""
         self._overridden = 0
         self._warned_of_names = False
+        self._warned_of_merging = False
+        self._warned_of_pruning = False
         self._asked_for_fidelity = False
         if fidelity.levels is not None:
             self._set_levels(tuple(fidelity.levels))
@@ -146,8 +155,8 @@ class Race:
         tag = trial.user_attrs.get(ARM_KEY)
         if tag is None:
             return self.policy is not None and self.fidelity.name in trial.params
-        if seconds is not None:
-            self._longest = max(self._longest, seconds)
+        if state == TrialState.PRUNED and trial.number not in self.over:
+            self._warn_of_pruning(trial)
         succeeded = state == TrialState.COMPLETE and value is not None
         asked = trial.distributions.get(self.fidelity.name)
         if asked is not None:
@@ -160,8 +169,11 @@ class Race:
             if not self._asked_for_fidelity:
                 return False
         pull, belongs = self._pull_of(trial, tag, succeeded)
+        if seconds is not None:
+            rate = float(seconds) / self._cost_of(pull)
+            self._seconds_per_cost = max(self._seconds_per_cost, rate)
         if succeeded and belongs:
-            owner = self._owner_of(pull.arm, trial)
+            owner = self._owner_of(pull, trial)
             pull = Pull(owner, pull.fidelity)
         observed = self.sign * value if succeeded and belongs and value is not None else None
         if self.policy is None:
@@ -185,8 +197,8 @@ class Race:
             If the distribution does not contain it.
         """
         running = self._running[trial_number]
-        if self.policy is None:
-            self.resolve_levels(distribution)
+        self.resolve_levels(distribution)
+        if running.blind:
             # The arm was chosen blindly; where to evaluate it is the policy's choice already.
             _, fidelity = self._next(trial_number)
             running = _Running(Pull(running.pull.arm, fidelity), running.since)
@@ -233,7 +245,8 @@ class Race:
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
         self._begun += 1
-        self._running[trial.number] = _Running(pull, trial.datetime_start)
+        blind = self.policy is None
+        self._running[trial.number] = _Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
 
     def pull(self, trial_number: int) -> Pull | None:
@@ -254,12 +267,22 @@ class Race:
         return (pulls[0].arm, pulls[0].fidelity) if pulls else (None, 0)
 
     def _expired(self, running: _Running, now: datetime) -> bool:
-        lease = max(60.0, 10.0 * self._longest) if self._lease is None else self._lease
+        lease = self._lease
+        if lease is None:
+            lease = max(60.0, 10.0 * self._seconds_per_cost * self._cost_of(running.pull))
         return running.since is not None and (now - running.since).total_seconds() > lease
+
+    def _cost_of(self, pull: Pull) -> float:
+        costs = self.fidelity.costs_of(self.levels) if self.levels else None
+        return costs[pull.fidelity] if costs else 1.0
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
         self.policy = self._make_policy(len(self.arms), levels)
         self.levels = levels
+        self.policy.labels = Labels(
+            arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
+            fidelity=lambda fidelity: f"{self.fidelity.name}={levels[fidelity]!r}",
+        )
         for arm in self._early_failures:
             self._tell(Pull(arm, 0), Observation(None, 0.0))
         self._early_failures.clear()
@@ -301,10 +324,11 @@ class Race:
         self._overridden = 0 if fidelity == planned.fidelity else self._overridden + 1
         return Pull(planned.arm, fidelity), True
 
-    def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
+    def _owner_of(self, pull: Pull, trial: FrozenTrial) -> int:
         """The arm that a whole trial counts for; equal arms are merged into the first."""
-        never_asked = self.arms.never_asked(arm, trial.params)
-        if never_asked and not self._warned_of_names:
+        never_asked = self.arms.never_asked(pull.arm, trial.params)
+        at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
+        if at_target and never_asked and not self._warned_of_names:
             self._warned_of_names = True
             warnings.warn(
                 f"arms contain {', '.join(map(repr, never_asked))}, which the objective did not "
@@ -312,10 +336,29 @@ class Race:
                 f"in the arms, or suggest it in the objective.",
                 stacklevel=5,
             )
-        owner = self.arms.owner(arm, trial.params)
-        if owner != arm and self.policy is not None:
-            self.policy.withdraw(arm)
+        owner = self.arms.owner(pull.arm, trial.params) if at_target else pull.arm
+        if owner != pull.arm and self.policy is not None:
+            if not self._warned_of_merging:
+                self._warned_of_merging = True
+                warnings.warn(
+                    f"arms {owner} and {pull.arm} were drawn equal, {self.arms.params(owner)}: "
+                    f"they are merged, and so will be others. The space is small: "
+                    f"arms={{name: distribution}} races all of it.",
+                    stacklevel=5,
+                )
+            self.policy.withdraw(pull.arm, duplicate_of=owner)
         return owner
+
+    def _warn_of_pruning(self, trial: FrozenTrial) -> None:
+        if not self._warned_of_pruning:
+            self._warned_of_pruning = True
+            warnings.warn(
+                f"trial {trial.number} was pruned: it gave no value at the level it was to be "
+                f"evaluated at, and counts as failed. Make the study with "
+                f"pruner=optuna.pruners.NopPruner(); the race itself decides what is not worth "
+                f"finishing.",
+                stacklevel=5,
+            )
 
     @property
     def hopeless(self) -> bool:

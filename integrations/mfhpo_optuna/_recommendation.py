@@ -42,6 +42,8 @@ class StudyRecommendation:
         Number of evaluations behind it.
     survivors
         Indices of the arms still in the race.
+    compared
+        Number of different arms that the claim is about.
     assumptions
         What the certificate rests on; what was estimated is named as such.
     remaining_cost
@@ -62,6 +64,7 @@ class StudyRecommendation:
     cost: float
     trials: int
     survivors: tuple[int, ...]
+    compared: int
     assumptions: tuple[str, ...]
     remaining_cost: float | None
 
@@ -85,6 +88,7 @@ class StudyRecommendation:
             cost=answer.cost,
             trials=answer.pulls,
             survivors=answer.survivors,
+            compared=answer.compared,
             assumptions=answer.assumptions,
             remaining_cost=answer.remaining_cost,
         )
@@ -100,8 +104,8 @@ class StudyRecommendation:
         lines = [
             f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {params}",
             f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity",
-            f"  claim       within epsilon = {self.epsilon:.3g} of the best arm, wrong with "
-            f"probability at most delta = {self.delta:g}",
+            f"  claim       within epsilon = {self.epsilon:.3g} of the best of {self.compared} "
+            f"arms, wrong with probability at most delta = {self.delta:g}",
             f"  because     {self.reason}",
             f"  cost        {self.cost:.6g} in {self.trials} trials",
         ]

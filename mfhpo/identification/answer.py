@@ -18,8 +18,8 @@ IntArray = npt.NDArray[np.int64]
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
     """The arm with the highest lower bound, at the highest fidelity where most were pulled.
 
-    Never just the luckiest value: where no radius is finite yet, only the arms that were pulled
-    most often are compared.
+    Lower bounds keep an arm with a few lucky values from leading one with many good ones. Where no
+    radius is finite yet, only the arms that were pulled most often are compared.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.bias import Bias, BiasContradictedWarning, Kind, find_contradiction
 from mfhpo.confidence import Radius
 from mfhpo.evidence import Evidence
@@ -38,6 +38,10 @@ __all__ = ["ArmWithdrawnWarning", "Elimination"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+
+# Of delta, the share that pays for bias bounds that are estimated by the pilot.
+_BIAS_SHARE = 0.5
 
 
 class ArmWithdrawnWarning(UserWarning):
@@ -67,17 +71,20 @@ class Elimination(Policy):
         Confidence radius, or one per fidelity. None: the tightest one whose assumptions hold for
         ``problem.noise``.
     budget
-        Largest total cost; the race ends, uncertified, when the next pull would exceed it.
+        Largest total cost; the race ends, uncertified, when the next pull would exceed it. Pulls
+        that are under way are not counted: n workers may overspend by n - 1 pulls.
     measure
         Number of pulls that the winner is to have at the target fidelity before the race ends,
         so that its value is known there also when cheaper fidelities decided.
     max_failures
-        An arm leaves the race after so many pulls in a row without a value.
+        An arm leaves the race after so many pulls in a row without a value. A timeout is no
+        failure, but an elimination cannot learn from it either, so it counts here too.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and pulls of each at every fidelity.
     audit
         Whether to compare what is observed at different fidelities with the bias bounds, and to
-        widen the bounds where they are contradicted.
+        widen the bounds where they are contradicted. It cannot see all: an arm that left at a
+        cheap fidelity was never seen at a dearer one.
     preselect
         Whether to keep only fidelities that satisfy Assumption 1.
     seed
@@ -105,22 +112,13 @@ class Elimination(Policy):
         preselect: bool = True,
         seed: int = 0,
     ) -> None:
-        if pilot_arms < 2 or pilot_pulls < 2:
-            raise ValueError(
-                f"pilot_arms and pilot_pulls must be at least 2, got {pilot_arms} and "
-                f"{pilot_pulls}: neither a bias nor a noise can be estimated from one."
-            )
-        if measure < 0:
-            raise ValueError(f"measure must be at least 0, got {measure}.")
-        if max_failures < 1:
-            raise ValueError(f"max_failures must be at least 1, got {max_failures}.")
         if budget is not None and not budget > 0.0:
             raise ValueError(f"budget must be positive or None, got {budget!r}.")
         self.problem = problem
         self.delta = check_probability("delta", delta)
         self.budget = math.inf if budget is None else float(budget)
-        self._measure = measure
-        self._max_failures = max_failures
+        self._measure = check_count("measure", measure, 0)
+        self._max_failures = check_count("max_failures", max_failures, 1)
         self._audit = audit
         self._preselect = preselect
 
@@ -131,10 +129,16 @@ class Elimination(Policy):
             self._epsilon = problem.noise.at(problem.target, n_fidelities)
         order = np.random.default_rng(seed).permutation(n_arms)
         self._pilot = Pilot(
-            tuple(order.tolist()), pilot_arms, pilot_pulls, self._compared_fidelities()
+            tuple(order.tolist()),
+            check_count("pilot_arms", pilot_arms, 2),
+            check_count("pilot_pulls", pilot_pulls, 2),
+            self._compared_fidelities(),
         )
 
-        self._evidence = Evidence(problem, self.delta, len(self._compared_fidelities()), radius)
+        # Bounds that are estimated may fail as well; they get their share of delta.
+        self._bias_delta = _BIAS_SHARE * self.delta if problem.bias is None else 0.0
+        n_compared = len(self._compared_fidelities())
+        self._evidence = Evidence(problem, self.delta - self._bias_delta, n_compared, radius)
         self._roster = Roster(n_arms)
         self._certificate: tuple[int, int] | None = None
         self._cost = 0.0
@@ -142,6 +146,7 @@ class Elimination(Policy):
         self._cost_sums: FloatArray = np.zeros(n_fidelities)
         self._cost_counts: IntArray = np.zeros(n_fidelities, dtype=np.int64)
         self._planned_costs: FloatArray | None = None
+        self._n_pilot = 0
         self._piloting = self._epsilon is None or self._needs_bias_or_costs()
         if not self._piloting:
             self._plan()
@@ -206,8 +211,9 @@ class Elimination(Policy):
             failures = int(self._roster.failures[arm])
             if failures >= self._max_failures and not self._roster.withdrawn[arm]:
                 warnings.warn(
-                    f"arm {arm} leaves the race: {failures} pulls in a row, the last "
-                    f"at fidelity {fidelity}, gave no value; mend the objective for this "
+                    f"{self.labels.arm(arm)} leaves the race: {failures} pulls in a row gave no "
+                    f"value (they failed, were pruned or ran out of time), the last at "
+                    f"{self.labels.fidelity(fidelity)}; mend the objective for this "
                     f"configuration, or raise max_failures={self._max_failures}",
                     ArmWithdrawnWarning,
                     stacklevel=2,
@@ -224,10 +230,16 @@ class Elimination(Policy):
             self._audit_bias(fidelity)
         self._refresh(fidelity)
 
-    def withdraw(self, arm: int) -> None:
-        """Take an arm out of the race; the arms that it had eliminated come back."""
+    def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
+        """Take an arm out of the race (see `Policy.withdraw`).
+
+        The arms that it had eliminated come back, unless it is the same as another one.
+        """
         self._check(Pull(arm, 0))
-        self._roster.withdraw(arm)
+        if duplicate_of is None:
+            self._roster.withdraw(arm)
+        else:
+            self._roster.merge(arm, duplicate_of)
         self._judge_anew()
         if self._piloting:
             self._end_pilot()
@@ -245,8 +257,8 @@ class Elimination(Policy):
     def recommend(self) -> Recommendation:
         """The best answer so far (see `Policy.recommend`)."""
         arm, mean, interval, fidelity = self.leader()
-        winner = self._winner
-        certified = winner is not None and self._measured(winner)
+        roster = self._roster
+        certified = self._certified
         return Recommendation(
             arm=arm,
             mean=mean,
@@ -260,6 +272,7 @@ class Elimination(Policy):
             cost=self.cost,
             pulls=self.pulls,
             survivors=tuple(self.active.tolist()),
+            compared=self.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
             assumptions=self._assumptions(),
             remaining_cost=0.0 if certified else self._remaining_cost(arm),
         )
@@ -484,6 +497,20 @@ class Elimination(Policy):
         arms = self.active
         return int(arms[0]) if len(arms) == 1 and not self._piloting else None
 
+    @property
+    def _certified(self) -> bool:
+        """Whether there is a winner, measured, that was compared with something."""
+        winner = self._winner
+        if winner is None or not self._measured(winner):
+            return False
+        return self._certificate is not None or not self._alone
+
+    @property
+    def _alone(self) -> bool:
+        """Whether one arm is left because all the others left without a comparison."""
+        roster = self._roster
+        return bool(roster.withdrawn.any() and not roster.eliminated.any())
+
     def _measured(self, arm: int) -> bool:
         return bool(self._evidence.counts[arm, self.problem.target] >= self._measure)
 
@@ -501,12 +528,17 @@ class Elimination(Policy):
         if not active.any() or self._pilot.missing(self._evidence.counts, active):
             return
         if self._bias is None:
-            self._bias = self._pilot.bias(self._evidence, active, self._kind(), self.delta)
+            level = self._bias_delta / max(1, self.problem.n_fidelities - 1)
+            self._bias = self._pilot.bias(self._evidence, active, self._kind(), level)
         if self._epsilon is None:
             scale = self._evidence.noise_scale(self.problem.target)
             self._epsilon = scale if math.isfinite(scale) else 0.0
         self._piloting = False
+        self._n_pilot = len(self._pilot.arms(active))
         self._plan()
+        if self._audit:
+            for fidelity in range(self.problem.n_fidelities):
+                self._audit_bias(fidelity)
         self._refresh_all()
 
     def _plan(self) -> None:
@@ -550,7 +582,7 @@ class Elimination(Policy):
         contradicted = False
         while found := find_contradiction(self._bias, fidelity, means, radii, seen.tolist()):
             contradicted = True
-            warnings.warn(str(found), BiasContradictedWarning, stacklevel=3)
+            warnings.warn(found.describe(self.labels), BiasContradictedWarning, stacklevel=3)
             self._bias = self._bias.widened(found.fidelity, found.widened_to)
         if not contradicted:
             return
@@ -589,18 +621,21 @@ class Elimination(Policy):
             reason = "the winner's value at the target is still being measured"
         elif self._certificate is not None:
             return "its lower bound is within epsilon of every remaining arm's upper bound"
+        elif self._alone:
+            return "every other arm left without being compared, because its pulls gave no value"
+        elif self._roster.eliminated.any():
+            return "every other arm was eliminated"
         else:
-            return "every other arm was eliminated" if self.problem.n_arms > 1 else "the only arm"
+            return "the only arm"
         return f"the budget of {self.budget:g} is spent and {reason}" if self.finished else reason
 
     def _assumptions(self) -> tuple[str, ...]:
         parts = [self._evidence.assumption]
         if len(self._compared_fidelities()) > 1:
-            n_pilot = len(self._pilot.arms(~self._roster.withdrawn))
-            parts.append(bias_in_words(self._bias, n_pilot))
+            parts.append(bias_in_words(self._bias, self._n_pilot))
         if self._roster.withdrawn.any():
-            gone = ", ".join(map(str, np.flatnonzero(self._roster.withdrawn).tolist()))
-            parts.append(f"arms that left without being compared: {gone}")
+            gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
+            parts.append(f"not compared, because their pulls gave no value: {gone}")
         return tuple(parts)
 
     def _remaining_cost(self, leader: int | None) -> float | None:
@@ -635,6 +670,7 @@ class Elimination(Policy):
             "epsilon": self._epsilon,
             "planned_costs": None if self._planned_costs is None else self._planned_costs.tolist(),
             "piloting": self._piloting,
+            "n_pilot": self._n_pilot,
             "certificate": None if self._certificate is None else list(self._certificate),
             "cost": self.cost,
             "pulls": self.pulls,
@@ -652,6 +688,7 @@ class Elimination(Policy):
         costs = state["planned_costs"]
         self._planned_costs = None if costs is None else np.asarray(costs, dtype=np.float64)
         self._piloting = bool(state["piloting"])
+        self._n_pilot = int(state["n_pilot"])
         certificate = state["certificate"]
         self._certificate = certificate and (int(certificate[0]), int(certificate[1]))
         self._cost = float(state["cost"])

@@ -27,17 +27,20 @@ class Roster:
 
     Attributes
     ----------
-    active, withdrawn
-        Masks of shape (K,); an arm that is neither was eliminated.
+    active, withdrawn, merged
+        Masks of shape (K,): still racing, left without a comparison, left as the repeat of another
+        arm. An arm that is none of these was eliminated.
     failures
         Pulls in a row without a value, shape (K,).
     """
 
-    _arrays = ("active", "withdrawn", "failures", "_exit_fidelity", "_exit_by", "_exit_excess")
+    _masks = ("active", "withdrawn", "merged")
+    _arrays = (*_masks, "failures", "_exit_fidelity", "_exit_by", "_exit_excess")
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
         self.withdrawn: BoolArray = np.zeros(n_arms, dtype=bool)
+        self.merged: BoolArray = np.zeros(n_arms, dtype=bool)
         self.failures: IntArray = np.zeros(n_arms, dtype=np.int64)
         self._exit_fidelity: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_by: IntArray = np.full(n_arms, -1, dtype=np.int64)
@@ -63,13 +66,24 @@ class Roster:
         self.active[arm] = False
         self._restore(self._exit_by == arm)
 
+    def merge(self, arm: int, into: int) -> None:
+        """Take an arm out that is the same as another; what it had eliminated stays eliminated."""
+        self.merged[arm] = True
+        self.active[arm] = False
+        self._exit_by[self._exit_by == arm] = into
+
+    @property
+    def eliminated(self) -> BoolArray:
+        """Which arms were eliminated by a comparison, shape (K,)."""
+        return ~(self.active | self.withdrawn | self.merged)
+
     def restore_unsupported(self, margins: FloatArray) -> None:
         """Put back the arms whose elimination no longer exceeds the margins, shape (M,)."""
         at = self._exit_fidelity
         self._restore((at >= 0) & (self._exit_excess < margins[np.maximum(at, 0)]))
 
     def _restore(self, chosen: BoolArray) -> None:
-        back = chosen & ~self.withdrawn & ~self.active
+        back = chosen & self.eliminated
         self.active[back] = True
         self._exit_fidelity[back] = -1
         self._exit_by[back] = -1

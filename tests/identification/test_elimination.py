@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mfhpo.bias import Bias, BiasContradictedWarning
 from mfhpo.confidence import HoeffdingRadius, MixtureRadius, Radius
+from mfhpo.evidence import NoNoiseWarning
 from mfhpo.identification.elimination import (
     IISE,
     ArmWithdrawnWarning,
@@ -410,8 +411,8 @@ PROBLEM = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
         ({"budget": 0.0}, "budget must be positive or None, got 0.0"),
         ({"budget": math.nan}, "budget must be positive or None, got nan"),
         ({"max_failures": 0}, "max_failures must be at least 1, got 0"),
-        ({"pilot_arms": 1}, "pilot_arms and pilot_pulls must be at least 2, got 1 and 2"),
-        ({"pilot_pulls": 1}, "pilot_arms and pilot_pulls must be at least 2, got 10 and 1"),
+        ({"pilot_arms": 1}, "pilot_arms must be at least 2, got 1"),
+        ({"pilot_pulls": 1}, "pilot_pulls must be at least 2, got 1"),
         (
             {"radius": [MixtureRadius(1.0)]},
             "radius has 1 entries but there are 2 fidelities; give one, or one for each fidelity",
@@ -584,7 +585,9 @@ def test_three_failures_in_a_row_withdraw_an_arm() -> None:
     policy.tell(Pull(1, 0), FAILED)
     policy.tell(Pull(1, 1), Observation(math.nan))
     assert policy.active.tolist() == [0, 1, 2]
-    message = "arm 1 leaves the race: 3 pulls in a row, the last at fidelity 0, gave no value"
+    message = (
+        r"arm 1 leaves the race: 3 pulls in a row gave no value \(.*\), the last at fidelity 0"
+    )
     with pytest.warns(ArmWithdrawnWarning, match=message) as caught:
         policy.tell(Pull(1, 0), Observation(math.inf))
     assert "max_failures=3" in str(caught[0].message)
@@ -592,7 +595,9 @@ def test_three_failures_in_a_row_withdraw_an_arm() -> None:
     assert policy.active.tolist() == [0, 2]
     assert policy.cost == 12.0  # failures are paid for
     assert policy.summary(1, 0)[0] == 0
-    assert "arms that left without being compared: 1" in policy.recommend().assumptions
+    assert (
+        "not compared, because their pulls gave no value: arm 1" in policy.recommend().assumptions
+    )
     # Withdrawn once and for all, and only one warning.
     policy.tell(Pull(1, 0), FAILED)
     policy.tell(Pull(1, 0), Observation(100.0))
@@ -736,7 +741,7 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind: str, seed
     text = str(caught[0].message)
     arms = ("arm 0: ",) if kind == "max" else ("arm 0 and arm", "arm 1 and arm 0: ")
     assert text.startswith(arms)
-    assert "fidelities 0 and 1 differ by" in text
+    assert "fidelity 0 and fidelity 1 differ by" in text
     assert "allow at most 0.2;" in text
     assert "the bound at fidelity 0 is widened to" in text
     assert caught[0].filename == __file__  # where tell was called
@@ -937,6 +942,7 @@ def test_deterministic_and_everything_estimated() -> None:
     policy = IISE(Problem(12, (1.0, 10.0)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", NoNoiseWarning)
         race(policy, lambda pull: float(targets[pull.arm] - 0.3 * (pull.fidelity == 0)), 1000)
     assert (policy.recommend().arm, policy.recommend().certified) == (11, True)
 

@@ -126,17 +126,43 @@ def test_equal_draws_from_a_small_space_become_one_arm():
         return value + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
 
     sampler = IISESampler("epochs", arms=12, epsilon=0.0, seed=0)
-    study = run(sampler, objective)
+    with pytest.warns(UserWarning, match=r"were drawn equal.*they are merged.*races all of it"):
+        study = run(sampler, objective)
     answer = sampler.recommendation(study)
     assert answer.certified
     assert answer.params == {"kind": "a"}
-    first_of_kind = {}
+    assert len(answer.survivors) == 1
+    at_target = {}
     for trial in pulls(study):
-        first_of_kind.setdefault(trial.params["kind"], trial.user_attrs[PULL]["arm"])
-    for arm in arms_of(study):
-        times = sum(trial.user_attrs[PULL]["arm"] == arm for trial in pulls(study))
-        assert times == 1 or arm in first_of_kind.values()
-    assert answer.survivors == (first_of_kind["a"],)
+        if trial.params["epochs"] == 9:
+            arm = trial.user_attrs[PULL]["arm"]
+            at_target[arm] = at_target.get(arm, 0) + 1
+    kinds = arms_of(study)
+    for kind in "abc":  # equal arms are found out by their first pull at the target
+        assert sum(n > 1 for arm, n in at_target.items() if kinds[arm]["kind"] == kind) <= 1
+
+
+def test_arms_that_look_the_same_at_a_cheap_level_stay_apart():
+    """A parameter that only the target asks for: declared or drawn, no arm is merged for that."""
+
+    def objective(trial):
+        depth = trial.suggest_int("depth", 1, 5)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        value = -float(depth)
+        if epochs == 9:
+            value = 1.0 - trial.suggest_float("drop", 0.0, 1.0) if depth == 3 else 0.5
+        return value + noise(trial)
+
+    arms = [{"depth": 3, "drop": 0.9}, {"depth": 3, "drop": 0.0}, {"depth": 5, "drop": 0.0}]
+    sampler = IISESampler(
+        "epochs", arms, bias=[9.0, 9.0, 0.0], sigma=0.05, seed=0, epsilon=0.1, measure=0
+    )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study.optimize(objective, n_trials=3000)
+    assert sampler.recommendation(study).certified
+    assert sampler.recommendation(study).arm == 1
 
 
 @experimental

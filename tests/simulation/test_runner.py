@@ -43,7 +43,7 @@ class Scripted:
 
     def recommend(self) -> Recommendation:
         nothing = (float("-inf"), float("inf"))
-        return Recommendation(0, 0.0, nothing, 0, 0.05, 0.0, False, False, "", 0.0, 0, (0,))
+        return Recommendation(0, 0.0, nothing, 0, 0.05, 0.0, False, False, "", 0.0, 0, (0,), 1)
 
 
 class TestRounds:
