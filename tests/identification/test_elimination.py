@@ -1027,3 +1027,42 @@ def test_pulls_at_other_fidelities_are_used() -> None:
     alone.tell(Pull(0, 0), Observation(1.0))
     alone.tell(Pull(1, 0), Observation(200.0))
     assert alone.active.tolist() == [0, 1]
+
+
+def test_a_race_that_ends_with_its_pilot_is_audited() -> None:
+    # The order of the arms is reversed at the cheap fidelity, by far more than was declared.
+    problem = Problem(2, None, Bias.order(0.01, 0.0), SubGaussian(0.1), n_fidelities=2)
+    policy = IISE(problem, pilot_pulls=40)
+    means = [[1.0, 0.0], [0.0, 1.0]]
+    objective = noisy(means, 0.1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        while not policy.finished:
+            [pull] = policy.ask()
+            policy.tell(pull, Observation(objective(pull), cost=(1.0, 9.0)[pull.fidelity]))
+    assert BiasContradictedWarning in {warning.category for warning in caught}
+    assert (policy.recommend().arm, policy.recommend().certified) == (1, True)
+
+
+def test_an_estimated_bias_is_paid_for_out_of_delta() -> None:
+    declared = IISE(Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0)))
+    estimated = IISE(Problem(3, (1.0, 10.0), None, SubGaussian(1.0)))
+    for policy in (declared, estimated):
+        policy.tell(Pull(0, 1), Observation(0.0))
+    assert estimated.summary(0, 1)[2] == pytest.approx(
+        MixtureRadius(1.0)(np.array([1]), 0.025 / 6)[0]
+    )
+    assert declared.summary(0, 1)[2] == pytest.approx(
+        MixtureRadius(1.0)(np.array([1]), 0.05 / 6)[0]
+    )
+
+
+def test_what_a_duplicate_eliminated_stays_eliminated() -> None:
+    policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.1)))
+    for _ in range(20):
+        policy.tell(Pull(2, 0), Observation(1.0))
+        policy.tell(Pull(0, 0), Observation(0.0))
+    assert policy.active.tolist() == [1, 2]
+    policy.withdraw(2, duplicate_of=1)
+    assert policy.active.tolist() == [1]
+    assert policy.recommend().compared == 2
