@@ -40,8 +40,10 @@ class IISEPruner(BasePruner):
     a margin for it. Without any repeats there is no margin; the noise of single trials is then
     inside the bounds, but a lucky incumbent sets the bar.
 
-    Works with any sampler, and needs no state but the study's trials: a new process or another
-    worker decides the same.
+    Works with any sampler, save those that run a race themselves, such as `IISESampler`: there a
+    pruned trial is one without a value. Needs no state but the study's trials: a new process or
+    another worker decides the same. Repeats of arms other than the incumbent that were stopped
+    leave the better ones behind, and so flatter those arms' means.
 
     Parameters
     ----------
