@@ -55,7 +55,7 @@ def test_errors_name_the_bound_and_the_remedy(bounds: tuple[float, ...], message
 
 def test_an_unknown_kind_is_named() -> None:
     with pytest.raises(ValueError, match="kind must be 'max' or 'order', got 'mean'"):
-        Bias("mean", (0.0,))  # type: ignore[arg-type]
+        Bias("mean", (0.0,))
 
 
 def test_widening_never_narrows() -> None:

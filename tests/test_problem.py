@@ -24,7 +24,7 @@ def test_a_pull_is_a_value() -> None:
     assert Pull(1, 2) != Pull(1, 2, limit=5.0)
     assert len({Pull(1, 2), Pull(1, 2), Pull(2, 1)}) == 2
     with pytest.raises(FrozenInstanceError):
-        Pull(1, 2).arm = 3  # type: ignore[misc]
+        Pull(1, 2).arm = 3
 
 
 @pytest.mark.parametrize(

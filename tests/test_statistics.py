@@ -54,7 +54,7 @@ def test_against_numpy(values: list[float], guess: float) -> None:
 @given(values_lists, st.randoms(use_true_random=False))
 def test_order_matters_only_to_prediction_errors(values: list[float], shuffler: object) -> None:
     shuffled = list(values)
-    shuffler.shuffle(shuffled)  # type: ignore[attr-defined]
+    shuffler.shuffle(shuffled)
     left, right = PullStatistics(1, 1), PullStatistics(1, 1)
     for one, other in zip(values, shuffled, strict=True):
         left.add(0, 0, one)

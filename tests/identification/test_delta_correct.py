@@ -36,14 +36,14 @@ def assert_delta_is_kept(condition: Condition, instances: int, seed: int) -> Non
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_policy_keeps_delta(variant: str, tolerant: bool, in_order: bool) -> None:
     # 60 races each, 240 of every policy.
-    condition = Condition(variant, tolerant=tolerant, in_order=in_order)  # type: ignore[arg-type]
+    condition = Condition(variant, tolerant=tolerant, in_order=in_order)
     assert_delta_is_kept(condition, 60, seed=1 + 2 * tolerant + in_order)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("knowledge", [name for name in VALUES if name != "mixture"])
 def test_every_radius_keeps_delta(knowledge: str) -> None:
-    condition = Condition("IISE max", knowledge, in_order=False)  # type: ignore[arg-type]
+    condition = Condition("IISE max", knowledge, in_order=False)
     assert_delta_is_kept(condition, 40, seed=5)
 
 

@@ -439,7 +439,7 @@ def test_a_variant_that_contradicts_the_bounds_is_named() -> None:
     with pytest.raises(ValueError, match=r"leave variant out, or declare Bias.max\(...\)"):
         IISE(order, variant="max")
     with pytest.raises(ValueError, match="variant must be 'max' or 'order', got 'both'"):
-        IISE(PROBLEM, variant="both")  # type: ignore[arg-type]
+        IISE(PROBLEM, variant="both")
     assert IISE(order, variant="order").bias == order.bias
 
 
@@ -711,7 +711,7 @@ def false_bounds(kind: str) -> tuple[Problem, FloatArray]:
     targets = np.array([2.0, 1.5, 1.0, 0.5, 0.0])
     cheap = targets.copy()
     cheap[0] -= 3.0
-    bias = Bias(kind, (0.2, 0.0))  # type: ignore[arg-type]
+    bias = Bias(kind, (0.2, 0.0))
     return Problem(5, (1.0, 4.0), bias, SubGaussian(0.5)), np.stack([cheap, targets])
 
 
@@ -761,7 +761,7 @@ def test_another_arms_contradiction_puts_the_best_arm_back(kind: str) -> None:
     # survivors' own values at the target reveal it (for order bounds: two that differ).
     targets = np.array([2.0, 1.0, 0.9, 0.0])
     cheap = targets + np.array([-3.0, 3.0, 0.5, 0.0])
-    bias = Bias(kind, (0.2, 0.0))  # type: ignore[arg-type]
+    bias = Bias(kind, (0.2, 0.0))
     policy = IISE(Problem(4, (1.0, 4.0), bias, SubGaussian(0.5)), measure=60)
     objective = noisy(np.stack([cheap, targets]), 0.5)
     with warnings.catch_warnings(record=True) as caught:
@@ -808,7 +808,7 @@ def test_everything_estimated_runs_to_a_certificate(variant: str, seed: int) -> 
         [targets + rng.normal(-1.0, 0.1, 6), targets + rng.normal(-0.3, 0.05, 6), targets]
     )
     problem = Problem(6, costs=None, n_fidelities=3)
-    policy = IISE(problem, variant=variant, epsilon=None, pilot_arms=4)  # type: ignore[arg-type]
+    policy = IISE(problem, variant=variant, epsilon=None, pilot_arms=4)
     assert policy.piloting
     assert policy.bias is None
     assert policy.recommend().reason == "the pilot is not complete"
@@ -903,8 +903,8 @@ def test_a_cost_that_is_no_cost_is_an_error(cost: float) -> None:
 
 def test_numpy_scalars_are_taken() -> None:
     policy = IISE(PROBLEM)
-    observation = Observation(np.float32(1.0), cost=np.float32(2.0))  # type: ignore[arg-type]
-    policy.tell(Pull(np.int64(0), np.int64(1)), observation)  # type: ignore[arg-type]
+    observation = Observation(np.float32(1.0), cost=np.float32(2.0))
+    policy.tell(Pull(np.int64(0), np.int64(1)), observation)
     assert json.loads(json.dumps(policy.state_dict(), allow_nan=False))["cost"] == 2.0
     json.dumps(policy.recommend().to_dict(), allow_nan=False)
 

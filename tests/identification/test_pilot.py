@@ -95,7 +95,7 @@ def test_bias_by_hand() -> None:
 @pytest.mark.parametrize("kind", ["max", "order"])
 def test_nothing_to_estimate_for_one_arm_or_one_fidelity(kind: str) -> None:
     everyone = mask(0, 1, 2, 3, of=4)
-    one_fidelity = Pilot((3, 0, 2, 1), 2, 2, (0,)).bias(evidence_of(4, 1), everyone, kind, 0.05)  # type: ignore[arg-type]
+    one_fidelity = Pilot((3, 0, 2, 1), 2, 2, (0,)).bias(evidence_of(4, 1), everyone, kind, 0.05)
     assert (one_fidelity.bounds, one_fidelity.source) == ((0.0,), "estimated")
-    one_arm = PILOT.bias(evidence_of(4, 2), mask(2, of=4), kind, 0.05)  # type: ignore[arg-type]
+    one_arm = PILOT.bias(evidence_of(4, 2), mask(2, of=4), kind, 0.05)
     assert (one_arm.bounds, one_arm.source) == ((0.0, 0.0), "estimated")

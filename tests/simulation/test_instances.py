@@ -240,7 +240,7 @@ class TestLoading:
 
     def test_unknown_noise(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="noise must be"):
-            load_instance(tmp_path / "a.npz", noise="uniform")  # type: ignore[arg-type]
+            load_instance(tmp_path / "a.npz", noise="uniform")
 
 
 class TestErrors:
