@@ -42,6 +42,10 @@ class Evidence:
         Number of fidelities over which the union bound is taken.
     radius
         Confidence radius, or one per fidelity; None: the tightest one for the problem's noise.
+    adaptive
+        Whether the next pull depends on the values seen, beyond pulls in turn of those who are
+        left. An estimated variance is then bounded by prediction errors, which costs a little
+        more: see `PooledVariance`.
 
     Raises
     ------
@@ -55,8 +59,10 @@ class Evidence:
         delta: float,
         n_compared: int,
         radius: Radius | Sequence[Radius] | None,
+        adaptive: bool = False,
     ) -> None:
         n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
+        self._adaptive = adaptive
         self._pooled: list[PooledVariance] = []
         share = 1.0
         if radius is None and isinstance(noise, EstimatedNoise):
@@ -77,13 +83,19 @@ class Evidence:
                 f"radius has {len(self._radii)} entries but there are {n_fidelities} fidelities; "
                 f"give one, or one for each fidelity."
             )
-        self._level = share * delta / (n_arms * n_compared)
+        self._delta = share * delta
+        self._level = self._delta / (n_arms * n_compared)
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
 
     @property
     def counts(self) -> IntArray:
         """Number of values seen, shape (K, M)."""
         return self._statistics.counts
+
+    @property
+    def delta(self) -> float:
+        """Probability with which the means may leave their regions, without the noise's share."""
+        return self._delta
 
     @property
     def depends_on_values(self) -> bool:
@@ -104,12 +116,13 @@ class Evidence:
 
     def add(self, arm: int, fidelity: int, value: float) -> None:
         """Learn one value."""
-        repeated = bool(self.counts[arm, fidelity])
+        count = int(self.counts[arm, fidelity])
         growth = self._statistics.add(arm, fidelity, value)
-        if self._pooled and repeated:
+        if self._pooled and count:
             pooled = self._pooled[fidelity]
             unknown = math.isinf(pooled.bound)
-            pooled.add(growth, 1)
+            prediction_error = growth * (count + 1) / count
+            pooled.add(prediction_error if self._adaptive else growth, 1)
             if unknown and pooled.bound == 0.0:
                 warnings.warn(
                     "repeated evaluations give exactly the same values, so there is no noise to "

@@ -105,6 +105,12 @@ class PooledVariance:
     pulls of arms that leave one by one come close to that; a rule that repeats an arm because its
     mean lies in a certain place does not.
 
+    Such a rule must add squared prediction errors instead, of each value from the mean of its
+    arm's earlier ones. Given all that was seen before, such an error is normal with the noise's
+    variance around some mean, so that its square is at least as large, in distribution, as that
+    of the noise, whatever made the rule choose the arm: their sum exceeds every bound that a
+    chi-squared sum exceeds, and the bound holds for any rule.
+
     Parameters
     ----------
     level
@@ -119,7 +125,7 @@ class PooledVariance:
         self.bound = math.inf
 
     def add(self, squares: float, degrees: int) -> None:
-        """Add a sum of squares around a mean and the degrees of freedom that came with it."""
+        """Add squares around a mean, or prediction errors, and the degrees of freedom they have."""
         self.squares += squares
         self.degrees += degrees
         while self.degrees >= 4 << self.renewals:

@@ -1,8 +1,8 @@
 """Best-arm identification with fixed confidence."""
 
+from mfhpo.identification.best_arm import ArmWithdrawnWarning, BestArmPolicy
 from mfhpo.identification.elimination import (
     IISE,
-    ArmWithdrawnWarning,
     Elimination,
     MaximumFidelityExploit,
     SuccessiveElimination,
@@ -12,6 +12,7 @@ from mfhpo.identification.lower_bound import CostPrediction, cost_lower_bound, p
 __all__ = [
     "IISE",
     "ArmWithdrawnWarning",
+    "BestArmPolicy",
     "CostPrediction",
     "Elimination",
     "MaximumFidelityExploit",

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.bias import Bias, Kind
-from mfhpo.identification.engine import ArmWithdrawnWarning, Elimination
+from mfhpo.identification.engine import Elimination
 from mfhpo.problem import Problem
 
 __all__ = [
     "IISE",
-    "ArmWithdrawnWarning",
     "Elimination",
     "MaximumFidelityExploit",
     "SuccessiveElimination",
@@ -41,7 +40,7 @@ class IISE(Elimination):
         "max" or "order": the kind of bounds to estimate when none are declared. When bounds are
         declared it may be left out; naming the other kind is an error.
     **options
-        See `Elimination`.
+        See `Elimination` and `BestArmPolicy`.
 
     Raises
     ------

@@ -52,9 +52,24 @@ class Roster:
         return np.flatnonzero(self.active)
 
     def eliminate(
-        self, arms: IntArray, fidelity: int, by: IntArray | int, excess: FloatArray
+        self,
+        arms: IntArray,
+        by: IntArray | int,
+        fidelity: int = -1,
+        excess: FloatArray | float = 0.0,
     ) -> None:
-        """Note that `by`'s lower bounds exceeded these arms' upper bounds by `excess`."""
+        """Note that `by` was found to be better than these arms.
+
+        Parameters
+        ----------
+        arms
+            The arms that leave, shape (n,).
+        by
+            The arm, or the arms, that they were compared with.
+        fidelity, excess
+            The fidelity at which the lower bounds of `by` exceeded their upper bounds, and by how
+            much; -1 where the comparison was over several fidelities.
+        """
         self.active[arms] = False
         self._exit_fidelity[arms] = fidelity
         self._exit_by[arms] = by
@@ -81,6 +96,10 @@ class Roster:
         """Put back the arms whose elimination no longer exceeds the margins, shape (M,)."""
         at = self._exit_fidelity
         self._restore((at >= 0) & (self._exit_excess < margins[np.maximum(at, 0)]))
+
+    def restore_eliminated(self) -> None:
+        """Put back all arms that were eliminated by a comparison."""
+        self._restore(np.ones(len(self.active), dtype=bool))
 
     def _restore(self, chosen: BoolArray) -> None:
         back = chosen & self.eliminated

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from mfhpo.bias import Bias, BiasContradictedWarning
 from mfhpo.confidence import HoeffdingRadius, MixtureRadius, Radius
 from mfhpo.evidence import NoNoiseWarning
+from mfhpo.identification.best_arm import ArmWithdrawnWarning
 from mfhpo.identification.elimination import (
     IISE,
-    ArmWithdrawnWarning,
     Elimination,
     MaximumFidelityExploit,
     SuccessiveElimination,
