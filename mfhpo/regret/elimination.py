@@ -1,0 +1,305 @@
+"""Elimination for reward: find the best arms at the target, then play them where it is cheap.
+
+Paper 002 (Wang et al., "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023): Section 4.2,
+Algorithm 3, Theorems 4.6 and 4.8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_nonnegative
+from mfhpo.identification.answer import surest_arm
+from mfhpo.problem import Problem, Pull
+from mfhpo.regret.reward import RewardPolicy, RunningSums, noise_is_estimated
+
+__all__ = ["MFElimination"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Without a budget, the first one that is assumed affords so many target pulls of each arm.
+_FIRST_TARGET_PULLS = 16
+
+
+class MFElimination(RewardPolicy):
+    """Compare arms at the target in phases, then play those that are left at the cheapest fidelity.
+
+    In phase p = 0, 1, ... every remaining arm is pulled at the target until it has
+    ``4^p log(Lambda / (4^p lambda_M))`` values there, Lambda being the budget; it stays if its mean
+    plus ``2^(1-p) W`` exceeds the largest mean, W being the width of the values. That goes on while
+    ``p < log2(2 W / epsilon)`` and more than one arm is left. The remaining arms are then played in
+    turn at the cheapest fidelity.
+
+    For a reward that is earned per play, whatever the play costs: every play earns its arm's target
+    mean. It certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
+
+    Parameters
+    ----------
+    problem
+        What is known. The bias does not matter. W is high - low of values that are `Bounded`, and
+        2 sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
+    budget
+        Largest total cost. None: one is assumed, and doubled whenever it is spent (see the notes);
+        the policy then never finishes by itself.
+    epsilon
+        Arms within epsilon of the best need not be told apart, in the unit of the values. None:
+        ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
+    delta
+        Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
+        part in the choice of pulls.
+    max_failures
+        An arm leaves after so many pulls in a row without a value.
+    seed
+        Chooses the pilot's arms.
+    pilot_arms, pilot_pulls
+        Size of the pilot: arms, and pulls of each at the cheapest fidelity and the target.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range.
+
+    Notes
+    -----
+    An assumed budget that is doubled costs a constant. A regret of at most c L^(2/3) for each
+    assumed budget L adds up to at most ``c L^(2/3) / (1 - 2^(-2/3))``, 2.7 times as much, over all
+    of them up to the last, which is at most twice what was spent. At each doubling every arm is
+    judged anew; observations are kept, so that it takes 4^p log 2 further pulls of an arm that
+    leaves in phase p.
+
+    Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M > Lambda.
+
+    Examples
+    --------
+    >>> from mfhpo import Bounded, Observation
+    >>> policy = MFElimination(Problem(2, (1.0, 4.0), noise=Bounded(0.0, 1.0)), budget=1000.0)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     policy.tell(pull, Observation(0.9 if pull.arm else 0.1))
+    >>> policy.recommend().arm, policy.cost, policy.counts.tolist()
+    (1, 1000.0, [[0, 44], [648, 44]])
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        budget: float | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.05,
+        max_failures: int = 3,
+        seed: int = 0,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+    ) -> None:
+        self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
+        unknown = problem.costs is None or noise_is_estimated(problem)
+        super().__init__(
+            problem,
+            delta=delta,
+            compared=1,
+            budget=budget,
+            max_failures=max_failures,
+            pilot=tuple(sorted({0, problem.target})) if unknown else (),
+            pilot_arms=pilot_arms,
+            pilot_pulls=pilot_pulls,
+            estimate_bias=False,
+            seed=seed,
+        )
+        self._phase = 0
+        self._assumed = self.budget
+        if not self._piloting:
+            self._start()
+
+    def _start(self) -> None:
+        self._costs = self._planned_costs()
+        if math.isinf(self._assumed):
+            self._assumed = _FIRST_TARGET_PULLS * self.problem.n_arms * float(self._costs[-1])
+        self._learned()
+
+    # The rule.
+
+    @property
+    def epsilon(self) -> float:
+        """What arms may differ by and need not be told apart, in the unit of the values."""
+        if self._epsilon is not None:
+            return self._epsilon
+        if self._piloting:
+            return 0.0
+        # Below e the logarithm's share would grow with the budget.
+        affordable = max(math.e, self._assumed / float(self._costs[0]))
+        share = self.problem.n_arms * math.log(affordable) / affordable
+        return self._width * math.pow(share, 1.0 / 3.0)
+
+    @property
+    def _width(self) -> float:
+        return 2.0 * self._sigma(self.problem.target)
+
+    @property
+    def _exploring(self) -> bool:
+        """Whether arms are still compared."""
+        repeats = 4.0**self._phase
+        payable = self._assumed >= math.e * repeats * float(self._costs[-1])
+        worthwhile = self._phase == 0 or 2.0 * self._width > self.epsilon * 2.0**self._phase
+        return payable and worthwhile and bool(np.count_nonzero(self._roster.active) > 1)
+
+    @property
+    def _needed(self) -> int:
+        """Values at the target that every remaining arm needs for the phase to end."""
+        repeats = 4.0**self._phase
+        affordable = self._assumed / float(self._costs[-1])
+        return math.ceil(repeats * math.log(affordable / repeats))
+
+    def _learned(self) -> None:
+        if math.isinf(self.budget) and self._cost >= self._assumed:
+            while self._cost >= self._assumed:
+                self._assumed *= 2.0
+            self._roster.restore_unsupported(np.full(self.problem.n_fidelities, np.inf))
+            self._phase = 0
+        target = self.problem.target
+        while self._exploring:
+            arms = self.active
+            if self._evidence.counts[arms, target].min() < self._needed:
+                return
+            means = self._evidence.means(arms, target)
+            best = int(np.argmax(means))
+            excess = means[best] - means
+            gone = (excess >= 2.0 ** (1 - self._phase) * self._width) & (excess > 0.0)
+            self._roster.eliminate(arms[gone], target, int(arms[best]), excess[gone])
+            self._phase += 1
+
+    def _judge_anew(self) -> None:
+        self._phase = 0
+        self._learned()
+
+    def _choose(self, ahead: IntArray) -> Pull:
+        arms, target = self.active, self.problem.target
+        counts = self._evidence.counts + ahead
+        if self._exploring and self._cost_of(target) <= self.budget - self._cost:
+            return Pull(int(arms[np.argmin(counts[arms, target])]), target)
+        return Pull(int(arms[counts[:, 0].sum() % len(arms)]), 0)
+
+    # Answers.
+
+    def _answer(self, arms: IntArray) -> int:
+        seen = arms[self._evidence.counts[arms, self.problem.target] > 0]
+        return surest_arm(self._evidence, seen if seen.size else arms)
+
+    def interval(self, arm: int) -> tuple[float, float]:
+        """Bounds on the arm's mean at the target, from its values there, valid at all times."""
+        return self._evidence.interval(arm, None)
+
+    def _reason(self) -> str:
+        return (
+            "elimination for reward plays the arms that are left and certifies nothing; race with "
+            "IISE for a certificate"
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return (self._noise_in_words(),)
+
+    # Blocks of plays, for simulations.
+
+    def play(self, running_sums: RunningSums, capital: float | None = None) -> None:
+        """Play until the next play would exceed the capital: the same as ask and tell, but fast.
+
+        Parameters
+        ----------
+        running_sums
+            Source of the values (see `mfhpo.simulation.Instance.running_sums`).
+        capital
+            Largest total cost, as well as the budget; None: the budget.
+
+        Raises
+        ------
+        ValueError
+            If something has to be found out by a pilot, or neither capital nor budget is given.
+        """
+        limit = self._check_block(capital)
+        target = self.problem.target
+        while self.active.size:
+            arms = self.active
+            explores = self._exploring and self._cost_of(target) <= self.budget - self._cost
+            fidelity = target if explores else 0
+            most = self._affordable(fidelity, limit)
+            if most < 1:
+                return
+            counts = self._evidence.counts[arms, fidelity]
+            if explores:
+                totals = _filled(counts, self._needed, most)
+            else:
+                first = int(self._evidence.counts[:, 0].sum())
+                turns = (first + np.arange(min(most, len(arms)))) % len(arms)
+                totals = counts + most // len(arms)
+                totals[turns[: most % len(arms)]] += 1
+            self._tell_block(running_sums, arms, fidelity, totals)
+            self._learned()
+
+    def _affordable(self, fidelity: int, limit: float) -> int:
+        """Number of plays until the limit, or until the assumed budget is spent."""
+        cost = self._cost_of(fidelity)
+        most = math.floor((limit - self._cost) / cost)
+        if math.isinf(self.budget):
+            most = min(most, math.ceil((self._assumed - self._cost) / cost))
+        return most
+
+    def _tell_block(
+        self, running_sums: RunningSums, arms: IntArray, fidelity: int, totals: IntArray
+    ) -> None:
+        """Draw values until the arms have as many as in `totals`, shape (n,)."""
+        counts = self._evidence.counts[arms, fidelity]
+        sums = self._evidence.sums(arms, fidelity)
+        steps = {(int(count), int(total)) for count, total in zip(counts, totals, strict=True)}
+        for count, total in sorted(steps):
+            if total > count:
+                rows = np.flatnonzero((counts == count) & (totals == total))
+                wanted = np.array([total])
+                sums[rows] = running_sums(arms[rows], fidelity, count, sums[rows], wanted)[:, 0]
+        self._evidence.set_sums(arms, fidelity, totals, sums)
+        pulled = int((totals - counts).sum())
+        self.pulls += pulled
+        self._cost += pulled * self._cost_of(fidelity)
+        self._cost_sums[fidelity] += pulled * self._cost_of(fidelity)
+        self._cost_counts[fidelity] += pulled
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return super().state_dict() | {
+            "phase": self._phase,
+            "assumed": self._assumed if math.isfinite(self._assumed) else None,
+            "costs": None if self._piloting else self._costs.tolist(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        super().load_state_dict(state)
+        self._phase = int(state["phase"])
+        self._assumed = math.inf if state["assumed"] is None else float(state["assumed"])
+        if not self._piloting:
+            self._costs = np.asarray(state["costs"], dtype=np.float64)
+
+
+def _filled(counts: IntArray, needed: int, most: int) -> IntArray:
+    """Counts after `most` more values at most, each for an arm with the fewest, up to `needed`."""
+    totals = np.maximum(counts, needed)
+    if int((totals - counts).sum()) <= most:
+        return totals
+    low, high = int(counts.min()), needed
+    while high - low > 1:
+        middle = (low + high) // 2
+        if int(np.maximum(middle - counts, 0).sum()) <= most:
+            low = middle
+        else:
+            high = middle
+    totals = np.maximum(counts, low)
+    rest = most - int((totals - counts).sum())
+    totals[np.flatnonzero(totals == low)[:rest]] += 1
+    return totals

@@ -1,0 +1,372 @@
+"""MF-UCB: the highest upper confidence bound, tightened by cheap fidelities.
+
+Paper 000 (Kandasamy, Dasarathy, Schneider, Póczos, "The Multi-fidelity Multi-armed Bandit",
+NeurIPS 2016): Algorithm 1 with Eq. 3 and 4.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.identification.answer import bias_in_words, surest_arm
+from mfhpo.problem import Problem, Pull
+from mfhpo.regret.kernel import DRAWS, SPENT, Kernel, compiled_kernel, play_candidates
+from mfhpo.regret.reward import RewardPolicy, RunningSums, noise_is_estimated
+
+__all__ = ["MFUCB"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Candidates that the inner loop of a block looks at; more make it slower and rarer to choose anew.
+_CANDIDATES_COMPILED, _CANDIDATES_PLAIN = 64, 32
+# The candidates are chosen for so many plays, or for this share of the plays so far.
+_HORIZON_AT_LEAST, _HORIZON_SHARE = 64, 256
+# Values that are drawn at once for one arm and fidelity.
+_FEWEST_DRAWS, _MOST_DRAWS = 16, 256
+
+
+class MFUCB(RewardPolicy):
+    """Play the arm with the highest upper bound, at the cheapest fidelity still worth it.
+
+    The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m, where
+    the radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm
+    is played at the cheapest fidelity whose radius is at least
+    gamma_m = zeta_m sqrt(lambda_m / lambda_(m+1)). Bad arms are thus left at cheap fidelities.
+
+    For the reward while it runs: every play earns its arm's target mean times its cost. It
+    certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
+
+    Parameters
+    ----------
+    problem
+        What is known. Bias bounds are those of kind "max". Bias, costs and sigma are found out by
+        a pilot where they are not declared.
+    rho
+        Scale of the exploration, positive; the paper's experiments take 2.
+    delta
+        Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
+        part in the choice of pulls.
+    budget
+        Largest total cost; None: the policy never finishes by itself.
+    max_failures
+        An arm leaves after so many pulls in a row without a value.
+    seed
+        Chooses the pilot's arms.
+    pilot_arms, pilot_pulls
+        Size of the pilot: arms, and pulls of each at every fidelity.
+
+    Raises
+    ------
+    ValueError
+        For bias bounds of kind "order", and arguments out of range.
+
+    Notes
+    -----
+    A pull under way counts as a play whose value is the arm's mean so far, so that several workers
+    spread. Where an arm has no value yet, the highest mean at that fidelity stands in.
+
+    Examples
+    --------
+    >>> from mfhpo import Bias, Observation, SubGaussian
+    >>> problem = Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
+    >>> policy = MFUCB(problem, budget=200.0)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     policy.tell(pull, Observation(0.9 if pull.arm else 0.2))
+    >>> policy.recommend().arm, policy.cost, policy.summary(0, 1)[0]
+    (1, 200.0, 0)
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        rho: float = 2.0,
+        delta: float = 0.05,
+        budget: float | None = None,
+        max_failures: int = 3,
+        seed: int = 0,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+    ) -> None:
+        if not 0.0 < rho < math.inf:
+            raise ValueError(f"rho must be positive and finite, got {rho!r}; try 2.")
+        if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
+            raise ValueError(
+                "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
+                "declare Bias.max(...), or use a best-arm policy such as IISE."
+            )
+        self.rho = float(rho)
+        alone = problem.n_fidelities == 1
+        unknown = (problem.bias is None and not alone) or problem.costs is None
+        super().__init__(
+            problem,
+            delta=delta,
+            compared=problem.n_fidelities,
+            budget=budget,
+            max_failures=max_failures,
+            pilot=tuple(range(problem.n_fidelities))
+            if unknown or noise_is_estimated(problem)
+            else (),
+            pilot_arms=pilot_arms,
+            pilot_pulls=pilot_pulls,
+            estimate_bias=not alone,
+            seed=seed,
+        )
+        if not self._piloting:
+            self._start()
+
+    def _start(self) -> None:
+        n_fidelities = self.problem.n_fidelities
+        self._zeta = np.array(self._bias.bounds) if self._bias else np.zeros(n_fidelities)
+        costs = self._planned_costs()
+        self._gamma = np.full(n_fidelities, np.inf)
+        dearer = self.problem.target
+        for m in range(dearer - 1, -1, -1):
+            # A fidelity that was measured to be no cheaper than a higher one is never played.
+            if costs[m] < costs[dearer]:
+                self._gamma[m] = self._zeta[m] * math.sqrt(costs[m] / costs[dearer])
+                dearer = m
+
+    # The rule.
+
+    def _widths(self) -> FloatArray:
+        """Radius of one value, without the root of the logarithm of t, shape (M,)."""
+        return self._sigmas() * math.sqrt(2.0 * self.rho)
+
+    def _terms(self, ahead: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Centres and slopes of the upper bounds (see `play_candidates`), both of shape (K, M)."""
+        evidence, widths = self._evidence, self._widths()
+        arms = np.arange(self.problem.n_arms)
+        means = np.stack([evidence.means(arms, m) for m in range(len(widths))], axis=1)
+        seen = evidence.counts > 0
+        centres = np.where(seen, means + self._zeta, np.inf)
+        counts = evidence.counts
+        if ahead is not None and ahead.any():
+            counts = counts + ahead
+            unseen = ~seen.any(axis=1, keepdims=True) & (ahead > 0)
+            highest = np.where(seen, means, -np.inf).max(axis=0)
+            highest[np.isinf(highest)] = 0.0
+            centres = np.where(unseen, highest + self._zeta, centres)
+        slopes = np.where(counts > 0, widths / np.sqrt(np.maximum(counts, 1)), 0.0)
+        return centres, slopes
+
+    def _choose(self, ahead: IntArray) -> Pull:
+        arms = self.active
+        counts = self._evidence.counts + ahead
+        centres, slopes = self._terms(ahead)
+        pulls = int(counts.sum())
+        root = math.sqrt(math.log(pulls + 1))
+        arm = int(arms[np.argmax((centres[arms] + slopes[arms] * root).min(axis=1))])
+        no_draws = np.zeros(counts.size, dtype=np.int64)
+        _, place, *_ = play_candidates(
+            arms=[arm],
+            counts=counts[arm].tolist(),
+            sums=[],
+            centres=centres[arm].tolist(),
+            slopes=slopes[arm].tolist(),
+            ceilings=[math.inf],
+            zeta=[],
+            widths=[],
+            gamma=self._gamma.tolist(),
+            costs=[0.0] * counts.shape[1],
+            values=[],
+            used=no_draws,
+            filled=no_draws,
+            order=[0],
+            played=0,
+            pulls=pulls,
+            cost=0.0,
+            capital=math.inf,
+            horizon=pulls + 1,
+            excluded=-math.inf,
+        )
+        return Pull(arm, place - arm * counts.shape[1])
+
+    # Answers.
+
+    def _answer(self, arms: IntArray) -> int:
+        lower = np.full(len(arms), -np.inf)
+        for m in range(self.problem.n_fidelities):
+            if m < self.problem.target and self._bias is None:
+                continue
+            bias = 0.0 if self._bias is None else self._bias.bounds[m]
+            low = self._evidence.means(arms, m) - self._evidence.half_widths(arms, m) - bias
+            lower = np.maximum(lower, low)
+        if np.isinf(lower).all():
+            return surest_arm(self._evidence, arms)
+        return int(arms[np.argmax(lower)])
+
+    def interval(self, arm: int) -> tuple[float, float]:
+        """Bounds on the arm's mean at the target fidelity, valid at all times with the others."""
+        return self._evidence.interval(arm, self._bias)
+
+    def _reason(self) -> str:
+        return (
+            "MF-UCB maximises the reward while it runs and certifies nothing; race with IISE for "
+            "a certificate"
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        if self.problem.n_fidelities == 1:
+            return (self._noise_in_words(),)
+        return self._noise_in_words(), bias_in_words(self._bias, self._n_pilot)
+
+    # Blocks of plays, for simulations.
+
+    def play(
+        self,
+        running_sums: RunningSums,
+        capital: float | None = None,
+        *,
+        compiled: bool | None = None,
+        candidates: int | None = None,
+        order: list[IntArray] | None = None,
+    ) -> None:
+        """Play until the next play would exceed the capital: the same as ask and tell, but fast.
+
+        Most arms need no look at most times: an arm's upper bound grows with log t only, so that
+        those which are surely below the best for a while are left out (`play_candidates`).
+
+        Parameters
+        ----------
+        running_sums
+            Source of the values (see `mfhpo.simulation.Instance.running_sums`).
+        capital
+            Largest total cost, as well as the budget; None: the budget. Playing on with more
+            capital is the same as having had it from the start.
+        compiled
+            Whether the inner loop is compiled by numba, which gives the same plays; None: if numba
+            is installed.
+        candidates
+            How many arms to look at; the plays do not depend on it. None: what is fast.
+        order
+            If given, arrays are appended that number the plays, arm * M + fidelity, in order.
+
+        Raises
+        ------
+        ValueError
+            If something has to be found out by a pilot, or neither capital nor budget is given.
+        ImportError
+            If ``compiled=True`` and numba is not installed.
+        """
+        limit = self._check_block(capital)
+        if not self._roster.active.any():
+            return
+        kernel = None if compiled is False else compiled_kernel()
+        if compiled and kernel is None:
+            raise ImportError("compiled=True needs numba; pip install numba, or leave it out.")
+        _Block(self, kernel, candidates, limit).run(running_sums, order)
+
+
+class _Block:
+    """The arrays of a block of plays."""
+
+    def __init__(
+        self, policy: MFUCB, kernel: Kernel | None, candidates: int | None, limit: float
+    ) -> None:
+        assert policy.problem.costs is not None
+        self._policy = policy
+        self._kernel: Kernel = play_candidates if kernel is None else kernel
+        self._list = kernel is None
+        self._limit = limit
+        usual = _CANDIDATES_PLAIN if kernel is None else _CANDIDATES_COMPILED
+        self._keep = usual if candidates is None else candidates
+        self._arms = policy.active
+        self._counts = policy._evidence.counts.copy()
+        fidelities = range(policy.problem.n_fidelities)
+        everyone = np.arange(policy.problem.n_arms)
+        self._sums = np.stack([policy._evidence.sums(everyone, m) for m in fidelities], axis=1)
+        self._centres, self._slopes = policy._terms()
+        self._costs = np.array(policy.problem.costs)
+        per_fidelity = (policy._zeta, policy._widths(), policy._gamma, self._costs)
+        self._per_fidelity = [self._given(array) for array in per_fidelity]
+        cells = self._counts.size
+        self._values: FloatArray = np.zeros((cells, _MOST_DRAWS))
+        self._used: IntArray = np.zeros(cells, dtype=np.int64)
+        self._filled: IntArray = np.zeros(cells, dtype=np.int64)
+
+    def _given(self, array: npt.NDArray[Any]) -> Any:
+        """An array as the inner loop wants it."""
+        return array.tolist() if self._list else array
+
+    def run(self, running_sums: RunningSums, order: list[IntArray] | None) -> None:
+        """Play, and let the policy know."""
+        policy = self._policy
+        pulls, cost = int(self._counts.sum()), policy._cost
+        reason, keep = -1, self._keep
+        while reason != SPENT:
+            before = pulls
+            reason, pulls, cost, played = self._play(running_sums, keep, pulls, cost)
+            if order is not None:
+                order.append(played)
+            # Where the ceilings cannot tell the best from the rest, everyone is a candidate.
+            keep = self._keep if pulls > before else len(self._arms)
+        everyone = np.arange(policy.problem.n_arms)
+        told = (self._counts - policy._evidence.counts).sum(axis=0)
+        for m in range(policy.problem.n_fidelities):
+            policy._evidence.set_sums(everyone, m, self._counts[:, m], self._sums[:, m])
+        policy._cost_sums += told * self._costs
+        policy._cost_counts += told
+        policy.pulls += int(told.sum())
+        policy._cost = cost
+
+    def _play(
+        self, running_sums: RunningSums, keep: int, pulls: int, cost: float
+    ) -> tuple[int, int, float, IntArray]:
+        """Play with one choice of candidates."""
+        horizon = pulls + 1 + max(_HORIZON_AT_LEAST, pulls // _HORIZON_SHARE)
+        root = math.sqrt(math.log(horizon))
+        ceilings = (self._centres + self._slopes * root).min(axis=1)[self._arms]
+        kept, excluded = np.arange(len(self._arms)), -math.inf
+        if keep < len(self._arms):
+            ranks = np.argpartition(-ceilings, keep)
+            kept, excluded = np.sort(ranks[:keep]), float(ceilings[ranks[keep]])
+        arms = self._arms[kept]
+        arrays = (self._counts, self._sums, self._centres, self._slopes)
+        rows = [self._given(array[arms].ravel()) for array in arrays]
+        state = [self._given(arms), *rows, self._given(ceilings[kept]), *self._per_fidelity]
+        order = np.empty(horizon - pulls, dtype=np.int64)
+        reason, played = DRAWS, 0
+        while reason == DRAWS:
+            reason, place, pulls, cost, played = self._kernel(
+                *state,
+                self._values,
+                self._used,
+                self._filled,
+                order,
+                played,
+                pulls,
+                cost,
+                self._limit,
+                horizon,
+                excluded,
+            )
+            if reason == DRAWS:
+                self._draw(running_sums, place, kept=arms, sums=rows[1], counts=rows[0])
+        for array, row in zip(arrays, rows, strict=True):
+            array[arms] = np.reshape(row, (len(arms), -1))
+        return reason, pulls, cost, order[:played]
+
+    def _draw(
+        self, running_sums: RunningSums, place: int, kept: IntArray, sums: Any, counts: Any
+    ) -> None:
+        """Provide the next values of a cell: as many as it has had, within limits."""
+        arm, fidelity = divmod(place, self._counts.shape[1])
+        cell = int(np.searchsorted(kept, arm)) * self._counts.shape[1] + fidelity
+        count = int(counts[cell])
+        size = min(_MOST_DRAWS, max(_FEWEST_DRAWS, count))
+        self._values[place, :size] = running_sums(
+            np.array([arm]),
+            fidelity,
+            count,
+            np.array([sums[cell]]),
+            np.arange(count + 1, count + size + 1),
+        )[0]
+        self._used[place] = 0
+        self._filled[place] = size
