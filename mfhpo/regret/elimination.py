@@ -118,10 +118,10 @@ class MFElimination(RewardPolicy):
             self._start()
 
     def _start(self) -> None:
-        self._costs = self._planned_costs()
+        assert self._planned_costs is not None
+        self._costs = self._planned_costs
         if math.isinf(self._assumed):
             self._assumed = _FIRST_TARGET_PULLS * self.problem.n_arms * float(self._costs[-1])
-        self._learned()
 
     # The rule.
 
@@ -160,7 +160,7 @@ class MFElimination(RewardPolicy):
         if math.isinf(self.budget) and self._cost >= self._assumed:
             while self._cost >= self._assumed:
                 self._assumed *= 2.0
-            self._roster.restore_unsupported(np.full(self.problem.n_fidelities, np.inf))
+            self._roster.restore_eliminated()
             self._phase = 0
         target = self.problem.target
         while self._exploring:
@@ -171,7 +171,7 @@ class MFElimination(RewardPolicy):
             best = int(np.argmax(means))
             excess = means[best] - means
             gone = (excess >= 2.0 ** (1 - self._phase) * self._width) & (excess > 0.0)
-            self._roster.eliminate(arms[gone], target, int(arms[best]), excess[gone])
+            self._roster.eliminate(arms[gone], by=int(arms[best]))
             self._phase += 1
 
     def _judge_anew(self) -> None:
@@ -275,7 +275,6 @@ class MFElimination(RewardPolicy):
         return super().state_dict() | {
             "phase": self._phase,
             "assumed": self._assumed if math.isfinite(self._assumed) else None,
-            "costs": None if self._piloting else self._costs.tolist(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -283,8 +282,6 @@ class MFElimination(RewardPolicy):
         super().load_state_dict(state)
         self._phase = int(state["phase"])
         self._assumed = math.inf if state["assumed"] is None else float(state["assumed"])
-        if not self._piloting:
-            self._costs = np.asarray(state["costs"], dtype=np.float64)
 
 
 def _filled(counts: IntArray, needed: int, most: int) -> IntArray:

@@ -124,7 +124,8 @@ class MFUCB(RewardPolicy):
     def _start(self) -> None:
         n_fidelities = self.problem.n_fidelities
         self._zeta = np.array(self._bias.bounds) if self._bias else np.zeros(n_fidelities)
-        costs = self._planned_costs()
+        costs = self._planned_costs
+        assert costs is not None
         self._gamma = np.full(n_fidelities, np.inf)
         dearer = self.problem.target
         for m in range(dearer - 1, -1, -1):
@@ -141,12 +142,10 @@ class MFUCB(RewardPolicy):
 
     def _terms(self, ahead: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Centres and slopes of the upper bounds (see `play_candidates`), both of shape (K, M)."""
-        evidence, widths = self._evidence, self._widths()
-        arms = np.arange(self.problem.n_arms)
-        means = np.stack([evidence.means(arms, m) for m in range(len(widths))], axis=1)
-        seen = evidence.counts > 0
+        widths, counts = self._widths(), self._evidence.counts
+        seen = counts > 0
+        means = self._sums() / np.maximum(counts, 1)
         centres = np.where(seen, means + self._zeta, np.inf)
-        counts = evidence.counts
         if ahead is not None and ahead.any():
             counts = counts + ahead
             unseen = ~seen.any(axis=1, keepdims=True) & (ahead > 0)
@@ -155,6 +154,12 @@ class MFUCB(RewardPolicy):
             centres = np.where(unseen, highest + self._zeta, centres)
         slopes = np.where(counts > 0, widths / np.sqrt(np.maximum(counts, 1)), 0.0)
         return centres, slopes
+
+    def _sums(self) -> FloatArray:
+        """Sums of the values, shape (K, M)."""
+        arms = np.arange(self.problem.n_arms)
+        fidelities = range(self.problem.n_fidelities)
+        return np.stack([self._evidence.sums(arms, m) for m in fidelities], axis=1)
 
     def _choose(self, ahead: IntArray) -> Pull:
         arms = self.active
@@ -279,9 +284,7 @@ class _Block:
         self._keep = usual if candidates is None else candidates
         self._arms = policy.active
         self._counts = policy._evidence.counts.copy()
-        fidelities = range(policy.problem.n_fidelities)
-        everyone = np.arange(policy.problem.n_arms)
-        self._sums = np.stack([policy._evidence.sums(everyone, m) for m in fidelities], axis=1)
+        self._sums = policy._sums()
         self._centres, self._slopes = policy._terms()
         self._costs = np.array(policy.problem.costs)
         per_fidelity = (policy._zeta, policy._widths(), policy._gamma, self._costs)

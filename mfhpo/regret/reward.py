@@ -101,6 +101,9 @@ class RewardPolicy(Policy):
         self.pulls = 0
         self._cost_sums: FloatArray = np.zeros(problem.n_fidelities)
         self._cost_counts: IntArray = np.zeros(problem.n_fidelities, dtype=np.int64)
+        self._planned_costs: FloatArray | None = None
+        if not self._piloting:
+            self._fix_costs()
 
     # What subclasses decide.
 
@@ -113,7 +116,7 @@ class RewardPolicy(Policy):
 
     @abc.abstractmethod
     def _start(self) -> None:
-        """Called when the pilot has ended."""
+        """Called when the pilot has ended, and when the state after it is loaded."""
 
     def _judge_anew(self) -> None:
         """Called after an arm was withdrawn."""
@@ -175,7 +178,7 @@ class RewardPolicy(Policy):
             self._roster.merge(arm, duplicate_of)
         if self._piloting:
             self._end_pilot()
-        else:
+        if not self._piloting:
             self._judge_anew()
 
     @property
@@ -183,10 +186,11 @@ class RewardPolicy(Policy):
         """Whether no arm is left, or the next pull would exceed the budget."""
         if not self._roster.active.any():
             return True
-        if not math.isfinite(self.budget):
+        left = self.budget - self._cost
+        if max(map(self._cost_of, range(self.problem.n_fidelities))) <= left:
             return False
         [pull] = self.ask()
-        return self._cost_of(pull.fidelity) > self.budget - self._cost
+        return self._cost_of(pull.fidelity) > left
 
     def recommend(self) -> Recommendation:
         """The best answer so far, never certified (see `Policy.recommend`)."""
@@ -303,12 +307,12 @@ class RewardPolicy(Policy):
             return self.problem.costs[fidelity]
         return float(self._cost_sums[fidelity] / max(1, self._cost_counts[fidelity]))
 
-    def _planned_costs(self) -> FloatArray:
-        """Positive costs to plan with, shape (M,)."""
+    def _fix_costs(self) -> None:
+        """Fix the costs to plan with, shape (M,): what is measured must not move the plan later."""
         paid = np.array([self._cost_of(m) for m in range(self.problem.n_fidelities)])
         # A coarse clock measures 0; nothing is free.
         paid[paid == 0.0] = 1e-3 * paid.max() if paid.any() else 1.0
-        return paid
+        self._planned_costs = paid
 
     def _fail(self, arm: int, fidelity: int) -> None:
         self._roster.failures[arm] += 1
@@ -335,6 +339,7 @@ class RewardPolicy(Policy):
             self._bias = self._pilot.bias(self._evidence, active, "max", level)
         self._piloting = False
         self._n_pilot = len(self._pilot.arms(active))
+        self._fix_costs()
         self._start()
 
     def _sigmas(self) -> FloatArray:
@@ -395,6 +400,7 @@ class RewardPolicy(Policy):
             "pulls": self.pulls,
             "piloting": self._piloting,
             "n_pilot": self._n_pilot,
+            "planned_costs": None if self._planned_costs is None else self._planned_costs.tolist(),
             "bias": None
             if bias is None
             else {"kind": bias.kind, "bounds": list(bias.bounds), "source": bias.source},
@@ -412,6 +418,10 @@ class RewardPolicy(Policy):
         self._n_pilot = int(state["n_pilot"])
         bias = state["bias"]
         self._bias = bias and Bias(bias["kind"], tuple(bias["bounds"]), bias["source"])
+        costs = state["planned_costs"]
+        self._planned_costs = None if costs is None else np.asarray(costs, dtype=np.float64)
+        if not self._piloting:
+            self._start()
 
 
 def noise_is_estimated(problem: Problem) -> bool:

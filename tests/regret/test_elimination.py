@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import math
+import warnings
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo import Bounded, EstimatedNoise, Observation, Problem, Pull, SubGaussian
+from mfhpo.regret import MFElimination
+from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from mfhpo.simulation.plays import run_plays
+
+
+def unit(n_arms: int, costs: tuple[float, ...] = (1.0, 4.0)) -> Problem:
+    return Problem(n_arms, costs, noise=Bounded(0.0, 1.0))
+
+
+def asked(
+    policy: MFElimination, means: npt.ArrayLike, pulls: int | None = None
+) -> list[tuple[int, int]]:
+    """Ask and tell exact values (K,), until the policy finishes or so many pulls are made."""
+    values = np.asarray(means, dtype=np.float64)
+    plays: list[tuple[int, int]] = []
+    while not policy.finished and (pulls is None or len(plays) < pulls):
+        [pull] = policy.ask()
+        policy.tell(pull, Observation(float(values[pull.arm])))
+        plays.append((pull.arm, pull.fidelity))
+    return plays
+
+
+class TestThePhases:
+    def test_by_hand(self) -> None:
+        # Lambda = 4000, lambda = (1, 4): T_p = ceil(4^p log(1000 / 4^p)) = 7, 23, 67, 176, 349.
+        # Means 1, .9, .4: the margin 2^(1-p) is 2, 1, .5, .25, ... Arm 2 (.6 behind) leaves in
+        # phase 2. epsilon = .3 allows p < log2(2 / .3) = 2.7, so arm 1 (.1 behind) stays.
+        policy = MFElimination(unit(3), budget=4000.0, epsilon=0.3)
+        plays = asked(policy, [1.0, 0.9, 0.4])
+        assert policy.counts[:, 1].tolist() == [67, 67, 67]
+        assert plays[: 3 * 67] == [(arm, 1) for _ in range(67) for arm in range(3)]
+        left = 4000 - 4 * 3 * 67
+        assert plays[3 * 67 :] == [(turn % 2, 0) for turn in range(left)]
+        assert policy.counts[:, 0].tolist() == [left // 2, left // 2, 0]
+        assert policy.cost == 4000.0
+        answer = policy.recommend()
+        assert (answer.arm, answer.fidelity, answer.epsilon) == (0, 1, 0.3)
+        assert answer.survivors == (0, 1)
+        assert not answer.certified
+        assert answer.finished
+
+    @pytest.mark.parametrize(("mean", "pulls"), [(0.51, 176), (0.49, 67)])
+    def test_the_margin_of_phase_two_is_a_half(self, mean: float, pulls: int) -> None:
+        policy = MFElimination(unit(2), budget=4000.0, epsilon=0.2)
+        asked(policy, [1.0, mean])
+        assert policy.counts[1, 1] == pulls
+
+    def test_an_arm_exactly_at_the_margin_leaves(self) -> None:
+        # It stays only if its mean plus the margin exceeds the largest mean.
+        policy = MFElimination(unit(2), budget=4000.0, epsilon=0.2)
+        asked(policy, [1.0, 0.5])
+        assert policy.counts[:, 1].tolist() == [67, 67]
+
+    def test_the_default_epsilon_is_that_of_theorem_4_8(self) -> None:
+        # (K log L / L)^(1/3), L the budget in units of the cheapest pull.
+        policy = MFElimination(unit(10, (2.0, 8.0)), budget=2e5)
+        assert policy.epsilon == pytest.approx((10 * math.log(1e5) / 1e5) ** (1 / 3))
+
+    @pytest.mark.parametrize(
+        ("problem", "factor"),
+        [
+            (Problem(3, (1.0, 4.0), noise=Bounded(-5.0, 15.0)), 20.0),
+            (Problem(3, (1.0, 4.0), noise=SubGaussian((7.0, 10.0))), 20.0),
+            (Problem(3, (1.0, 4.0), noise=SubGaussian(0.5)), 1.0),
+        ],
+    )
+    def test_values_are_compared_in_units_of_their_width(
+        self, problem: Problem, factor: float
+    ) -> None:
+        means = np.array([1.0, 0.9, 0.4])
+        policy = MFElimination(problem, budget=4000.0)
+        expected = MFElimination(unit(3), budget=4000.0)
+        assert asked(policy, factor * means) == asked(expected, means)
+        assert policy.epsilon == pytest.approx(factor * expected.epsilon)
+
+    def test_no_phase_that_cannot_be_paid(self) -> None:
+        # 4^p e lambda_M <= Lambda allows p = 0 only: log(40 / 4) = 2.3, so 3 pulls of each.
+        policy = MFElimination(unit(2), budget=40.0, epsilon=1e-9)
+        asked(policy, [1.0, 0.9])
+        assert policy.counts.tolist() == [[8, 3], [8, 3]]
+
+    def test_the_rest_of_the_budget_goes_to_the_cheapest_fidelity(self) -> None:
+        # Exploring 4 arms takes 4 * 4 * 3 > 42: what is left after ten target pulls buys two.
+        policy = MFElimination(unit(4), budget=42.0)
+        plays = asked(policy, [1.0, 0.9, 0.8, 0.7])
+        assert [fidelity for _, fidelity in plays] == [1] * 10 + [0] * 2
+        assert policy.cost == 42.0
+
+    def test_a_single_arm_is_played_where_it_is_cheap(self) -> None:
+        policy = MFElimination(unit(1), budget=10.0)
+        assert asked(policy, [0.5]) == [(0, 0)] * 10
+
+    def test_equal_values_without_noise_end_the_exploration(self) -> None:
+        problem = Problem(3, (1.0, 4.0), noise=SubGaussian(0.0))
+        policy = MFElimination(problem, budget=400.0)
+        asked(policy, [1.0, 1.0, 0.9])
+        assert policy.active.tolist() == [0, 1]
+
+    def test_values_at_the_cheapest_fidelity_are_no_evidence(self) -> None:
+        policy = MFElimination(unit(2), budget=1000.0)
+        for _ in range(400):
+            policy.tell(Pull(1, 0), Observation(1.0))
+        while not policy.finished:
+            [pull] = policy.ask()
+            policy.tell(pull, Observation((0.9, 0.1)[pull.arm]))
+        answer = policy.recommend()
+        assert (answer.arm, answer.survivors, answer.fidelity) == (0, (0,), 1)
+        assert policy.interval(1)[1] < 0.9
+
+
+class TestOutOfOrder:
+    def test_nobody_is_judged_before_all_have_their_values(self) -> None:
+        policy = MFElimination(unit(3), budget=4000.0, epsilon=0.3)
+        for arm, count in ((0, 67), (1, 100), (2, 66)):
+            for _ in range(count):
+                policy.tell(Pull(arm, 1), Observation((1.0, 0.9, 0.1)[arm]))
+        # Phase 2 waits for arm 2.
+        assert policy.active.tolist() == [0, 1, 2]
+        assert policy.ask() == [Pull(2, 1)]
+        policy.tell(Pull(2, 1), Observation(0.1))
+        assert policy.active.tolist() == [0, 1]
+        assert policy.counts[:, 1].tolist() == [67, 100, 67]
+
+    def test_workers_share_a_round(self) -> None:
+        policy = MFElimination(unit(3), budget=4000.0)
+        assert policy.ask(5) == [Pull(arm, 1) for arm in (0, 1, 2, 0, 1)]
+
+    def test_the_arms_that_a_failing_arm_had_beaten_come_back(self) -> None:
+        policy = MFElimination(unit(3), budget=4000.0, epsilon=0.3)
+        asked(policy, [1.0, 0.3, 0.35], pulls=3 * 67)
+        assert policy.active.tolist() == [0]
+        policy.withdraw(0)
+        assert policy.active.tolist() == [1, 2]
+        asked(policy, [1.0, 0.3, 0.35])
+        assert policy.recommend().arm == 2
+        assert policy.recommend().survivors == (1, 2)
+
+
+class TestWithoutABudget:
+    def test_the_assumed_budget_doubles(self) -> None:
+        # 16 target pulls of each of two arms: 128, then 256, 512, ...
+        policy = MFElimination(unit(2))
+        before = policy.epsilon
+        assert before == pytest.approx((2 * math.log(128) / 128) ** (1 / 3))
+        asked(policy, [0.9, 0.1], pulls=10_000)
+        assert not policy.finished
+        assert policy.cost > 128.0
+        doubled = 128.0 * 2.0 ** math.ceil(math.log2(policy.cost / 128.0))
+        assert policy.epsilon == pytest.approx((2 * math.log(doubled) / doubled) ** (1 / 3))
+        # The bad arm left in each of them again: it has what the last budget asks for and no more.
+        needed = math.ceil(16 * math.log(doubled / 4 / 16))
+        assert policy.counts[1, 1] == needed
+        # The first budget pays for phases 0 and 1 only: 72 for 9 target pulls of each, 56 in turn.
+        assert policy.counts[1, 0] == 28
+
+    def test_it_costs_a_constant(self) -> None:
+        # At most 1 / (1 - 2^(-2/3)) = 2.7 times the regret of the largest assumed budget.
+        capital = 16 * 2 * 4.0 * 2.0**12
+        instance = BernoulliInstance([[0.5, 0.62]] * 2, [1.0, 4.0])
+        known, unknown = [], []
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            for budget, regrets in ((capital, known), (None, unknown)):
+                policy = MFElimination(unit(2), budget=budget)
+                regrets.append(run_plays(policy, instance, rng, capital).regret_per_play)
+        assert np.mean(unknown) < 2.7 * np.mean(known)
+
+
+@st.composite
+def races(draw: st.DrawFn) -> tuple[npt.NDArray[np.float64], tuple[float, ...], float | None]:
+    means = draw(st.lists(st.sampled_from(np.linspace(0, 1, 41).tolist()), min_size=1, max_size=6))
+    costs = draw(st.sampled_from([(1.0,), (1.0, 4.0), (2.0, 3.0, 11.0)]))
+    return np.array(means), costs, draw(st.sampled_from([None, 20.0, 333.0, 2500.0]))
+
+
+class TestBlocks:
+    @given(race=races(), stops=st.lists(st.integers(1, 1500), max_size=3))
+    def test_the_same_as_asking(
+        self, race: tuple[npt.NDArray[np.float64], tuple[float, ...], float | None], stops
+    ) -> None:
+        # Values without noise, so that the order of the draws does not matter.
+        means, costs, budget = race
+        problem = unit(len(means), costs)
+        instance = GaussianInstance(np.tile(means, (len(costs), 1)), costs, variance=0.0)
+        source = partial(instance.running_sums, np.random.default_rng(0))
+        block, asking = MFElimination(problem, budget=budget), MFElimination(problem, budget=budget)
+        for capital in (*sorted(stops), 1500.0):
+            block.play(source, capital)
+            while not asking.finished:
+                [pull] = asking.ask()
+                if costs[pull.fidelity] > capital - asking.cost:
+                    break
+                asking.tell(pull, Observation(float(means[pull.arm])))
+            assert block.counts.tolist() == asking.counts.tolist()
+            assert block.active.tolist() == asking.active.tolist()
+            assert block.cost == pytest.approx(asking.cost)
+            assert block.ask(7) == asking.ask(7)
+            assert block.recommend().arm == asking.recommend().arm
+
+    def test_errors(self) -> None:
+        with pytest.raises(ValueError, match="blocks of plays need declared"):
+            MFElimination(Problem(2, (1.0, 4.0))).play(lambda *_: np.zeros((1, 1)), 10.0)
+        with pytest.raises(ValueError, match="capital must be finite where the policy has no bud"):
+            MFElimination(unit(2)).play(lambda *_: np.zeros((1, 1)))
+        with pytest.raises(ValueError, match="epsilon must be a finite number of at least 0"):
+            MFElimination(unit(2), epsilon=-1.0)
+
+
+def test_costs_and_noise_are_found_out_by_a_pilot() -> None:
+    problem = Problem(6, None, noise=EstimatedNoise(), n_fidelities=3)
+    policy = MFElimination(problem, budget=20_000.0, pilot_arms=3)
+    assert policy.piloting
+    rng = np.random.default_rng(2)
+    means = 10.0 * np.arange(6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        while not policy.finished:
+            [pull] = policy.ask()
+            assert pull.fidelity != 1
+            value = float(means[pull.arm] + 4.0 * rng.standard_normal())
+            policy.tell(pull, Observation(value, cost=(1.0, 3.0, 7.0)[pull.fidelity]))
+    answer = policy.recommend()
+    assert answer.survivors == (5,)
+    assert answer.interval[0] < 50.0 < answer.interval[1]
+    assert "pooled standard deviation" in answer.assumptions[0]
+    # Most of the budget was played where it is cheap.
+    assert policy.counts[5, 0] > 10_000
+
+
+class TestRegret:
+    def instance(self, n_arms: int, gap: float) -> BernoulliInstance:
+        means = np.full((2, n_arms), 0.5)
+        means[:, n_arms // 2] += gap
+        return BernoulliInstance(means, [1.0, 4.0])
+
+    def mean_regret(self, n_arms: int, gap: float, budget: float, runs: int = 100) -> float:
+        instance = self.instance(n_arms, gap)
+        rng = np.random.default_rng([n_arms, int(1000 * gap), int(math.log10(budget))])
+        return float(
+            np.mean(
+                [
+                    run_plays(
+                        MFElimination(unit(n_arms), budget=budget), instance, rng, budget
+                    ).regret_per_play
+                    for _ in range(runs)
+                ]
+            )
+        )
+
+    @pytest.mark.parametrize(("n_arms", "budget"), [(2, 1e5), (2, 1e8), (10, 1e6), (50, 1e7)])
+    def test_it_is_within_the_worst_case_bound(self, n_arms: int, budget: float) -> None:
+        """Theorem 4.8: at most a constant times K^(1/3) Lambda^(2/3) (log Lambda)^(1/3)."""
+        worst = max(
+            self.mean_regret(n_arms, gap, budget, runs=40) for gap in (0.01, 0.03, 0.1, 0.3)
+        )
+        rate = n_arms ** (1 / 3) * budget ** (2 / 3)
+        assert worst < 8.0 * rate
+        # The bound's last line (Appendix F.3) with its own constants is ten times as large.
+        assert worst < 8.0 * rate * math.log(budget) ** (1 / 3)
+
+    def test_it_grows_with_the_logarithm_where_the_gap_is_fixed(self) -> None:
+        """Theorem 4.6: the same amount for every decade of the budget."""
+        regrets = [self.mean_regret(2, 0.2, budget) for budget in (1e6, 1e7, 1e8, 1e9)]
+        steps = np.diff(regrets)
+        assert (steps > 0.0).all()
+        assert steps.max() < 1.6 * steps.min()
+        assert regrets[-1] < 3.0 * regrets[0]

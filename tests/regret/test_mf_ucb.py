@@ -1,0 +1,428 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo import (
+    ArmWithdrawnWarning,
+    Bias,
+    Bounded,
+    EstimatedNoise,
+    Observation,
+    Problem,
+    Pull,
+    SubGaussian,
+)
+from mfhpo.regret import MFUCB
+from mfhpo.regret.reward import RunningSums
+from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from mfhpo.simulation.plays import run_plays
+
+FloatArray = npt.NDArray[np.float64]
+Play = tuple[int, int]
+
+needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+
+
+def sums_of(values: FloatArray) -> RunningSums:
+    """A source that gives every arm and fidelity the values of an array (K, M, n), in order."""
+
+    def running_sums(arms, fidelity, start, sums, totals):  # type: ignore[no-untyped-def]
+        [arm] = arms
+        steps = np.diff(totals, prepend=start)
+        assert (steps == 1).all()
+        following = values[arm, fidelity, np.arange(start, start + len(totals)) % values.shape[2]]
+        return np.cumsum(np.concatenate([sums, following]))[None, 1:]
+
+    return running_sums
+
+
+def naive_plays(problem: Problem, rho: float, values: FloatArray, capital: float) -> list[Play]:
+    """Algorithm 1 as it is printed: all arms and fidelities are looked at in every step."""
+    assert problem.bias is not None
+    assert problem.costs is not None
+    assert isinstance(problem.noise, SubGaussian)
+    n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
+    zeta, costs = problem.bias.bounds, problem.costs
+    sigmas = [problem.noise.at(m, n_fidelities) for m in range(n_fidelities)]
+    count = [[0] * n_fidelities for _ in range(n_arms)]
+    total = [[0.0] * n_fidelities for _ in range(n_arms)]
+    plays: list[Play] = []
+    paid = 0.0
+    while True:
+        root = math.sqrt(math.log(len(plays) + 1))
+
+        def radius(arm: int, m: int, root: float = root) -> float:
+            if not count[arm][m]:
+                return math.inf
+            return sigmas[m] * math.sqrt(2.0 * rho) / math.sqrt(count[arm][m]) * root
+
+        def bound(arm: int) -> float:
+            return min(
+                math.inf
+                if not count[arm][m]
+                else (total[arm][m] / count[arm][m] + zeta[m]) + radius(arm, m)
+                for m in range(n_fidelities)
+            )
+
+        bounds = [bound(arm) for arm in range(n_arms)]
+        arm = bounds.index(max(bounds))
+        gamma = [zeta[m] * math.sqrt(costs[m] / costs[m + 1]) for m in range(n_fidelities - 1)]
+        m = next((m for m, least in enumerate(gamma) if radius(arm, m) >= least), n_fidelities - 1)
+        if costs[m] > capital - paid:
+            return plays
+        total[arm][m] += values[arm, m, count[arm][m] % values.shape[2]]
+        count[arm][m] += 1
+        paid += costs[m]
+        plays.append((arm, m))
+
+
+def asked_plays(policy: MFUCB, values: FloatArray, workers: int = 1) -> list[Play]:
+    plays: list[Play] = []
+    while not policy.finished:
+        [pull] = policy.ask()
+        count = policy.summary(pull.arm, pull.fidelity)[0] % values.shape[2]
+        policy.tell(pull, Observation(float(values[pull.arm, pull.fidelity, count])))
+        plays.append((pull.arm, pull.fidelity))
+    return plays
+
+
+def block_plays(
+    policy: MFUCB, values: FloatArray, capitals: Sequence[float | None] = (None,), **options: object
+) -> list[Play]:
+    cells: list[npt.NDArray[np.int64]] = []
+    for capital in capitals:
+        policy.play(sums_of(values), capital, order=cells, **options)  # type: ignore[arg-type]
+    n_fidelities = policy.problem.n_fidelities
+    return [divmod(int(cell), n_fidelities) for cell in np.concatenate(cells)]
+
+
+@st.composite
+def races(draw: st.DrawFn) -> tuple[Problem, float, FloatArray, float]:
+    """Problems with ties, useless fidelities, exact values and discrete ones."""
+    n_arms, n_fidelities = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    steps = draw(st.lists(st.sampled_from([0.5, 1.0, 3.0, 10.0]), min_size=4, max_size=4))
+    costs = tuple(np.cumsum(steps[:n_fidelities]).tolist())
+    zeta = draw(st.lists(st.sampled_from([0.0, 0.05, 0.3, 1.0]), min_size=3, max_size=3))
+    sigma = draw(st.sampled_from([0.0, 0.1, 0.5]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    means = rng.random((n_arms, n_fidelities, 1))
+    if draw(st.booleans()):
+        values = (rng.random((n_arms, n_fidelities, 97)) < means).astype(np.float64)
+    else:
+        values = means + sigma * rng.standard_normal((n_arms, n_fidelities, 97))
+    bias = Bias.max(*zeta[: n_fidelities - 1], 0.0)
+    problem = Problem(n_arms, costs, bias, SubGaussian(sigma))
+    rho = draw(st.sampled_from([0.5, 2.0]))
+    return problem, rho, values, 400.0 * draw(st.floats(0.01, 1.0)) * costs[0]
+
+
+class TestTheSamePlays:
+    """The lazy index, the compiled one and ask give what Algorithm 1 gives."""
+
+    @given(race=races(), candidates=st.sampled_from([1, 2, 5, None]), share=st.floats(0.0, 1.0))
+    def test_as_the_naive_rule(
+        self,
+        race: tuple[Problem, float, FloatArray, float],
+        candidates: int | None,
+        share: float,
+    ) -> None:
+        problem, rho, values, budget = race
+        plays = naive_plays(problem, rho, values, budget)
+        asking = MFUCB(problem, rho=rho, budget=budget)
+        assert asked_plays(asking, values) == plays
+        block = MFUCB(problem, rho=rho, budget=budget)
+        # Stopped on the way and played on.
+        capitals = (share * budget, None)
+        options = {"compiled": False, "candidates": candidates}
+        assert block_plays(block, values, capitals, **options) == plays
+        assert block.ask() == asking.ask()
+        assert block.counts.tolist() == asking.counts.tolist()
+        assert block.cost == asking.cost
+        assert block.pulls == asking.pulls == len(plays)
+        answers = [policy.recommend().to_dict() for policy in (block, asking)]
+        assert answers[0] == answers[1]
+
+    @needs_numba
+    @pytest.mark.parametrize("seed", range(3))
+    def test_compiled_or_not(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        targets = rng.random(150)
+        zeta = (0.3, 0.1, 0.0)
+        means = np.stack([targets + rng.uniform(-z, z, 150) for z in zeta])
+        instance = GaussianInstance(means, [1.0, 4.0, 20.0], xi=zeta, variance=0.04)
+        orders = []
+        for compiled in (True, False):
+            policy = MFUCB(instance.problem())
+            order: list[npt.NDArray[np.int64]] = []
+            source = partial(instance.running_sums, np.random.default_rng(seed))
+            policy.play(source, 60_000.0, compiled=compiled, order=order)
+            orders.append((np.concatenate(order).tolist(), policy.cost, policy.state_dict()))
+        assert orders[0] == orders[1]
+        assert len(orders[0][0]) > 10_000
+
+    def test_many_arms_by_candidates_or_naively(self) -> None:
+        # More arms than candidates, long enough for many a choice of candidates.
+        rng = np.random.default_rng(5)
+        targets = np.linspace(0.0, 1.0, 80)
+        means = np.stack([targets + rng.uniform(-0.2, 0.2, 80), targets], axis=1)
+        values = means[:, :, None] + 0.2 * rng.standard_normal((80, 2, 61))
+        problem = Problem(80, (1.0, 8.0), Bias.max(0.2, 0.0), SubGaussian(0.2))
+        plays = naive_plays(problem, 2.0, values, 6000.0)
+        assert len(plays) > 1500
+        assert len({arm for arm, _ in plays[-500:]}) > 10
+        for candidates in (4, 16, None):
+            policy = MFUCB(problem, budget=6000.0)
+            block = block_plays(policy, values, compiled=False, candidates=candidates)
+            assert block == plays
+
+
+class TestTheRule:
+    @pytest.mark.parametrize(
+        ("zeta", "costs", "gamma"),
+        [
+            # Appendix C of paper 000.
+            ((0.2, 0.1, 0.0), (1.0, 10.0, 1000.0), (0.0632, 0.01)),
+            ((1.0, 0.5, 0.2, 0.0), (1.0, 5.0, 20.0, 50.0), (0.447, 0.25, 0.1265)),
+            ((0.2, 0.0), (1.0, 10.0), (0.0632,)),
+            (
+                (0.5, 0.2, 0.1, 0.05, 0.0),
+                (1.0, 3.0, 10.0, 30.0, 100.0),
+                (0.289, 0.1095, 0.0577, 0.0274),
+            ),
+        ],
+    )
+    def test_thresholds_of_the_published_instances(
+        self, zeta: tuple[float, ...], costs: tuple[float, ...], gamma: tuple[float, ...]
+    ) -> None:
+        # One arm: it moves on from a fidelity at the first count whose radius is below gamma.
+        # sigma^2 2 rho log(t) / s < gamma^2, with sigma = .02 so that it happens soon.
+        problem = Problem(1, costs, Bias.max(*zeta), SubGaussian(0.02))
+        policy = MFUCB(problem, budget=1e9)
+        asked = []
+        for _ in range(200):
+            [pull] = policy.ask()
+            asked.append(pull.fidelity)
+            policy.tell(pull, Observation(0.5))
+        count = [0] * len(costs)
+        for t, fidelity in enumerate(asked, start=1):
+            radii = [0.02 * math.sqrt(4.0 * math.log(t) / s) if s else math.inf for s in count]
+            for m in range(fidelity):
+                assert radii[m] < gamma[m] + 1e-4
+            if fidelity < len(gamma):
+                assert radii[fidelity] >= gamma[fidelity] - 1e-4
+            count[fidelity] += 1
+        assert min(count) > 0
+
+    def test_every_arm_is_played_once_first_where_it_is_cheap(self) -> None:
+        problem = Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
+        policy = MFUCB(problem)
+        assert policy.ask(4) == [Pull(arm, 0) for arm in range(4)]
+        for arm in range(4):
+            assert policy.ask() == [Pull(arm, 0)]
+            policy.tell(Pull(arm, 0), Observation(0.1 * arm))
+
+    def test_bounded_values_have_half_the_range_for_sigma(self) -> None:
+        # Bernoulli: sqrt(rho log t / (2 s)) is sigma sqrt(2 rho log t / s) with sigma = 1/2.
+        bias, costs = Bias.max(0.2, 0.0), (1.0, 10.0)
+        values = (np.random.default_rng(0).random((6, 2, 50)) < 0.6).astype(np.float64)
+        plays = [
+            asked_plays(MFUCB(Problem(6, costs, bias, noise), budget=900.0), values)
+            for noise in (Bounded(0.0, 1.0), SubGaussian(0.5), SubGaussian(0.4))
+        ]
+        assert plays[0] == plays[1]
+        assert plays[0] != plays[2]
+
+    def test_order_bounds_are_refused(self) -> None:
+        problem = Problem(3, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
+        with pytest.raises(ValueError, match=r"declare Bias\.max\(\.\.\.\), or use a best-arm pol"):
+            MFUCB(problem)
+
+    @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan])
+    def test_rho_is_checked(self, rho: float) -> None:
+        with pytest.raises(ValueError, match="rho must be positive and finite"):
+            MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0)), rho=rho)
+
+    @pytest.mark.parametrize("budget", [0.0, -1.0, math.nan])
+    def test_the_budget_is_checked(self, budget: float) -> None:
+        with pytest.raises(ValueError, match="budget must be positive or None"):
+            MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0)), budget=budget)
+
+    def test_without_a_budget_it_never_finishes(self) -> None:
+        policy = MFUCB(Problem(1, (1.0,), noise=SubGaussian(1.0)))
+        for _ in range(50):
+            policy.tell(policy.ask()[0], Observation(1.0))
+        assert not policy.finished
+
+
+class TestWorkers:
+    def problem(self) -> Problem:
+        return Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
+
+    def test_they_spread_over_arms_that_are_alike(self) -> None:
+        policy = MFUCB(self.problem())
+        for arm in range(4):
+            policy.tell(Pull(arm, 0), Observation(0.5))
+        pending: list[Pull] = []
+        for _ in range(4):
+            pending += policy.ask(1, pending)
+        assert sorted(pull.arm for pull in pending) == [0, 1, 2, 3]
+
+    def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far(self) -> None:
+        policy, told = MFUCB(self.problem()), MFUCB(self.problem())
+        values = np.random.default_rng(1).normal(0.5, 0.2, 40)
+        for step, value in enumerate(values):
+            for each in (policy, told):
+                each.tell(Pull(step % 4, 0), Observation(float(value)))
+        [pull] = policy.ask()
+        mean = policy.summary(pull.arm, pull.fidelity)[1]
+        told.tell(pull, Observation(mean))
+        assert policy.ask(1, [pull]) == told.ask()
+
+    def test_one_pull_under_way_does_not_draw_the_others_to_its_arm(self) -> None:
+        # Arm 3 has no value yet, but somebody is about to bring one.
+        policy = MFUCB(self.problem())
+        for arm in range(3):
+            for _ in range(2):
+                policy.tell(Pull(arm, 0), Observation(0.5))
+        assert policy.ask() == [Pull(3, 0)]
+        asked = policy.ask(6, [Pull(3, 0)])
+        assert {pull.arm for pull in asked} == {0, 1, 2, 3}
+
+
+class TestWhatIsFoundOut:
+    def play(self, policy: MFUCB, sigma: float = 0.05) -> None:
+        rng = np.random.default_rng(3)
+        means = np.array([[0.15, 0.1], [0.45, 0.5], [0.85, 0.8], [0.3, 0.35], [0.62, 0.6]])
+        while not policy.finished:
+            [pull] = policy.ask()
+            value = float(means[pull.arm, pull.fidelity] + sigma * rng.standard_normal())
+            policy.tell(pull, Observation(value, cost=(1.0, 6.0)[pull.fidelity]))
+
+    def test_bias_costs_and_noise(self) -> None:
+        problem = Problem(5, None, noise=EstimatedNoise(), n_fidelities=2)
+        policy = MFUCB(problem, budget=2000.0, pilot_arms=3)
+        assert policy.piloting
+        assert "bias: not known yet" in policy.recommend().assumptions
+        assert "the pilot is not complete" in policy.recommend().reason
+        self.play(policy)
+        answer = policy.recommend()
+        assert not policy.piloting
+        assert answer.arm == 2
+        assert answer.interval[0] < 0.8 < answer.interval[1]
+        assert answer.interval[1] - answer.interval[0] < 0.2
+        noise, bias = answer.assumptions
+        assert "pooled standard deviation" in noise
+        assert "max bias bounds" in bias
+        assert "estimated from 3 arms at every fidelity" in bias
+
+    def test_a_fidelity_that_is_no_cheaper_is_never_chosen(self) -> None:
+        problem = Problem(3, None, noise=EstimatedNoise(), n_fidelities=3)
+        policy = MFUCB(problem, budget=2000.0, pilot_arms=2)
+        rng = np.random.default_rng(0)
+        chosen = []
+        while not policy.finished:
+            piloting = policy.piloting
+            [pull] = policy.ask()
+            value = float(0.3 * pull.arm + 0.1 * rng.standard_normal())
+            policy.tell(pull, Observation(value, cost=(1.0, 12.0, 9.0)[pull.fidelity]))
+            if not piloting:
+                chosen.append(pull.fidelity)
+        assert set(chosen) == {0, 2}
+
+    def test_failing_arms_leave(self) -> None:
+        problem = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
+        policy = MFUCB(problem, budget=100.0, max_failures=2)
+        policy.tell(Pull(1, 0), Observation(None))
+        with pytest.warns(ArmWithdrawnWarning, match="arm 1 leaves the race: 2 pulls in a row"):
+            policy.tell(Pull(1, 1), Observation(math.nan))
+        assert policy.active.tolist() == [0, 2]
+        assert policy.cost == 11.0
+        assert "not compared, because their pulls gave no value: arm 1" in (
+            policy.recommend().assumptions
+        )
+
+    def test_blocks_need_what_a_pilot_would_find_out(self) -> None:
+        policy = MFUCB(Problem(3, (1.0,)), budget=10.0)
+        with pytest.raises(ValueError, match="blocks of plays need declared"):
+            policy.play(sums_of(np.zeros((3, 1, 1))))
+
+    def test_blocks_need_an_end(self) -> None:
+        policy = MFUCB(Problem(3, (1.0,), noise=SubGaussian(1.0)))
+        with pytest.raises(ValueError, match="capital must be finite where the policy has no bu"):
+            policy.play(sums_of(np.zeros((3, 1, 1))))
+
+    @pytest.mark.skipif(find_spec("numba") is not None, reason="numba is installed")
+    def test_compiling_needs_numba(self) -> None:
+        policy = MFUCB(Problem(3, (1.0,), noise=SubGaussian(1.0)), budget=9.0)
+        with pytest.raises(ImportError, match="pip install numba"):
+            policy.play(sums_of(np.zeros((3, 1, 1))), compiled=True)
+
+
+class TestReward:
+    """What MF-UCB is for, on an instance where most arms can be left at the cheap fidelity."""
+
+    def instance(self, seed: int) -> BernoulliInstance:
+        rng = np.random.default_rng(seed)
+        targets = np.append(np.linspace(0.1, 0.7, 39), 0.9)
+        rng.shuffle(targets)
+        cheap = np.clip(targets + rng.uniform(-0.1, 0.1, 40), 0.0, 1.0)
+        return BernoulliInstance([cheap, targets], [1.0, 20.0], xi=[0.1, 0.0])
+
+    def test_it_finds_the_best_arm_and_misses_less_than_ucb(self) -> None:
+        ratios = []
+        for seed in range(10):
+            instance = self.instance(seed)
+            alone = BernoulliInstance(instance.means[-1:], [20.0])
+            rng = np.random.default_rng([seed, 1])
+            capital = 100_000.0
+            ours = run_plays(MFUCB(instance.problem()), instance, rng, capital)
+            theirs = run_plays(MFUCB(alone.problem()), alone, rng, capital)
+            assert ours.arm == theirs.arm == instance.best_arm
+            assert ours.pulls == ours.counts.sum()
+            assert ours.cost == ours.counts.sum(axis=0) @ instance.costs
+            assert capital - 20.0 < ours.cost <= capital
+            ratios.append(ours.regret_per_cost / theirs.regret_per_cost)
+        # The bad arms are left at a twentieth of the cost: a fraction of the regret.
+        assert max(ratios) < 0.3
+
+    def test_the_interval_of_the_answer_holds(self) -> None:
+        missed = 0
+        for seed in range(200):
+            rng = np.random.default_rng(seed)
+            targets = rng.random(8)
+            instance = GaussianInstance(
+                [targets + rng.uniform(-0.1, 0.1, 8), targets],
+                [1.0, 5.0],
+                xi=[0.1, 0.0],
+                variance=0.09,
+            )
+            policy = MFUCB(instance.problem(), delta=0.05, budget=400.0)
+            run_plays(policy, instance, rng, 400.0)
+            answer = policy.recommend()
+            assert answer.arm is not None
+            low, high = answer.interval
+            missed += not low <= targets[answer.arm] <= high
+        assert missed <= 0.05 * 200
+
+    def test_another_instance_is_refused(self) -> None:
+        instance = self.instance(0)
+        policy = MFUCB(Problem(3, (1.0,), noise=SubGaussian(1.0)))
+        with pytest.raises(ValueError, match="the policy's problem has 3 arms and 1 fidelities"):
+            run_plays(policy, instance, np.random.default_rng(0), 10.0)
+
+
+def test_regret_does_not_grow_linearly() -> None:
+    instance = BernoulliInstance([[0.35, 0.75], [0.3, 0.8]], [1.0, 5.0], xi=[0.05, 0.0])
+    policy, rng = MFUCB(instance.problem()), np.random.default_rng(4)
+    regrets = [run_plays(policy, instance, rng, c).regret_per_cost for c in (1e3, 1e4, 1e5)]
+    # A decade of capital adds about as much as the last one did: logarithmic.
+    assert regrets[2] < 4.0 * regrets[0]
