@@ -167,6 +167,9 @@ class BestArmPolicy(Policy):
     def _plan(self) -> None:
         """Derive what the race needs from the bias bounds and the costs; again when they change."""
 
+    def _take_note(self, arm: int) -> None:
+        """Take note of a pull with a value, before the rules are applied."""
+
     @abc.abstractmethod
     def _judge(self, fidelity: int) -> None:
         """Apply the rules that eliminate and certify, after what was seen at one fidelity."""
@@ -238,6 +241,7 @@ class BestArmPolicy(Policy):
         self.pulls += 1
         self._roster.failures[arm] = 0
         self._evidence.add(arm, fidelity, float(observation.value))
+        self._take_note(arm)
         if self._piloting:
             self._end_pilot()
             return

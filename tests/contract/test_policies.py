@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mfhpo.bias import Bias
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.noise import Bounded, EstimatedNoise, Gaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
@@ -79,3 +80,82 @@ class TestIISEWithBoundedValues(PolicyContract):
 
     def make(self, problem: Problem) -> Policy:
         return IISE(problem, delta=0.01)
+
+
+class TestLUCBByIndex(PolicyContract):
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="A", delta=0.01)
+
+
+class TestLUCBByIndexWithDeclaredMeans(PolicyContract):
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="A", best_at_most=1.0, second_at_least=0.25, delta=0.01)
+
+
+class TestLUCBBySweep(PolicyContract):
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="B", delta=0.01)
+
+
+class TestLUCBByIndexAndSweep(PolicyContract):
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="AB", delta=0.01)
+
+
+class TestLUCBByRadius(PolicyContract):
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="C", delta=0.01)
+
+
+class TestLUCBAtTheTargetOnly(PolicyContract):
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="top", delta=0.01)
+
+
+class TestLUCBAsPublished(PolicyContract):
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="top", schedule="rounds", delta=0.01)
+
+
+class TestLUCBToATolerance(PolicyContract):
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, epsilon=0.2, measure=3, delta=0.01)
+
+
+class TestLUCBWithEverythingEstimated(PolicyContract):
+    noise = EstimatedNoise()
+    bias = None
+    costs = None
+
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, delta=0.01, epsilon=None, pilot_arms=4)
+
+
+class TestLUCBByIndexWithEverythingEstimated(PolicyContract):
+    noise = EstimatedNoise()
+    bias = None
+    costs = None
+
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="A", delta=0.01, epsilon=None, pilot_arms=4)
+
+
+class TestLUCBWithGaussianNoise(PolicyContract):
+    noise = Gaussian()
+
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, delta=0.01)
+
+
+class TestLUCBByIndexWithGaussianNoise(PolicyContract):
+    noise = Gaussian()
+
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, explore="A", delta=0.01)
+
+
+class TestLUCBWithBoundedValues(PolicyContract):
+    noise = Bounded(0.0, 1.0)
+
+    def make(self, problem: Problem) -> Policy:
+        return MFLUCB(problem, delta=0.01)

@@ -1,0 +1,601 @@
+"""Which two arms LUCB explores, and at which fidelity: the decisions, as plain functions.
+
+Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023):
+Algorithms 1, 2 and 4, Remarks A.1 and A.2. The functions are pure but for arrays that they are
+told to write to, and they keep to what numba can compile: `run_race` is the same race as asking
+and telling one pull at a time, in one loop.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "BY_INDEX",
+    "BY_RADIUS",
+    "BY_SWEEP",
+    "HELPERS",
+    "INDEX_AND_SWEEP",
+    "NOT_COMMITTED",
+    "ONLY_INDEX",
+    "PULLS",
+    "ROUNDS",
+    "TARGET_ONLY",
+    "Cells",
+    "Race",
+    "Rules",
+    "assumed_means",
+    "choose_fidelity",
+    "commit",
+    "explored",
+    "growth",
+    "lowest_radius",
+    "out_of_the_race",
+    "run_race",
+    "separated",
+    "steer",
+    "target_bounds",
+    "time_of",
+    "top_two",
+    "unseen",
+    "weight_of_a_pull",
+]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+# How fidelities are chosen: EXPLORE-A, -B, -C, A and B together (Remark A.1), the target only.
+BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP, TARGET_ONLY = 0, 1, 2, 3, 4
+
+# What `committed` holds for an arm without a fidelity of its own, or whose sweeps have ended.
+NOT_COMMITTED, ONLY_INDEX = -1, -2
+
+# What the time in the published radius counts.
+PULLS, ROUNDS = 1, 2
+
+# Remark A.1: an arm's sweeps end once so large a share of so many pulls by the index is at one
+# fidelity.
+_CONVERGED_SHARE = 0.9
+_CONVERGED_PULLS = 200
+
+# A fidelity is left at this share of the radius at which it costs what the target needs to
+# resolve its bias; see `lowest_radius`.
+_DOUBTFUL_SHARE = 0.25
+
+
+class Rules(NamedTuple):
+    """What the decisions depend on besides the statistics; M is the number of fidelities.
+
+    Attributes
+    ----------
+    explore
+        How fidelities are chosen, one of the constants above.
+    bounds
+        Bias bounds xi_m, shape (M,).
+    roots
+        Square roots of the costs, shape (M,).
+    scales
+        Twice the noise scale, shape (M,), 1 for values within [0, 1]; infinite where unknown.
+    best_at_most, second_at_least
+        Assumed bounds on the best and the second-best mean; NaN where they are to be estimated.
+    factor
+        (1 + C) / (1 - C) of Remark A.2, the 3 in Line 10 of Algorithm 2.
+    logarithm
+        log(L / delta) with L = 4 K M.
+    epsilon
+        Tolerance.
+    safeguard
+        Whether fidelities that cannot separate the leaders are left.
+    once_each
+        Whether every arm is pulled once at every fidelity first.
+    schedule
+        PULLS or ROUNDS for the published radius, else 0.
+    """
+
+    explore: int
+    bounds: FloatArray
+    roots: FloatArray
+    scales: FloatArray
+    best_at_most: float
+    second_at_least: float
+    factor: float
+    logarithm: float
+    epsilon: float
+    safeguard: bool
+    once_each: bool
+    schedule: int
+
+
+class Cells(NamedTuple):
+    """What is known of every arm at every fidelity, all of shape (K, M).
+
+    Attributes
+    ----------
+    counts
+        Number of pulls, those under way included.
+    seen
+        Number of values.
+    means
+        Means of the values, 0 where there are none.
+    radii
+        Confidence radii at `counts`, infinite without values.
+    """
+
+    counts: IntArray
+    seen: IntArray
+    means: FloatArray
+    radii: FloatArray
+
+
+# The two arms.
+
+
+def target_bounds(
+    cells: Cells, bounds: FloatArray, active: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds on the target means from all fidelities (Eq. 4 and 5): lower, upper, shape (K,).
+
+    Arms that are not active get -inf, so that they are never among the highest.
+    """
+    lows = cells.means[:, 0] - cells.radii[:, 0] - bounds[0]
+    highs = cells.means[:, 0] + cells.radii[:, 0] + bounds[0]
+    for m in range(1, len(bounds)):
+        lows = np.maximum(lows, cells.means[:, m] - cells.radii[:, m] - bounds[m])
+        highs = np.minimum(highs, cells.means[:, m] + cells.radii[:, m] + bounds[m])
+    return np.where(active, lows, -np.inf), np.where(active, highs, -np.inf)
+
+
+def _highest(highs: FloatArray, counts: IntArray) -> int:
+    """The arm with the largest bound; of equal ones the one with fewest pulls, then the first."""
+    candidates = np.flatnonzero(highs == highs.max())
+    if len(candidates) == 1:
+        return int(candidates[0])
+    return int(candidates[np.argmin(counts[candidates].sum(axis=1))])
+
+
+def top_two(highs: FloatArray, counts: IntArray) -> tuple[int, int]:
+    """The arms l and u with the two largest upper bounds (Algorithm 1, Line 4).
+
+    At least two arms must have a bound above -inf.
+    """
+    leader = _highest(highs, counts)
+    others = highs.copy()
+    others[leader] = -np.inf
+    return leader, _highest(others, counts)
+
+
+def separated(lows: FloatArray, highs: FloatArray, leader: int, rival: int, epsilon: float) -> bool:
+    """Whether the race is over: LCB_l >= UCB_u - epsilon (Algorithm 1, Line 3)."""
+    return bool(lows[leader] >= highs[rival] - epsilon)
+
+
+def out_of_the_race(
+    lows: FloatArray, highs: FloatArray, active: BoolArray
+) -> tuple[int, BoolArray]:
+    """The arm with the largest lower bound, and which active arms are below it, shape (K,)."""
+    best = int(np.argmax(lows))
+    gone = active & (highs < lows[best])
+    gone[best] = False
+    return best, gone
+
+
+# The fidelity.
+
+
+def assumed_means(rules: Rules, lows: FloatArray, highs: FloatArray) -> tuple[float, float]:
+    """Upper bound on the best mean and lower bound on the second-best (Section 3.2.2).
+
+    Those that were declared; else the largest upper and the second-largest lower bound so far.
+    """
+    upper, lower = rules.best_at_most, rules.second_at_least
+    if math.isnan(upper):
+        upper = float(highs.max())
+    if math.isnan(lower):
+        others = lows.copy()
+        others[np.argmax(lows)] = -np.inf
+        lower = float(others.max())
+    return upper, lower
+
+
+def _gap(
+    rules: Rules, cells: Cells, arm: int, m: int, leads: bool, means: tuple[float, float]
+) -> float:
+    """The estimated gap of an arm at a fidelity, by its role (Section 3.2.2)."""
+    if leads:
+        return float(cells.means[arm, m]) - float(rules.bounds[m]) - means[1]
+    return means[0] - float(cells.means[arm, m]) - float(rules.bounds[m])
+
+
+def _by_index(
+    rules: Rules,
+    cells: Cells,
+    arm: int,
+    leads: bool,
+    means: tuple[float, float],
+    low: float,
+    high: float,
+) -> int:
+    """EXPLORE-A: the fidelity with the largest f-UCB.
+
+        f-UCB_m = gap_m / sqrt(lambda_m) + 2 sigma_m sqrt(2 log(N) / (lambda_m N_m))
+
+    Without values at m, the gap there is at most what the bias bounds allow, mu1 - LCB (for l:
+    UCB - mu2), and that takes the place of the index; while a first value is under way, others
+    are preferred.
+    """
+    total = cells.counts[arm].sum()
+    most = high - means[1] if leads else means[0] - low
+    best, largest, fewest = 0, -math.inf, cells.counts[arm].max() + 1
+    for m in range(len(rules.bounds)):
+        count = cells.counts[arm, m]
+        index = most / rules.roots[m]
+        if cells.seen[arm, m] and math.isfinite(rules.scales[m]):
+            index = _gap(rules, cells, arm, m, leads, means) / rules.roots[m]
+            index += rules.scales[m] * math.sqrt(2.0 * math.log(total) / count) / rules.roots[m]
+        elif count and not cells.seen[arm, m]:
+            index = -math.inf
+        if index > largest or (index == largest == -math.inf and count < fewest):
+            best, largest, fewest = m, index, count
+    return best
+
+
+def _by_radius(rules: Rules, cells: Cells, arm: int) -> int:
+    """EXPLORE-C: the cheapest fidelity whose radius is not below its bias bound (Algorithm 4)."""
+    for m in range(len(rules.bounds) - 1):
+        if cells.radii[arm, m] >= rules.bounds[m]:
+            return m
+    return len(rules.bounds) - 1
+
+
+def choose_fidelity(
+    rules: Rules,
+    cells: Cells,
+    arm: int,
+    leads: bool,
+    committed: int,
+    means: tuple[float, float],
+    low: float,
+    high: float,
+) -> int:
+    """The fidelity that the exploration procedure favours for an arm (Algorithms 2 and 4).
+
+    Parameters
+    ----------
+    rules, cells
+        What is known.
+    arm, leads
+        The arm, and whether it is l.
+    committed
+        The fidelity it is committed to, NOT_COMMITTED, or ONLY_INDEX.
+    means
+        Bounds on the best and the second-best mean (`assumed_means`).
+    low, high
+        The arm's bounds at the target.
+    """
+    if committed >= 0:
+        return committed
+    if rules.explore == TARGET_ONLY:
+        return len(rules.bounds) - 1
+    if rules.explore == BY_RADIUS:
+        return _by_radius(rules, cells, arm)
+    sweeps = rules.explore == BY_SWEEP
+    if rules.explore == INDEX_AND_SWEEP and committed == NOT_COMMITTED:
+        # Half of the pulls are those of the sweeps that are complete, or the next sweep's.
+        in_sweeps = len(rules.bounds) * cells.counts[arm].min()
+        sweeps = 2 * in_sweeps < cells.counts[arm].sum()
+    if sweeps:
+        return int(np.argmin(cells.counts[arm]))
+    return _by_index(rules, cells, arm, leads, means, low, high)
+
+
+def commit(
+    rules: Rules, cells: Cells, arm: int, leads: bool, committed: int, means: tuple[float, float]
+) -> int:
+    """The fidelity that an arm is committed to from now on, or what it was before.
+
+    EXPLORE-B commits to the fidelity with the largest gap_m / sqrt(lambda_m) once that is
+
+        >= (1 + C) / (1 - C) max_m(2 sigma_m / sqrt(lambda_m)) sqrt(log(L / delta) / N)
+
+    with N the number of complete sweeps (Algorithm 2, Line 10; Remark A.2). With equal sigma the
+    maximum is at the cheapest fidelity, as in the paper. A and B together end the sweeps when the
+    index has converged first (Remark A.1).
+    """
+    explore = rules.explore
+    if committed != NOT_COMMITTED or (explore != BY_SWEEP and explore != INDEX_AND_SWEEP):
+        return committed
+    sweeps = cells.seen[arm].min()
+    if sweeps > 0:
+        best, largest, widest = 0, -math.inf, 0.0
+        for m in range(len(rules.bounds)):
+            share = _gap(rules, cells, arm, m, leads, means) / rules.roots[m]
+            if share > largest:
+                best, largest = m, share
+            widest = max(widest, rules.scales[m] / rules.roots[m])
+        needed = rules.factor * widest * math.sqrt(rules.logarithm / sweeps)
+        if math.isfinite(largest) and largest >= needed:
+            return best
+    if explore == INDEX_AND_SWEEP:
+        by_index = cells.seen[arm].sum() - len(rules.bounds) * sweeps
+        most = cells.seen[arm].max() - sweeps
+        if by_index >= _CONVERGED_PULLS and most >= _CONVERGED_SHARE * by_index:
+            return ONLY_INDEX
+    return NOT_COMMITTED
+
+
+# The safeguard.
+
+
+def lowest_radius(rules: Rules, m: int) -> float:
+    """The radius at which a fidelity below the target is left: xi_m sqrt(lambda_m / lambda_M) / 4.
+
+    To bring the radius down to r takes about c sigma^2 / r^2 pulls, c being a logarithm. So down
+    to this radius an arm costs 16 lambda_M c sigma^2 / xi_m^2: at every fidelity 16 times what the
+    target needs to resolve a difference of xi_m, and no more is ever lost to a fidelity that is
+    of no use.
+    """
+    last = len(rules.bounds) - 1
+    return float(_DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last])
+
+
+def _left_in_doubt(rules: Rules, cells: Cells, arm: int, m: int, exhausted: BoolArray) -> int:
+    """The first fidelity from `m` on that is worth its cost; those before it are noted."""
+    while m < len(rules.bounds) - 1 and cells.radii[arm, m] <= lowest_radius(rules, m):
+        exhausted[m] = True
+        m += 1
+    return m
+
+
+def _guarded(
+    rules: Rules,
+    cells: Cells,
+    arms: tuple[int, int],
+    favoured: tuple[int, int],
+    lows: FloatArray,
+    highs: FloatArray,
+    exhausted: BoolArray,
+) -> tuple[int, int]:
+    """Fidelities for l and u that may separate them, from the favoured ones upwards.
+
+    The means at m and m' are within their radii, so however often l is pulled at m and u at m',
+    LCB_l gets at most to mean_lm + radius - xi_m and UCB_u down to mean_um' - radius + xi_m', or
+    to what they are now. If that is not enough, the cheaper of the two gives way to the next
+    dearer one. Unless xi_m = 0, a fidelity is also left when it has cost enough (`lowest_radius`).
+    """
+    last = len(rules.bounds) - 1
+    leader, rival = arms
+    m = _left_in_doubt(rules, cells, leader, favoured[0], exhausted)
+    n = _left_in_doubt(rules, cells, rival, favoured[1], exhausted)
+    while min(m, n) < last:
+        reach = cells.means[leader, m] + cells.radii[leader, m] - rules.bounds[m]
+        fall = cells.means[rival, n] - cells.radii[rival, n] + rules.bounds[n]
+        if max(reach, lows[leader]) > min(fall, highs[rival]) - rules.epsilon:
+            break
+        cheaper = min(m, n)
+        exhausted[cheaper] = True
+        if m == cheaper:
+            m = _left_in_doubt(rules, cells, leader, m + 1, exhausted)
+        if n == cheaper:
+            n = _left_in_doubt(rules, cells, rival, n + 1, exhausted)
+    return m, n
+
+
+def steer(
+    rules: Rules,
+    cells: Cells,
+    lows: FloatArray,
+    highs: FloatArray,
+    arms: tuple[int, int],
+    committed: IntArray,
+    exhausted: BoolArray,
+) -> tuple[int, int]:
+    """Fidelities at which to explore l and u; those that the safeguard leaves are noted.
+
+    It guards the index and commitments: sweeps and EXPLORE-C reach the target by themselves.
+    """
+    leader, rival = arms
+    means = assumed_means(rules, lows, highs)
+    own, other = committed[leader], committed[rival]
+    m = choose_fidelity(rules, cells, leader, True, own, means, lows[leader], highs[leader])
+    n = choose_fidelity(rules, cells, rival, False, other, means, lows[rival], highs[rival])
+    if not rules.safeguard or rules.explore == BY_RADIUS or rules.explore == TARGET_ONLY:
+        return m, n
+    if rules.explore == BY_SWEEP and (own == NOT_COMMITTED or other == NOT_COMMITTED):
+        return m, n
+    return _guarded(rules, cells, arms, (m, n), lows, highs, exhausted)
+
+
+def unseen(rules: Rules, counts: IntArray, active: BoolArray) -> tuple[int, int]:
+    """The first (arm, fidelity) without a pull, cheapest fidelity first; (-1, -1) if none."""
+    first = len(rules.bounds) - 1 if rules.explore == TARGET_ONLY else 0
+    for m in range(first, len(rules.bounds)):
+        missing = np.flatnonzero(active & (counts[:, m] == 0))
+        if missing.size:
+            return int(missing[0]), m
+    return -1, -1
+
+
+def explored(
+    rules: Rules,
+    cells: Cells,
+    lows: FloatArray,
+    highs: FloatArray,
+    active: BoolArray,
+    committed: IntArray,
+    exhausted: BoolArray,
+    explorations: int,
+) -> tuple[int, int]:
+    """The next pull: l and u take turns.
+
+    Parameters
+    ----------
+    rules, cells, lows, highs, active, committed
+        What is known.
+    exhausted
+        Fidelities that the safeguard leaves are noted there.
+    explorations
+        What was explored so far, in M-ths of an exploration (`weight_of_a_pull`).
+    """
+    if rules.once_each:
+        arm, m = unseen(rules, cells.counts, active)
+        if arm >= 0:
+            return arm, m
+    leader, rival = top_two(highs, cells.counts)
+    m, n = steer(rules, cells, lows, highs, (leader, rival), committed, exhausted)
+    under_way = cells.counts.sum(axis=1) - cells.seen.sum(axis=1)
+    for waiting in np.flatnonzero(under_way):
+        explorations += int(under_way[waiting]) * weight_of_a_pull(rules, committed[waiting])
+    if explorations // len(rules.bounds) % 2 == 0:
+        return leader, m
+    return rival, n
+
+
+# The published radius.
+
+
+def growth(level: float, time: float) -> float:
+    """sqrt(log(4 t^4 / level)): with level = delta / (K M) that is sqrt(log(L t^4 / delta))."""
+    return math.sqrt(math.log(4.0 / level) + 4.0 * math.log(max(time, 1.0)))
+
+
+def weight_of_a_pull(rules: Rules, committed: int) -> int:
+    """How many M-ths of an exploration a pull is: all M, but one if it is part of a sweep."""
+    sweeps = rules.explore == BY_SWEEP and committed == NOT_COMMITTED
+    return 1 if sweeps else len(rules.bounds)
+
+
+def time_of(rules: Rules, pulls: int, explorations: int) -> float:
+    """The t of the published radius; a round is two explorations."""
+    if rules.schedule == PULLS:
+        return float(pulls)
+    return explorations / (2.0 * len(rules.bounds))
+
+
+# The whole race.
+
+
+class Race(NamedTuple):
+    """A race under way, for `run_race`; every array is written to.
+
+    Attributes
+    ----------
+    cells
+        What is known; `counts` and `seen` are one array.
+    active, by, committed, exhausted
+        Arms in the race and by which arm the others were eliminated, commitments, all of shape
+        (K,); the fidelities that the safeguard has left, shape (M,).
+    clock
+        Pulls, and M-ths of explorations so far, shape (2,).
+    widths
+        Radii by count, shape (M, N); of the published radius what multiplies `growth`.
+    tape
+        Sums of the values to come, shape (K, M, B): of the first ``start + 1``, ``start + 2``, ...
+    start, ready
+        Number of values before the tape, and on it, shape (K, M).
+    """
+
+    cells: Cells
+    active: BoolArray
+    by: IntArray
+    committed: IntArray
+    exhausted: BoolArray
+    clock: IntArray
+    widths: FloatArray
+    tape: FloatArray
+    start: IntArray
+    ready: IntArray
+
+
+def run_race(rules: Rules, race: Race, level: float, most: float) -> tuple[int, int]:
+    """Run a race until it is over, or until a value or a radius is missing.
+
+    Parameters
+    ----------
+    rules, race
+        The race; `race` is written to.
+    level
+        Error probability of one cell, for the published radius.
+    most
+        Stop after so many pulls in all.
+
+    Returns
+    -------
+    tuple of int
+        The pull whose value is missing; at the end -1 and the certified arm, or -1 where there is
+        none: one arm is left, or there were `most` pulls.
+    """
+    cells = race.cells
+    counts, radii = cells.counts, cells.radii
+    while True:
+        if rules.schedule:
+            grown = growth(level, time_of(rules, race.clock[0], race.clock[1]))
+            for m in range(counts.shape[1]):
+                for arm in range(counts.shape[0]):
+                    count = counts[arm, m]
+                    radii[arm, m] = race.widths[m, count] * grown if count else math.inf
+        lows, highs = target_bounds(cells, rules.bounds, race.active)
+        best, gone = out_of_the_race(lows, highs, race.active)
+        if gone.any():
+            race.active[gone], race.by[gone] = False, best
+            lows[gone] = highs[gone] = -np.inf
+        if race.active.sum() < 2:
+            return -1, -1
+        leader, rival = top_two(highs, counts)
+        if separated(lows, highs, leader, rival, rules.epsilon):
+            return -1, leader
+        means = assumed_means(rules, lows, highs)
+        for arm in (leader, rival):
+            race.committed[arm] = commit(
+                rules, cells, arm, arm == leader, race.committed[arm], means
+            )
+        arm, m = explored(
+            rules,
+            cells,
+            lows,
+            highs,
+            race.active,
+            race.committed,
+            race.exhausted,
+            race.clock[1],
+        )
+        count = counts[arm, m] + 1
+        at = count - race.start[arm, m]
+        if at > race.ready[arm, m] or count >= race.widths.shape[1]:
+            return arm, m
+        if race.clock[0] >= most:
+            return -1, -1
+        race.clock[0] += 1
+        race.clock[1] += weight_of_a_pull(rules, race.committed[arm])
+        counts[arm, m] = count
+        cells.means[arm, m] = race.tape[arm, m, at - 1] / count
+        radii[arm, m] = race.widths[m, count]
+
+
+# What `run_race` calls, for the compiler.
+HELPERS = (
+    target_bounds,
+    _highest,
+    top_two,
+    separated,
+    out_of_the_race,
+    assumed_means,
+    _gap,
+    _by_index,
+    _by_radius,
+    choose_fidelity,
+    commit,
+    lowest_radius,
+    _left_in_doubt,
+    _guarded,
+    steer,
+    unseen,
+    explored,
+    growth,
+    weight_of_a_pull,
+    time_of,
+)

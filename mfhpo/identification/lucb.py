@@ -1,0 +1,563 @@
+"""LUCB across fidelities: the two leading arms are explored until they are told apart.
+
+Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023):
+Algorithm 1 with EXPLORE-A and -B (Algorithm 2), -C (Appendix D), and both A and B (Remark A.1).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._compiled import compiled
+from mfhpo.bias import Bias
+from mfhpo.confidence import Radius
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.explore import (
+    BY_INDEX,
+    BY_RADIUS,
+    BY_SWEEP,
+    HELPERS,
+    INDEX_AND_SWEEP,
+    NOT_COMMITTED,
+    PULLS,
+    ROUNDS,
+    TARGET_ONLY,
+    Cells,
+    Race,
+    Rules,
+    assumed_means,
+    commit,
+    explored,
+    growth,
+    out_of_the_race,
+    run_race,
+    separated,
+    target_bounds,
+    time_of,
+    top_two,
+    weight_of_a_pull,
+)
+from mfhpo.noise import Bounded, SubGaussian
+from mfhpo.problem import Problem, Pull
+
+__all__ = ["MFLUCB", "FidelityExhaustedWarning", "PublishedRadius", "RunningSums"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+Explore = Literal["A", "B", "C", "AB", "top"]
+Schedule = Literal["pulls", "rounds"]
+
+_EXPLORE = {
+    "A": BY_INDEX,
+    "B": BY_SWEEP,
+    "C": BY_RADIUS,
+    "AB": INDEX_AND_SWEEP,
+    "top": TARGET_ONLY,
+}
+_SCHEDULES = {None: 0, "pulls": PULLS, "rounds": ROUNDS}
+
+# About how many values `play` keeps ahead in all, and for one arm at a fidelity at least and at
+# most.
+_TAPE, _SHORTEST_TAPE, _LONGEST_TAPE = 1 << 20, 16, 4096
+
+
+class FidelityExhaustedWarning(UserWarning):
+    """A cheap fidelity that the race would have gone on with cannot, or may not, decide it."""
+
+
+class PublishedRadius(Radius):
+    """The radius of paper 002, which grows with the time of the race.
+
+        B(n, t) = 2 sigma sqrt(log(4 t^4 / level) / n)
+
+    For values within [0, 1] (sigma = 1/2) and level = delta / (K M) that is
+    beta = sqrt(log(L t^4 / delta) / n) with L = 4 K M.
+
+    It holds at all times, for pulls in any order. By Hoeffding's inequality a mean of n values
+    misses by B(n, t) with probability at most 2 exp(-n B^2 / (2 sigma^2)): the exponent is twice
+    log(4 t^4 / level), so that it is 2 (level / (4 t^4))^2. At time t there are at most t pulls if
+    t counts pulls; if it counts rounds, a pull counts at least 1 / (2 M) of one, so that there are
+    at most 2 M (t + 1). The sum over all such n and all t is at most M level^2, which is at most
+    level since level <= delta / (K M).
+
+    Parameters
+    ----------
+    sigma
+        Sub-Gaussian scale, in the unit of the values.
+
+    Attributes
+    ----------
+    time
+        The time t, that the policy moves on; at least 1.
+
+    Examples
+    --------
+    >>> radius = PublishedRadius(0.5)
+    >>> radius(np.array([0, 1, 100]), level=0.004).round(3)
+    array([  inf, 2.628, 0.263])
+    """
+
+    theorem = "Hoeffding's inequality with a union bound over time (paper 002, Section 3.2.1)"
+    assumption = "noise sub-Gaussian with the declared sigma"
+
+    def __init__(self, sigma: float) -> None:
+        self.sigma = sigma
+        self.time = 1.0
+
+    def at_time_0(self, n: FloatArray | IntArray) -> FloatArray:
+        """The factor of the radius that depends on the count; the other one is `growth`."""
+        return np.asarray(2.0 * self.sigma / np.sqrt(n))
+
+    def _widths(
+        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
+    ) -> FloatArray:
+        return self.at_time_0(n) * growth(level, self.time)
+
+
+class RunningSums(Protocol):
+    """A source of values for `MFLUCB.play`."""
+
+    def __call__(self, arm: int, fidelity: int, start: int, total: float, count: int) -> FloatArray:
+        """Sums of the first ``start + 1, ..., start + count`` values, `total` being that of start.
+
+        Shape (count,).
+        """
+
+
+class MFLUCB(BestArmPolicy):
+    """LUCB with a choice of fidelities (paper 002, Algorithm 1).
+
+    Every arm's target mean has bounds from all fidelities at which it was seen: LCB is the largest
+    mean - radius - xi_m, UCB the smallest mean + radius + xi_m (Eq. 4 and 5). The arm with the
+    largest UCB and the one with the second-largest are pulled in turn until LCB of the former is
+    within epsilon of UCB of the latter. An arm whose UCB is below some LCB is out.
+
+    Parameters
+    ----------
+    problem
+        What is known. The bias bounds must be of kind "max", or None: then they are estimated.
+    explore
+        How a fidelity is chosen for an arm.
+
+        - "A": by an optimistic index of how much a unit of cost tells (EXPLORE-A). A fidelity at
+          which the arm was never pulled is tried only while it may be the best by what is known.
+        - "B": all fidelities in turn until one is surely good; that one from then on.
+        - "AB": A and B together until one of them has decided (Remark A.1).
+        - "C": the cheapest whose radius is not below its bias bound; no assumption on the means.
+        - "top": the target only, and cheaper fidelities are ignored: no bias bounds are needed and
+          the union bound is over arms alone.
+    best_at_most, second_at_least
+        An upper bound on the mean of the best arm and a lower bound on that of the second-best,
+        at the target, for A, B and AB. None: the bounds that the race has found so far. They
+        choose fidelities only: no certificate rests on them.
+    ratio
+        The C of Remark A.2, in (0, 1): B commits to a fidelity that is at least so good as this
+        share of the best one.
+    schedule
+        None: the tightest radius for the problem's noise, which depends on an arm's own pulls at a
+        fidelity only. "pulls" or "rounds": `PublishedRadius`, t counting pulls or rounds of LUCB,
+        and every arm is first pulled once at every fidelity, as in the paper.
+    safeguard
+        Whether A and commitments leave a fidelity that cannot tell the two leading arms apart
+        however often they are pulled there, or that has cost 16 times what the target would need to
+        resolve its bias. Without it, as published, a race may never end.
+    **options
+        See `BestArmPolicy`.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range, order bounds, or a schedule without a declared noise scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mfhpo.bias import Bias
+    >>> from mfhpo.noise import SubGaussian
+    >>> from mfhpo.problem import Observation
+    >>> problem = Problem(3, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
+    >>> policy = MFLUCB(problem, delta=0.05)
+    >>> means = np.array([[0.1, 0.15], [0.3, 0.35], [0.9, 1.0]])  # arms x fidelities
+    >>> rng = np.random.default_rng(0)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     value = rng.normal(means[pull.arm, pull.fidelity], 0.1)
+    ...     policy.tell(pull, Observation(value))
+    >>> policy.recommend().arm, policy.recommend().certified
+    (2, True)
+    """
+
+    _certificate_reason = "its lower bound is within epsilon of every other arm's upper bound"
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        explore: Explore = "C",
+        best_at_most: float | None = None,
+        second_at_least: float | None = None,
+        ratio: float = 0.5,
+        schedule: Schedule | None = None,
+        safeguard: bool = True,
+        **options: Any,
+    ) -> None:
+        if explore not in _EXPLORE:
+            raise ValueError(f"explore must be one of {', '.join(_EXPLORE)}, got {explore!r}.")
+        if schedule not in _SCHEDULES:
+            raise ValueError(f"schedule must be 'pulls', 'rounds' or None, got {schedule!r}.")
+        if not 0.0 < ratio < 1.0:
+            raise ValueError(f"ratio must lie strictly between 0 and 1, got {ratio!r}; try 0.5.")
+        for name, value in (("best_at_most", best_at_most), ("second_at_least", second_at_least)):
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{name} must be finite or None, got {value!r}.")
+        highest = math.inf if best_at_most is None else best_at_most
+        if highest <= (-math.inf if second_at_least is None else second_at_least):
+            raise ValueError(
+                f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
+                f"they bound the best and the second-best mean."
+            )
+        if explore == "top":
+            problem = replace(problem, bias=Bias.max(*[0.0] * problem.n_fidelities))
+            options = options | {"audit": False}
+        elif problem.bias is not None and problem.bias.kind != "max":
+            raise ValueError(
+                "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
+                "with IISE, which takes order bounds."
+            )
+        self._explore = _EXPLORE[explore]
+        self._best_at_most = best_at_most
+        self._second_at_least = second_at_least
+        self._factor = (1.0 + ratio) / (1.0 - ratio)
+        self._schedule = _SCHEDULES[schedule]
+        self._safeguard = bool(safeguard)
+        self._published: list[PublishedRadius] = []
+        if schedule is not None:
+            if options.get("radius") is not None:
+                raise ValueError("radius and schedule exclude each other; leave one of them out.")
+            self._published = _published_radii(problem)
+            options = options | {"radius": self._published}
+        self._explorations = 0
+        self._committed: IntArray = np.full(problem.n_arms, NOT_COMMITTED, dtype=np.int64)
+        self._exhausted: BoolArray = np.zeros(problem.n_fidelities, dtype=bool)
+        super().__init__(problem, **options)
+
+    @property
+    def committed(self) -> dict[int, int]:
+        """The arms that B has committed to a fidelity, and that fidelity."""
+        arms = np.flatnonzero(self._committed >= 0).tolist()
+        return {arm: int(self._committed[arm]) for arm in arms}
+
+    # The base's questions.
+
+    def _compared_fidelities(self) -> tuple[int, ...]:
+        if self._explore == TARGET_ONLY:
+            return (self.problem.target,)
+        return super()._compared_fidelities()
+
+    def _needs_bias_or_costs(self) -> bool:
+        return self._explore != TARGET_ONLY and super()._needs_bias_or_costs()
+
+    def _plan(self) -> None:
+        """Gather what the decisions depend on."""
+        assert self._bias is not None
+        assert self._planned_costs is not None
+        n_compared = len(self._compared_fidelities())
+        self._level = self._evidence.delta / (self.problem.n_arms * n_compared)
+        self._rules = Rules(
+            explore=self._explore,
+            bounds=np.array(self._bias.bounds),
+            roots=np.sqrt(self._planned_costs),
+            scales=self._scales(),
+            best_at_most=math.nan if self._best_at_most is None else float(self._best_at_most),
+            second_at_least=(
+                math.nan if self._second_at_least is None else float(self._second_at_least)
+            ),
+            factor=self._factor,
+            logarithm=math.log(4.0 / self._level),
+            epsilon=self.epsilon,
+            safeguard=self._safeguard,
+            once_each=self._schedule > 0,
+            schedule=self._schedule,
+        )
+
+    def _scales(self) -> FloatArray:
+        """Twice the noise scale at each fidelity; infinite where nothing is known of it yet."""
+        noise, n_fidelities = self.problem.noise, self.problem.n_fidelities
+        if isinstance(noise, SubGaussian):
+            return np.array([2.0 * noise.at(m, n_fidelities) for m in range(n_fidelities)])
+        if isinstance(noise, Bounded):
+            return np.full(n_fidelities, noise.high - noise.low)
+        seen = np.array([self._evidence.noise_scale(m) for m in range(n_fidelities)])
+        return np.where(np.isnan(seen), np.inf, 2.0 * seen)
+
+    def _current_rules(self) -> Rules:
+        if isinstance(self.problem.noise, (SubGaussian, Bounded)):
+            return self._rules
+        return self._rules._replace(scales=self._scales())
+
+    def _cells(self, counts: IntArray | None = None) -> Cells:
+        """What is known, the radii as if there were `counts` values."""
+        seen = self._evidence.counts
+        if counts is None:
+            counts = seen
+        arms = np.arange(len(seen))
+        means, radii = np.zeros(seen.shape), np.full(seen.shape, np.inf)
+        for m in self._compared_fidelities():
+            means[:, m] = self._evidence.means(arms, m)
+            radii[:, m] = self._evidence.half_widths(arms, m, counts[:, m])
+        radii[seen == 0] = np.inf
+        return Cells(counts, seen, means, radii)
+
+    def _take_note(self, arm: int) -> None:
+        if not self._piloting:
+            self._explorations += weight_of_a_pull(self._rules, int(self._committed[arm]))
+            self._set_time()
+
+    def _set_time(self) -> None:
+        for radius in self._published:
+            radius.time = time_of(self._rules, self.pulls, self._explorations)
+
+    def _judge_all(self) -> None:
+        self._judge(self.problem.target)
+
+    def _judge(self, fidelity: int) -> None:
+        """Eliminate, certify, commit; note fidelities that the safeguard leaves."""
+        active = self._roster.active
+        if self._winner is not None or active.sum() < 2:
+            return
+        rules, cells = self._current_rules(), self._cells()
+        lows, highs = target_bounds(cells, rules.bounds, active)
+        best, gone = out_of_the_race(lows, highs, active)
+        if gone.any():
+            self._roster.eliminate(np.flatnonzero(gone), best)
+            lows[gone] = highs[gone] = -np.inf
+        if active.sum() < 2:
+            return
+        leader, rival = top_two(highs, cells.counts)
+        if separated(lows, highs, leader, rival, rules.epsilon):
+            self._certificate = leader
+            return
+        means = assumed_means(rules, lows, highs)
+        for arm in (leader, rival):
+            self._committed[arm] = commit(
+                rules, cells, arm, arm == leader, int(self._committed[arm]), means
+            )
+        exhausted = self._exhausted.copy()
+        explored(
+            rules,
+            cells,
+            lows,
+            highs,
+            active,
+            self._committed,
+            exhausted,
+            self._explorations,
+        )
+        self._note_exhausted(exhausted)
+
+    def _note_exhausted(self, exhausted: BoolArray) -> None:
+        """Warn of the fidelities that the safeguard leaves for the first time."""
+        for m in np.flatnonzero(exhausted & ~self._exhausted).tolist():
+            self._exhausted[m] = True
+            warnings.warn(
+                f"{self.labels.fidelity(m)} is left for the next dearer one: its bias of up to "
+                f"{self._rules.bounds[m]:.4g} is too large to tell the leading arms apart there at "
+                f"a reasonable cost. The certificate is as good, but a cheaper race may be had "
+                f"with smaller bias bounds if they hold, with closer best_at_most and "
+                f"second_at_least, or with explore='C'",
+                FidelityExhaustedWarning,
+                stacklevel=4,
+            )
+
+    def _reinstate(self) -> None:
+        self._roster.restore_eliminated()
+
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        rules, cells = self._current_rules(), self._cells(counts)
+        active = self._roster.active
+        lows, highs = target_bounds(cells, rules.bounds, active)
+        arm, fidelity = explored(
+            rules,
+            cells,
+            lows,
+            highs,
+            active,
+            self._committed,
+            self._exhausted.copy(),
+            self._explorations,
+        )
+        return Pull(arm, fidelity)
+
+    def _explored_fidelity(self) -> int:
+        pull = self._next_pull(self._evidence.counts)
+        return self.problem.target if pull is None else pull.fidelity
+
+    def _surest_arm(self) -> int:
+        if self._piloting:
+            return super()._surest_arm()
+        lows, _ = target_bounds(self._cells(), self._rules.bounds, self._roster.active)
+        best = int(np.argmax(lows))
+        return best if math.isfinite(lows[best]) else super()._surest_arm()
+
+    def _assumptions(self) -> tuple[str, ...]:
+        parts = super()._assumptions()
+        if self._explore not in (BY_INDEX, BY_SWEEP, INDEX_AND_SWEEP):
+            return parts
+        absent = [
+            words
+            for words, value in (
+                ("an upper bound on the best mean", self._best_at_most),
+                ("a lower bound on the second-best mean", self._second_at_least),
+            )
+            if value is None
+        ]
+        if not absent:
+            return parts
+        return (
+            *parts,
+            f"{' and '.join(absent)}: estimated as the race went; that only chose fidelities, the "
+            f"certificate does not rest on it",
+        )
+
+    # Whole races, for simulations.
+
+    def play(self, running_sums: RunningSums, max_pulls: int | None = None) -> None:
+        """Run the race to its end: the same as asking and telling one pull at a time, but fast.
+
+        The loop is compiled where numba is installed. The audit of the bias bounds is made once,
+        at the end; what it contradicts, the next call goes on with.
+
+        Parameters
+        ----------
+        running_sums
+            Source of the values.
+        max_pulls
+            Stop after so many pulls in all.
+
+        Raises
+        ------
+        ValueError
+            If something is left for a pilot to find out, the radius depends on the values, or
+            there is a budget: then use `ask` and `tell`.
+        """
+        if self._piloting or self._evidence.depends_on_values:
+            raise ValueError(
+                "play needs declared bias, costs, epsilon and noise, and a radius that does not "
+                "depend on the values; use ask and tell."
+            )
+        if math.isfinite(self.budget):
+            raise ValueError(f"play needs budget=None, got {self.budget:g}; use ask and tell.")
+        if self._winner is not None or not self.active.size:
+            return
+        n_arms, n_fidelities = self._evidence.counts.shape
+        arms = np.arange(n_arms)
+        start = self._evidence.counts.copy()
+        origin = np.stack([self._evidence.sums(arms, m) for m in range(n_fidelities)], axis=1)
+        length = min(_LONGEST_TAPE, max(_SHORTEST_TAPE, _TAPE // start.size))
+        cells = self._cells(start.copy())
+        race = Race(
+            cells=cells._replace(seen=cells.counts),
+            active=self._roster.active.copy(),
+            by=np.full(n_arms, -1, dtype=np.int64),
+            committed=self._committed.copy(),
+            exhausted=self._exhausted.copy(),
+            clock=np.array([self.pulls, self._explorations]),
+            widths=self._radii_by_count(int(start.max()) + length),
+            tape=np.zeros((n_arms, n_fidelities, length)),
+            start=start,
+            ready=np.zeros_like(start),
+        )
+        counts, told = race.cells.counts, self._evidence.counts.copy()
+        run = compiled(run_race, *HELPERS)
+        most = math.inf if max_pulls is None else float(max_pulls)
+        while True:
+            arm, m = run(self._rules, race, self._level, most)
+            if arm < 0:
+                break
+            count = int(counts[arm, m])
+            if count + 1 >= race.widths.shape[1]:
+                race = race._replace(widths=self._radii_by_count(2 * count + length))
+            if count - start[arm, m] >= race.ready[arm, m]:
+                if count > start[arm, m]:
+                    origin[arm, m] = race.tape[arm, m, count - start[arm, m] - 1]
+                ready = min(length, max(_SHORTEST_TAPE, count))
+                race.tape[arm, m, :ready] = running_sums(
+                    arm, m, count, float(origin[arm, m]), ready
+                )
+                start[arm, m], race.ready[arm, m] = count, ready
+        self._tell_played(race, origin, counts - told)
+        if m >= 0 and self._certificate is None:
+            self._certificate = int(m)
+        if self._audit:
+            for fidelity in range(n_fidelities):
+                self._audit_bias(fidelity)
+        self._judge_all()
+
+    def _radii_by_count(self, most: int) -> FloatArray:
+        """The radius after 0, 1, ..., `most` values, shape (M, most + 1), without `growth`."""
+        counts = np.arange(most + 1)
+        widths = np.full((self.problem.n_fidelities, most + 1), np.inf)
+        for m in self._compared_fidelities():
+            if self._published:
+                widths[m, 1:] = self._published[m].at_time_0(counts[1:])
+            else:
+                widths[m] = self._evidence.radius_after(counts, m)
+        return widths
+
+    def _tell_played(self, race: Race, origin: FloatArray, pulled: IntArray) -> None:
+        """Take over what `run_race` has found."""
+        arms, counts = np.arange(len(pulled)), race.cells.counts
+        sums = origin.copy()
+        fresh = np.nonzero(counts > race.start)
+        sums[fresh] = race.tape[(*fresh, counts[fresh] - race.start[fresh] - 1)]
+        for m in range(counts.shape[1]):
+            self._evidence.set_sums(arms, m, counts[:, m], sums[:, m])
+            self._cost += float(pulled[:, m].sum()) * self._declared_cost(m)
+        self.pulls += int(pulled.sum())
+        self._explorations = int(race.clock[1])
+        self._set_time()
+        gone = self._roster.active & ~race.active
+        if gone.any():
+            self._roster.eliminate(np.flatnonzero(gone), race.by[gone])
+        self._committed = race.committed
+        self._note_exhausted(race.exhausted)
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return super().state_dict() | {
+            "explorations": self._explorations,
+            "committed": self._committed.tolist(),
+            "exhausted": self._exhausted.tolist(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        super().load_state_dict(state)
+        self._explorations = int(state["explorations"])
+        self._committed = np.asarray(state["committed"], dtype=np.int64)
+        self._exhausted = np.asarray(state["exhausted"], dtype=bool)
+        if not self._piloting:
+            self._set_time()
+
+
+def _published_radii(problem: Problem) -> list[PublishedRadius]:
+    noise, n_fidelities = problem.noise, problem.n_fidelities
+    if isinstance(noise, SubGaussian):
+        return [PublishedRadius(noise.at(m, n_fidelities)) for m in range(n_fidelities)]
+    if isinstance(noise, Bounded):
+        return [PublishedRadius((noise.high - noise.low) / 2.0) for _ in range(n_fidelities)]
+    raise ValueError(
+        f"schedule needs a declared noise scale, got noise={noise!r}; declare SubGaussian or "
+        f"Bounded, or leave schedule out."
+    )
