@@ -6,20 +6,14 @@ than arrays; numba is given arrays. Both make the same plays.
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Callable
-from functools import cache
-from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import Any
 
-__all__ = ["DRAWS", "SPENT", "STALE", "Kernel", "compiled_kernel", "play_candidates"]
+__all__ = ["DRAWS", "SPENT", "STALE", "play_candidates"]
 
 # Why the loop ended: the candidates are to be chosen anew, the next value of a cell is needed, or
 # the next play exceeds the capital.
 STALE, DRAWS, SPENT = 0, 1, 2
-
-Kernel: TypeAlias = Callable[..., tuple[int, int, int, float, int]]
 
 
 def play_candidates(
@@ -140,12 +134,3 @@ def play_candidates(
         pulls += 1
         cost += costs[fidelity]
     return STALE, -1, pulls, cost, played
-
-
-@cache
-def compiled_kernel() -> Kernel | None:
-    """The loop compiled by numba, or None where numba is not installed."""
-    if find_spec("numba") is None:
-        return None
-    kernel: Kernel = importlib.import_module("numba").njit(play_candidates)
-    return kernel

@@ -7,23 +7,27 @@ NeurIPS 2016): Algorithm 1 with Eq. 3 and 4.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo._compiled import compiled as compile_function
+from mfhpo._validation import check_count
 from mfhpo.identification.answer import bias_in_words, surest_arm
 from mfhpo.problem import Problem, Pull
-from mfhpo.regret.kernel import DRAWS, SPENT, Kernel, compiled_kernel, play_candidates
+from mfhpo.regret.kernel import DRAWS, SPENT, STALE, play_candidates
 from mfhpo.regret.reward import RewardPolicy, RunningSums, noise_is_estimated
 
 __all__ = ["MFUCB"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Kernel: TypeAlias = Callable[..., tuple[int, int, int, float, int]]
 
-# Candidates that the inner loop of a block looks at; more make it slower and rarer to choose anew.
-_CANDIDATES_COMPILED, _CANDIDATES_PLAIN = 64, 32
+# The fewest candidates that the inner loop of a block looks at.
+_CANDIDATES = 16
 # The candidates are chosen for so many plays, or for this share of the plays so far.
 _HORIZON_AT_LEAST, _HORIZON_SHARE = 64, 256
 # Values that are drawn at once for one arm and fidelity.
@@ -230,7 +234,7 @@ class MFUCB(RewardPolicy):
         capital: float | None = None,
         *,
         compiled: bool | None = None,
-        candidates: int | None = None,
+        candidates: int = _CANDIDATES,
         order: list[IntArray] | None = None,
     ) -> None:
         """Play until the next play would exceed the capital: the same as ask and tell, but fast.
@@ -249,7 +253,7 @@ class MFUCB(RewardPolicy):
             Whether the inner loop is compiled by numba, which gives the same plays; None: if numba
             is installed.
         candidates
-            How many arms to look at; the plays do not depend on it. None: what is fast.
+            The fewest arms to look at, at least 1; the plays do not depend on it.
         order
             If given, arrays are appended that number the plays, arm * M + fidelity, in order.
 
@@ -261,27 +265,25 @@ class MFUCB(RewardPolicy):
             If ``compiled=True`` and numba is not installed.
         """
         limit = self._check_block(capital)
+        candidates = check_count("candidates", candidates, 1)
         if not self._roster.active.any():
             return
-        kernel = None if compiled is False else compiled_kernel()
-        if compiled and kernel is None:
-            raise ImportError("compiled=True needs numba; pip install numba, or leave it out.")
+        kernel = play_candidates if compiled is False else compile_function(play_candidates)
+        if compiled and kernel is play_candidates:
+            raise ImportError("compiled=True needs numba; pip install 'mfhpo[fast]'.")
         _Block(self, kernel, candidates, limit).run(running_sums, order)
 
 
 class _Block:
     """The arrays of a block of plays."""
 
-    def __init__(
-        self, policy: MFUCB, kernel: Kernel | None, candidates: int | None, limit: float
-    ) -> None:
+    def __init__(self, policy: MFUCB, kernel: Kernel, candidates: int, limit: float) -> None:
         assert policy.problem.costs is not None
         self._policy = policy
-        self._kernel: Kernel = play_candidates if kernel is None else kernel
-        self._list = kernel is None
+        self._kernel = kernel
+        self._plain = kernel is play_candidates
         self._limit = limit
-        usual = _CANDIDATES_PLAIN if kernel is None else _CANDIDATES_COMPILED
-        self._keep = usual if candidates is None else candidates
+        self._keep = candidates
         self._arms = policy.active
         self._counts = policy._evidence.counts.copy()
         self._sums = policy._sums()
@@ -296,20 +298,20 @@ class _Block:
 
     def _given(self, array: npt.NDArray[Any]) -> Any:
         """An array as the inner loop wants it."""
-        return array.tolist() if self._list else array
+        return array.tolist() if self._plain else array
 
     def run(self, running_sums: RunningSums, order: list[IntArray] | None) -> None:
         """Play, and let the policy know."""
         policy = self._policy
         pulls, cost = int(self._counts.sum()), policy._cost
-        reason, keep = -1, self._keep
+        reason, keep = STALE, self._keep
         while reason != SPENT:
-            before = pulls
-            reason, pulls, cost, played = self._play(running_sums, keep, pulls, cost)
+            horizon = pulls + 1 + max(_HORIZON_AT_LEAST, pulls // _HORIZON_SHARE)
+            reason, pulls, cost, played = self._play(running_sums, keep, pulls, cost, horizon)
             if order is not None:
                 order.append(played)
-            # Where the ceilings cannot tell the best from the rest, everyone is a candidate.
-            keep = self._keep if pulls > before else len(self._arms)
+            # Too few candidates are outdated before the horizon; too many take time.
+            keep = 2 * keep if pulls < horizon else max(self._keep, keep - keep // 8)
         everyone = np.arange(policy.problem.n_arms)
         told = (self._counts - policy._evidence.counts).sum(axis=0)
         for m in range(policy.problem.n_fidelities):
@@ -320,10 +322,9 @@ class _Block:
         policy._cost = cost
 
     def _play(
-        self, running_sums: RunningSums, keep: int, pulls: int, cost: float
+        self, running_sums: RunningSums, keep: int, pulls: int, cost: float, horizon: int
     ) -> tuple[int, int, float, IntArray]:
         """Play with one choice of candidates."""
-        horizon = pulls + 1 + max(_HORIZON_AT_LEAST, pulls // _HORIZON_SHARE)
         root = math.sqrt(math.log(horizon))
         ceilings = (self._centres + self._slopes * root).min(axis=1)[self._arms]
         kept, excluded = np.arange(len(self._arms)), -math.inf

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.papers.mf_ucb import (
+    INSTANCES,
+    draw_instance,
+    exponents,
+    main,
+    naive_plays,
+    ratios,
+    speeds,
+    target_alone,
+)
+from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+
+
+class TestInstances:
+    @pytest.mark.parametrize("number", list(INSTANCES))
+    def test_they_are_those_of_appendix_c(self, number: int) -> None:
+        instance = draw_instance(number, np.random.default_rng(3))
+        shape = {1: (3, 500), 2: (4, 500), 3: (2, 200), 4: (5, 1000)}[number]
+        assert instance.means.shape == shape
+        assert len(instance.costs) == shape[0]
+        zeta = np.array(INSTANCES[number].zeta)
+        deviations = np.abs(instance.means - instance.means[-1])
+        assert (deviations <= zeta[:, None] + 1e-12).all()
+        # The band is filled.
+        assert (deviations.max(axis=1)[:-1] > 0.9 * zeta[:-1]).all()
+        if number in (1, 2):
+            assert isinstance(instance, GaussianInstance)
+            assert instance.variance == pytest.approx({1: 0.04, 2: 1.0}[number])
+            # The best arm looks as bad as it can.
+            assert deviations[:, instance.best_arm].tolist() == pytest.approx(zeta.tolist())
+            assert int(np.argmax(instance.means[0])) != instance.best_arm
+        else:
+            assert isinstance(instance, BernoulliInstance)
+            assert instance.means.min() >= 0.0
+            assert instance.means.max() <= 1.0
+
+    def test_the_target_alone(self) -> None:
+        instance = draw_instance(1, np.random.default_rng(3))
+        alone = target_alone(instance)
+        assert alone.costs.tolist() == [1000.0]
+        assert alone.means.tolist() == instance.means[-1:].tolist()
+        assert alone.variance == instance.variance
+
+
+@pytest.mark.parametrize(
+    ("number", "most", "tolerance"), [(1, 1e6, 0.25), (2, 1e5, 0.25), (3, 5e5, 0.1), (4, 1e5, 0.1)]
+)
+def test_ratios_are_those_of_an_independent_implementation(
+    number: int, most: float, tolerance: float
+) -> None:
+    found = list(ratios([number], 4, most, seed=1))
+    compared = [row for row in found if row.reference is not None]
+    assert len(compared) == sum(capital <= most for capital in INSTANCES[number].reference)
+    for row in compared:
+        assert row.ratio == pytest.approx(row.reference, rel=tolerance), row.capital
+        assert row.mf_ucb / row.ucb == pytest.approx(row.ratio, rel=0.1)
+
+
+def test_the_advantage_ends_on_instance_3() -> None:
+    found = {row.capital: row.ratio for row in ratios([3], 3, 1e6)}
+    assert found[5e4] < 0.55
+    assert found[1e6] > 0.9
+
+
+@pytest.mark.parametrize("n_arms", [2, 10])
+def test_regret_grows_with_two_thirds_of_the_budget(n_arms: int) -> None:
+    [row] = exponents([n_arms], [1e5, 1e6, 1e7, 1e8], 16, 25)
+    assert 0.63 < row.exponent < 0.71
+    # The worst gap: 4.6 to 5.4 (K = 2) and 6.1 to 6.6 (K = 10) in an independent implementation.
+    low, high = {2: (4.2, 5.8), 10: (5.7, 7.0)}[n_arms]
+    assert low < min(row.scaled)
+    assert max(row.scaled) < high
+    # The fixed gap: the same for every decade.
+    steps = np.diff(row.fixed)
+    assert steps.max() < 1.6 * steps.min()
+
+
+def test_figures_do_not_depend_on_the_number_of_processes() -> None:
+    one, two = (list(ratios([3], 3, 2e4, workers=workers)) for workers in (1, 2))
+    assert one == two
+
+
+def test_naive_plays_stop_before_the_capital_is_exceeded() -> None:
+    instance = draw_instance(3, np.random.default_rng(0))
+    plays = naive_plays(instance, np.random.default_rng(0), 1000.0)
+    paid = instance.costs[plays % 2].sum()
+    assert 990.0 < paid <= 1000.0
+    assert sorted(plays[:200] // 2) == list(range(200))
+
+
+def test_all_methods_make_the_same_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (2e4, 1e4)})
+    rows = list(speeds([3], 1))
+    assert [row.method for row in rows][:2] == ["naive", "lazy"]
+    for row in rows:
+        assert row.same_plays
+        assert math.isfinite(row.seconds)
+        assert row.plays > 1000
+
+
+class TestCommand:
+    def test_it_writes_table_json_and_figure(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (1e4, 1e4)})
+        output, figure = tmp_path / "new" / "mf_ucb.json", tmp_path / "mf_ucb.html"
+        arguments = ["--instances", "3", "--runs", "2", "--capital-max", "2e4", "--repeats", "1"]
+        arguments += ["--gaps", "12", "--seeds", "12", "--budget-max", "1e7", "--workers", "1"]
+        code = main([*arguments, "--output", str(output), "--figure", str(figure)])
+        report = json.loads(output.read_text(encoding="utf-8"))
+        assert code == (0 if all(0.64 <= e["exponent"] <= 0.7 for e in report["exponents"]) else 1)
+        assert [row["capital"] for row in report["ratios"]] == [1e4, 2e4]
+        assert report["ratios"][0]["reference"] == 0.56
+        assert [row["n_arms"] for row in report["exponents"]] == [2, 10, 50]
+        assert {row["instance"] for row in report["speeds"]} == {3}
+        assert "--runs=2" in report["command"]
+        assert "--seed=0" in report["command"]
+        assert {"date", "versions", "seconds"} <= set(report)
+        page = figure.read_text(encoding="utf-8")
+        assert "Bernoulli, K = 200" in page
+        assert len(page) < 100_000
+        assert "reference" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--runs", "1"], "--runs must be at least 2"),
+            (["--budget-max", "1e5"], "--budget-max must be at least 1e6"),
+            (["--gaps", "0"], "--gaps must be at least 1"),
+            (["--workers", "0"], "--workers must be at least 1"),
+        ],
+    )
+    def test_errors(
+        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err
