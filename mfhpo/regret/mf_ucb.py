@@ -56,7 +56,8 @@ class MFUCB(RewardPolicy):
         Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
         part in the choice of pulls.
     budget
-        Largest total cost; None: the policy never finishes by itself.
+        Largest total cost; None: the policy never finishes by itself. Pulls under way are not
+        counted: n workers may overspend by n - 1 pulls.
     max_failures
         An arm leaves after so many pulls in a row without a value.
     seed
@@ -247,8 +248,9 @@ class MFUCB(RewardPolicy):
         running_sums
             Source of the values (see `mfhpo.simulation.Instance.running_sums`).
         capital
-            Largest total cost, as well as the budget; None: the budget. Playing on with more
-            capital is the same as having had it from the start.
+            Largest total cost, as well as the budget; None: the budget. It has no part in the
+            choice of plays, so that playing on with more capital is as good as having had it from
+            the start.
         compiled
             Whether the inner loop is compiled by numba, which gives the same plays; None: if numba
             is installed.

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -35,7 +37,7 @@ needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is no
 def sums_of(values: FloatArray) -> RunningSums:
     """A source that gives every arm and fidelity the values of an array (K, M, n), in order."""
 
-    def running_sums(arms, fidelity, start, sums, totals):  # type: ignore[no-untyped-def]
+    def running_sums(arms, fidelity, start, sums, totals):
         [arm] = arms
         steps = np.diff(totals, prepend=start)
         assert (steps == 1).all()
@@ -100,7 +102,7 @@ def block_plays(
 ) -> list[Play]:
     cells: list[npt.NDArray[np.int64]] = []
     for capital in capitals:
-        policy.play(sums_of(values), capital, order=cells, **options)  # type: ignore[arg-type]
+        policy.play(sums_of(values), capital, order=cells, **options)
     n_fidelities = policy.problem.n_fidelities
     return [divmod(int(cell), n_fidelities) for cell in np.concatenate(cells)]
 
@@ -424,6 +426,15 @@ class TestReward:
         policy = MFUCB(Problem(3, (1.0,), noise=SubGaussian(1.0)))
         with pytest.raises(ValueError, match="the policy's problem has 3 arms and 1 fidelities"):
             run_plays(policy, instance, np.random.default_rng(0), 10.0)
+
+
+def test_numba_is_not_loaded_before_it_is_needed() -> None:
+    code = (
+        "import sys; from mfhpo.regret import MFUCB; from mfhpo import Problem, SubGaussian; "
+        "MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0))).ask(); print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_regret_does_not_grow_linearly() -> None:
