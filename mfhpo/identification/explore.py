@@ -425,6 +425,7 @@ def explored(
     cells: Cells,
     lows: FloatArray,
     highs: FloatArray,
+    arms: tuple[int, int],
     active: BoolArray,
     committed: IntArray,
     exhausted: BoolArray,
@@ -436,23 +437,21 @@ def explored(
     ----------
     rules, cells, lows, highs, active, committed
         What is known.
+    arms
+        The arms l and u.
     exhausted
         Fidelities that the safeguard leaves are noted there.
     explorations
-        What was explored so far, in M-ths of an exploration (`weight_of_a_pull`).
+        What was explored or is under way, in M-ths of an exploration (`weight_of_a_pull`).
     """
     if rules.once_each:
         arm, m = unseen(rules, cells.counts, active)
         if arm >= 0:
             return arm, m
-    leader, rival = top_two(highs, cells.counts)
-    m, n = steer(rules, cells, lows, highs, (leader, rival), committed, exhausted)
-    under_way = cells.counts.sum(axis=1) - cells.seen.sum(axis=1)
-    for waiting in np.flatnonzero(under_way):
-        explorations += int(under_way[waiting]) * weight_of_a_pull(rules, committed[waiting])
+    m, n = steer(rules, cells, lows, highs, arms, committed, exhausted)
     if explorations // len(rules.bounds) % 2 == 0:
-        return leader, m
-    return rival, n
+        return arms[0], m
+    return arms[1], n
 
 
 # The published radius.
@@ -558,6 +557,7 @@ def run_race(rules: Rules, race: Race, level: float, most: float) -> tuple[int, 
             cells,
             lows,
             highs,
+            (leader, rival),
             race.active,
             race.committed,
             race.exhausted,

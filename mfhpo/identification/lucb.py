@@ -357,6 +357,7 @@ class MFLUCB(BestArmPolicy):
             cells,
             lows,
             highs,
+            (leader, rival),
             active,
             self._committed,
             exhausted,
@@ -385,15 +386,20 @@ class MFLUCB(BestArmPolicy):
         rules, cells = self._current_rules(), self._cells(counts)
         active = self._roster.active
         lows, highs = target_bounds(cells, rules.bounds, active)
+        under_way = sum(
+            int(number) * weight_of_a_pull(rules, int(self._committed[arm]))
+            for arm, number in enumerate((counts - cells.seen).sum(axis=1))
+        )
         arm, fidelity = explored(
             rules,
             cells,
             lows,
             highs,
+            top_two(highs, counts),
             active,
             self._committed,
             self._exhausted.copy(),
-            self._explorations,
+            self._explorations + under_way,
         )
         return Pull(arm, fidelity)
 
