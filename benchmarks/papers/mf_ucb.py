@@ -544,6 +544,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.output:
         names = ("runs", "capital_max", "gaps", "seeds", "budget_max", "repeats", "seed")
         command = [f"--{name.replace('_', '-')}={getattr(options, name):g}" for name in names]
+        command.append(f"--instances {' '.join(map(str, options.instances))}")
         packages = ["numba"] if find_spec("numba") is not None else []
         report = provenance("benchmarks.papers.mf_ucb", command, *packages) | {
             "seconds": round(seconds, 1),

@@ -51,6 +51,7 @@ class TestInstances:
         assert alone.variance == instance.variance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "most", "tolerance"), [(1, 1e6, 0.25), (2, 1e5, 0.25), (3, 5e5, 0.1), (4, 1e5, 0.1)]
 )
@@ -65,6 +66,7 @@ def test_ratios_are_those_of_an_independent_implementation(
         assert row.mf_ucb / row.ucb == pytest.approx(row.ratio, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_advantage_ends_on_instance_3() -> None:
     found = {row.capital: row.ratio for row in ratios([3], 3, 1e6)}
     assert found[5e4] < 0.55
