@@ -431,7 +431,7 @@ def explored(
     exhausted: BoolArray,
     explorations: int,
 ) -> tuple[int, int]:
-    """The next pull: l and u take turns.
+    """The next pull: l and u take turns; one that was never pulled comes first.
 
     Parameters
     ----------
@@ -449,9 +449,14 @@ def explored(
         if arm >= 0:
             return arm, m
     m, n = steer(rules, cells, lows, highs, arms, committed, exhausted)
-    if explorations // len(rules.bounds) % 2 == 0:
-        return arms[0], m
-    return arms[1], n
+    # By index, not by role: pulling l may make it u, and it would be pulled twice.
+    second = explorations // len(rules.bounds) % 2 == 1
+    leads = (arms[0] > arms[1]) == second
+    if cells.counts[arms[0] if leads else arms[1]].sum() > 0:
+        other = arms[1] if leads else arms[0]
+        if cells.counts[other].sum() == 0:
+            leads = not leads
+    return (arms[0], m) if leads else (arms[1], n)
 
 
 # The published radius.

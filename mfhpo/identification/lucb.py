@@ -77,10 +77,11 @@ class FidelityExhaustedWarning(UserWarning):
 class PublishedRadius(Radius):
     """The radius of paper 002, which grows with the time of the race.
 
-        B(n, t) = 2 sigma sqrt(log(4 t^4 / level) / n)
+        B(n, t) = 2 sigma sqrt(log(4 t^4 F / level) / n)
 
-    For values within [0, 1] (sigma = 1/2) and level = delta / (K M) that is
-    beta = sqrt(log(L t^4 / delta) / n) with L = 4 K M.
+    For values within [0, 1] (sigma = 1/2), level = delta / (K M) and F = 1 that is
+    beta = sqrt(log(L t^4 / delta) / n) with L = 4 K M. The paper has the same L where only the
+    target is pulled; there level is delta / K, and F = M.
 
     It holds at all times, for pulls in any order. By Hoeffding's inequality a mean of n values
     misses by B(n, t) with probability at most 2 exp(-n B^2 / (2 sigma^2)): the exponent is twice
@@ -93,6 +94,8 @@ class PublishedRadius(Radius):
     ----------
     sigma
         Sub-Gaussian scale, in the unit of the values.
+    n_fidelities
+        F, the number of fidelities over which `level` is not yet a union bound, but is to be one.
 
     Attributes
     ----------
@@ -109,8 +112,9 @@ class PublishedRadius(Radius):
     theorem = "Hoeffding's inequality with a union bound over time (paper 002, Section 3.2.1)"
     assumption = "noise sub-Gaussian with the declared sigma"
 
-    def __init__(self, sigma: float) -> None:
+    def __init__(self, sigma: float, n_fidelities: int = 1) -> None:
         self.sigma = sigma
+        self.n_fidelities = n_fidelities
         self.time = 1.0
 
     def at_time_0(self, n: FloatArray | IntArray) -> FloatArray:
@@ -120,7 +124,7 @@ class PublishedRadius(Radius):
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
     ) -> FloatArray:
-        return self.at_time_0(n) * growth(level, self.time)
+        return self.at_time_0(n) * growth(level / self.n_fidelities, self.time)
 
 
 class RunningSums(Protocol):
@@ -243,7 +247,7 @@ class MFLUCB(BestArmPolicy):
         if schedule is not None:
             if options.get("radius") is not None:
                 raise ValueError("radius and schedule exclude each other; leave one of them out.")
-            self._published = _published_radii(problem)
+            self._published = _published_radii(problem, explore == "top")
             options = options | {"radius": self._published}
         self._explorations = 0
         self._committed: IntArray = np.full(problem.n_arms, NOT_COMMITTED, dtype=np.int64)
@@ -270,8 +274,9 @@ class MFLUCB(BestArmPolicy):
         """Gather what the decisions depend on."""
         assert self._bias is not None
         assert self._planned_costs is not None
-        n_compared = len(self._compared_fidelities())
-        self._level = self._evidence.delta / (self.problem.n_arms * n_compared)
+        target_only = self._explore == TARGET_ONLY and not self._published
+        n_cells = self.problem.n_arms * (1 if target_only else self.problem.n_fidelities)
+        self._level = self._evidence.delta / n_cells
         self._rules = Rules(
             explore=self._explore,
             bounds=np.array(self._bias.bounds),
@@ -557,13 +562,15 @@ class MFLUCB(BestArmPolicy):
             self._set_time()
 
 
-def _published_radii(problem: Problem) -> list[PublishedRadius]:
+def _published_radii(problem: Problem, target_only: bool) -> list[PublishedRadius]:
     noise, n_fidelities = problem.noise, problem.n_fidelities
     if isinstance(noise, SubGaussian):
-        return [PublishedRadius(noise.at(m, n_fidelities)) for m in range(n_fidelities)]
-    if isinstance(noise, Bounded):
-        return [PublishedRadius((noise.high - noise.low) / 2.0) for _ in range(n_fidelities)]
-    raise ValueError(
-        f"schedule needs a declared noise scale, got noise={noise!r}; declare SubGaussian or "
-        f"Bounded, or leave schedule out."
-    )
+        scales = [noise.at(m, n_fidelities) for m in range(n_fidelities)]
+    elif isinstance(noise, Bounded):
+        scales = [(noise.high - noise.low) / 2.0] * n_fidelities
+    else:
+        raise ValueError(
+            f"schedule needs a declared noise scale, got noise={noise!r}; declare SubGaussian or "
+            f"Bounded, or leave schedule out."
+        )
+    return [PublishedRadius(sigma, n_fidelities if target_only else 1) for sigma in scales]
