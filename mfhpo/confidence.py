@@ -24,6 +24,7 @@ __all__ = [
     "StudentMixtureRadius",
     "TightestRadius",
     "default_radius",
+    "mixture_ratio",
     "pulls_until",
 ]
 
@@ -252,7 +253,7 @@ class MixtureRadius(Radius):
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
     ) -> FloatArray:
-        rho = self.tuned_for / _mixture_ratio(level)
+        rho = self.tuned_for / mixture_ratio(level)
         logs = np.log1p(n / rho) - 2.0 * math.log(level)
         return np.asarray(self.sigma * np.sqrt((n + rho) * logs) / n)
 
@@ -539,7 +540,7 @@ def _stitched_boundary(v: FloatArray, start: float, scale: float, level: float) 
 
 
 @lru_cache(maxsize=64)
-def _mixture_ratio(level: float) -> float:
+def mixture_ratio(level: float) -> float:
     """Solve for the x with x - ln(1 + x) = 2 ln(1 / level)."""
     # Any x makes a valid radius. Below level 1e-150 the square would underflow, and next to 1 the
     # root is lost in rounding, so there x is only nearly the best one.

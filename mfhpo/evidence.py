@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from mfhpo.bias import Bias
 from mfhpo.confidence import MixtureRadius, Radius, default_radius, pulls_until
-from mfhpo.noise import EstimatedNoise, PooledVariance
+from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, PooledVariance, SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.statistics import PullStatistics
 
@@ -46,6 +46,9 @@ class Evidence:
         Whether the next pull depends on the values seen, beyond pulls in turn of those who are
         left. An estimated variance is then bounded by prediction errors, which costs a little
         more: see `PooledVariance`.
+    variances
+        Whether `variance_bounds` are needed; they cost a share of delta where nothing is declared
+        of the noise's scale.
 
     Raises
     ------
@@ -60,8 +63,10 @@ class Evidence:
         n_compared: int,
         radius: Radius | Sequence[Radius] | None,
         adaptive: bool = False,
+        variances: bool = False,
     ) -> None:
         n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
+        self._noise = noise
         self._adaptive = adaptive
         self._pooled: list[PooledVariance] = []
         share = 1.0
@@ -70,6 +75,11 @@ class Evidence:
             level = _NOISE_SHARE * delta / n_fidelities
             self._pooled = [PooledVariance(level) for _ in range(n_fidelities)]
             radius = MixtureRadius(1.0)
+        self._own: list[list[PooledVariance]] = []
+        if variances and isinstance(noise, Gaussian):
+            share -= _NOISE_SHARE
+            level = _NOISE_SHARE * delta / (n_arms * n_fidelities)
+            self._own = [[PooledVariance(level) for _ in range(n_fidelities)] for _ in range(n_arms)]
         if radius is None:
             radius = [default_radius(noise, m, n_fidelities) for m in range(n_fidelities)]
         if not isinstance(radius, (Radius, Sequence)):
@@ -105,6 +115,11 @@ class Evidence:
         )
 
     @property
+    def estimates_variances(self) -> bool:
+        """Whether `variance_bounds` depend on what was observed."""
+        return bool(self._pooled or self._own)
+
+    @property
     def assumption(self) -> str:
         """What the intervals rest on, in words."""
         if self._pooled:
@@ -118,10 +133,12 @@ class Evidence:
         """Learn one value."""
         count = int(self.counts[arm, fidelity])
         growth = self._statistics.add(arm, fidelity, value)
+        prediction_error = growth * (count + 1) / max(count, 1)
+        if self._own and count:
+            self._own[arm][fidelity].add(prediction_error, 1)
         if self._pooled and count:
             pooled = self._pooled[fidelity]
             unknown = math.isinf(pooled.bound)
-            prediction_error = growth * (count + 1) / count
             pooled.add(prediction_error if self._adaptive else growth, 1)
             if unknown and pooled.bound == 0.0:
                 warnings.warn(
@@ -146,6 +163,22 @@ class Evidence:
         """Means of the values, shape (n,); 0 where nothing was seen."""
         counts = np.maximum(self.counts[arms, fidelity], 1)
         return np.asarray(self.sums(arms, fidelity) / counts, dtype=np.float64)
+
+    def all_means(self, arms: IntArray) -> FloatArray:
+        """Means of the values at all fidelities, shape (n, M); 0 where nothing was seen."""
+        sums = self._statistics.sums[arms]
+        return np.asarray(sums / np.maximum(self.counts[arms], 1), dtype=np.float64)
+
+    def lower_bounds(self, arms: IntArray, bias: Bias | None) -> FloatArray:
+        """Lower ends of `interval` for several arms, shape (n,)."""
+        target = self.counts.shape[1] - 1
+        lowest = np.full(len(arms), -np.inf)
+        for m in range(target + 1):
+            if m < target and (bias is None or bias.kind != "max"):
+                continue
+            xi = 0.0 if bias is None or m == target else bias.bounds[m]
+            lowest = np.maximum(lowest, self.means(arms, m) - self.half_widths(arms, m) - xi)
+        return lowest
 
     def half_widths(
         self, arms: IntArray, fidelity: int, counts: IntArray | None = None
@@ -197,6 +230,23 @@ class Evidence:
                 low, high = max(low, mean - half), min(high, mean + half)
         return low, high
 
+    def variance_bounds(self, arms: IntArray) -> FloatArray:
+        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown.
+
+        Declared, or estimated: then they all hold with the probability that was set aside for it.
+        """
+        n_fidelities = self.counts.shape[1]
+        if isinstance(self._noise, SubGaussian):
+            sigmas = [self._noise.at(m, n_fidelities) for m in range(n_fidelities)]
+            return np.tile(np.square(sigmas), (len(arms), 1))
+        if isinstance(self._noise, Bounded):
+            half_range = (self._noise.high - self._noise.low) / 2.0
+            return np.full((len(arms), n_fidelities), half_range**2)
+        if self._own:
+            return np.array([[own.bound for own in self._own[arm]] for arm in arms])
+        own = self._statistics.squares[arms] / np.maximum(self.counts[arms] - 1, 1)
+        return np.maximum([pooled.bound for pooled in self._pooled], own)
+
     def noise_scale(self, fidelity: int) -> float:
         """Pooled standard deviation of the values around their arms' means; NaN without repeats."""
         degrees = int(np.maximum(self.counts[:, fidelity] - 1, 0).sum())
@@ -226,6 +276,7 @@ class Evidence:
         return {
             "statistics": self._statistics.state_dict(),
             "pooled": [pooled.state_dict() for pooled in self._pooled],
+            "own": [[own.state_dict() for own in row] for row in self._own],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -239,3 +290,6 @@ class Evidence:
         self._statistics.load_state_dict(state["statistics"])
         for pooled, saved in zip(self._pooled, state["pooled"], strict=True):
             pooled.load_state_dict(saved)
+        for row, saved_row in zip(self._own, state["own"], strict=True):
+            for own, saved in zip(row, saved_row, strict=True):
+                own.load_state_dict(saved)

@@ -1,0 +1,85 @@
+"""Which policy for which problem, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.policy import Policy
+from mfhpo.problem import Problem
+from mfhpo.regret.elimination import MFElimination
+from mfhpo.regret.mf_ucb import MFUCB
+
+__all__ = ["Aim", "PolicyChoice", "recommend_policy"]
+
+Aim = Literal["best arm", "reward per cost", "reward per pull"]
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """A policy for a problem, and why this one.
+
+    Parameters
+    ----------
+    policy
+        The class.
+    reason
+        Why, in words.
+    options
+        Arguments that the choice comes with.
+    """
+
+    policy: type[Policy]
+    reason: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, problem: Problem, **options: Any) -> Policy:
+        """Make the policy; `options` are those of the class, and go before the choice's own."""
+        return self.policy(problem, **{**self.options, **options})
+
+
+def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
+    """Choose the policy that is known to be cheapest for what is known.
+
+    Parameters
+    ----------
+    problem
+        Arms, costs, bias and noise, as far as they are known.
+    aim
+        "best arm": the best arm, or one within epsilon of it, with a certificate.
+        "reward per cost": as much reward as a capital can buy, a play at any fidelity earning its
+        cost times the arm's target mean (paper 000, Eq. 1).
+        "reward per pull": every play earns the arm's target mean, whatever it costs (paper 002,
+        Eq. 9), so that plays should be cheap once the best arm is known.
+
+    Raises
+    ------
+    ValueError
+        If the aim is none of these, or rewards are wanted with bias bounds of kind "order".
+
+    Examples
+    --------
+    >>> from mfhpo import Bias, SubGaussian
+    >>> problem = Problem(8, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
+    >>> recommend_policy(problem).policy.__name__
+    'MFTopTwo'
+    >>> recommend_policy(problem, aim="reward per cost").policy.__name__
+    'MFUCB'
+    """
+    if aim not in get_args(Aim):
+        raise ValueError(f"aim must be one of {', '.join(get_args(Aim))}, got {aim!r}.")
+    if aim == "reward per pull":
+        return PolicyChoice(
+            MFElimination,
+            "every play earns the same whatever it costs, so that it pays to compare arms at the "
+            "target fidelity first and then to play the best of them at the cheapest",
+        )
+    if aim == "reward per cost":
+        return PolicyChoice(
+            MFUCB,
+            "plays earn in proportion to their cost, so that arms are dropped at the cheapest "
+            "fidelity that can tell them from the best, while the best are played on",
+        )
+    return PolicyChoice(MFTopTwo, "TODO")

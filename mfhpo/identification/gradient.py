@@ -1,0 +1,230 @@
+"""MF-GRAD: pulls that follow the gradient of what a certificate needs.
+
+Poiani, Degenne, Kaufmann, Metelli and Restelli, "Optimal Multi-Fidelity Best-Arm Identification",
+NeurIPS 2024.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count
+from mfhpo.identification.likelihood import MixtureLikelihood
+from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.problem import Problem, Pull
+
+__all__ = ["MFGrad"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+LearningRate = float | Literal["adaptive", "decreasing"]
+
+
+class MFGrad(MFTopTwo):
+    """MF-GRAD, the gradient method that is asymptotically optimal in cost.
+
+    It keeps shares omega of the cost for all pairs (arm, fidelity). After every pull it finds the
+    alternative that is hardest to rule out if cost is spent by these shares, moves the shares
+    towards the pairs that tell most about it per cost (exponentiated gradient), and pulls the pair
+    that lags most behind its share; a vanishing part of the pulls is spread evenly. It begins with
+    one pull of every pair.
+
+    With many arms a step is slow and most of it wasted, so while more than `max_arms` are left,
+    pulls are those of `MFTopTwo`; MF-GRAD begins on what is left.
+
+    Parameters
+    ----------
+    problem
+        What is known; declared bias bounds must be of kind "max".
+    learning_rate
+        "adaptive": ``sqrt(ln(K M) / sum of squared largest gradient entries)``, which does not
+        depend on the scale of values, noise or costs. "decreasing": 1 / sqrt(t + 1), or a positive
+        number: as published (0.25), which suits instances on which the gradients are about 1.
+    stop
+        "mixture": the stop of `LikelihoodRatioPolicy`, which keeps delta at all times, and
+        eliminates arms on the way. "published": stop when the likelihood ratio against all others
+        reaches ln(K / delta) + M ln(ln t + 1), the heuristic of the paper's experiments, for
+        which delta is not proven; no arm is eliminated.
+    max_arms
+        Number of remaining arms up to which the gradient is followed, at least 2.
+    **options
+        See `LikelihoodRatioPolicy` and `BestArmPolicy`.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range, or bias bounds of kind "order".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mfhpo import Bias, Observation, Problem, SubGaussian
+    >>> problem = Problem(3, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
+    >>> policy = MFGrad(problem, delta=0.05)
+    >>> means = np.array([[0.1, 0.15], [0.3, 0.35], [0.9, 1.0]])  # arms x fidelities
+    >>> rng = np.random.default_rng(0)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     value = rng.normal(means[pull.arm, pull.fidelity], 0.1)
+    ...     policy.tell(pull, Observation(value))
+    >>> policy.recommend().arm, policy.recommend().certified
+    (2, True)
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        learning_rate: LearningRate = "adaptive",
+        stop: Literal["mixture", "published"] = "mixture",
+        max_arms: int = 32,
+        **options: Any,
+    ) -> None:
+        if stop not in ("mixture", "published"):
+            raise ValueError(f"stop must be 'mixture' or 'published', got {stop!r}.")
+        if learning_rate not in ("adaptive", "decreasing") and not (
+            isinstance(learning_rate, (int, float)) and 0.0 < learning_rate < math.inf
+        ):
+            raise ValueError(
+                f"learning_rate must be 'adaptive', 'decreasing' or a positive number, got "
+                f"{learning_rate!r}."
+            )
+        self._learning_rate = learning_rate
+        self._published_stop = stop == "published"
+        self._max_arms = check_count("max_arms", max_arms, 2)
+        shape = (problem.n_arms, problem.n_fidelities)
+        self._gradients: FloatArray = np.zeros(shape)
+        self._largest_squares = 0.0
+        self._planned_pulls: FloatArray = np.zeros(shape)
+        self._cost_per_pull = 1.0
+        self._steps = 0
+        super().__init__(problem, **options)
+
+    # The stop.
+
+    @property
+    def threshold(self) -> float:
+        """What the statistic against an arm must reach."""
+        if not self._published_stop:
+            return super().threshold
+        n_arms, n_fidelities = self._evidence.counts.shape
+        time = math.log(max(math.e, float(self.pulls)))
+        return float(np.log(n_arms / self._evidence.delta) + n_fidelities * np.log(time + 1.0))
+
+    @property
+    def _prior(self) -> float:
+        return 0.0 if self._published_stop else super()._prior
+
+    def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
+        # The published threshold grows with time: an arm must stay beaten until the end.
+        if self._published_stop and not beaten.all():
+            return others[:0]
+        return super()._eliminable(others, beaten)
+
+    # The pulls.
+
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        if len(arms) > self._max_arms:
+            return super()._race_pull(counts, arms)
+        unseen = counts[arms] == 0
+        if unseen.any():
+            arm, fidelity = np.unravel_index(int(np.argmax(unseen)), unseen.shape)
+            return Pull(int(arms[arm]), int(fidelity))
+        lag = self._planned_pulls[arms] - counts[arms]
+        # Ties go to the cheaper fidelity, then to the earlier arm.
+        fidelity, arm = np.unravel_index(int(np.argmax(lag.T)), lag.T.shape)
+        return Pull(int(arms[arm]), int(fidelity))
+
+    def _judge(self, fidelity: int) -> None:
+        super()._judge(fidelity)
+        arms = self.active
+        if self._standing is None or self._winner is not None or len(arms) > self._max_arms:
+            return
+        if self._evidence.counts[arms].all():
+            self._step(arms)
+
+    def _step(self, arms: IntArray) -> None:
+        """Move the shares, and plan one more pull by them."""
+        standing, costs = self._standing, self._planned_costs
+        assert standing is not None
+        assert costs is not None
+        assert self._bias is not None
+        if self._steps == 0:
+            self._planned_pulls[arms] = self._evidence.counts[arms]
+        variances = standing.likelihood.variances[arms]
+        spent = MixtureLikelihood(
+            self._evidence.all_means(arms),
+            self._shares(arms) / costs,
+            variances,
+            np.array(self._bias.bounds),
+            prior=0.0,
+        )
+        if not spent.weights.any():  # the noise is not known anywhere
+            self._plan_pulls(arms, np.full(variances.shape, 1.0 / variances.size))
+            return
+        leader = int(np.argmax(spent.centres))
+        others = np.flatnonzero(np.arange(len(arms)) != leader)
+        statistics, alternatives = spent.against(leader, others, self.epsilon)
+        nearest = int(np.argmin(statistics))
+        rival, alternative = int(others[nearest]), float(alternatives[nearest])
+        above, below = spent.distances(leader, rival, alternative, self.epsilon)
+        gradient = np.zeros(variances.shape)
+        gradient[leader], gradient[rival] = above, below
+        scale = self._cost_per_pull / (2.0 * costs)
+        with np.errstate(divide="ignore"):
+            gradient = scale * np.maximum(gradient, 0.0) ** 2 / np.maximum(variances, 1e-300)
+        self._gradients[arms] += gradient
+        self._largest_squares += float(gradient.max()) ** 2
+        self._plan_pulls(arms, self._shares(arms))
+
+    def _shares(self, arms: IntArray) -> FloatArray:
+        """omega: the shares of the cost, shape (n, M), in total 1."""
+        if self._learning_rate == "adaptive":
+            logs = math.log(len(arms) * self.problem.n_fidelities)
+            rate = math.sqrt(logs / self._largest_squares) if self._largest_squares > 0.0 else 0.0
+        elif self._learning_rate == "decreasing":
+            rate = 1.0 / math.sqrt(self._steps + 1.0)
+        else:
+            rate = float(self._learning_rate)
+        exponents = rate * self._gradients[arms]
+        shares = np.exp(exponents - exponents.max())
+        return np.asarray(shares / shares.sum())
+
+    def _plan_pulls(self, arms: IntArray, shares: FloatArray) -> None:
+        """Plan one more pull: in proportion to shares over costs, and a part evenly."""
+        assert self._planned_costs is not None
+        self._steps += 1
+        pulls = shares / self._planned_costs
+        pulls /= pulls.sum()
+        self._cost_per_pull = float((pulls * self._planned_costs).sum())
+        even = 1.0 / (4.0 * math.sqrt(self._steps))
+        self._planned_pulls[arms] += (1.0 - even) * pulls + even / pulls.size
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return {
+            **super().state_dict(),
+            "gradients": self._gradients.tolist(),
+            "largest_squares": self._largest_squares,
+            "planned_pulls": self._planned_pulls.tolist(),
+            "cost_per_pull": self._cost_per_pull,
+            "steps": self._steps,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        super().load_state_dict(state)
+        self._gradients = np.asarray(state["gradients"], dtype=np.float64)
+        self._largest_squares = float(state["largest_squares"])
+        self._planned_pulls = np.asarray(state["planned_pulls"], dtype=np.float64)
+        self._cost_per_pull = float(state["cost_per_pull"])
+        self._steps = int(state["steps"])

@@ -1,0 +1,218 @@
+"""How strongly the observations speak against one arm being better than another.
+
+The statistic is the generalised likelihood ratio of MF-GRAD (Poiani, Degenne, Kaufmann, Metelli and
+Restelli, "Optimal Multi-Fidelity Best-Arm Identification", NeurIPS 2024) with every count n
+replaced by n^2 / (n + rho) and ln(1 + n / rho) / 2 taken off for each pair (arm, fidelity): what
+makes it a bound that holds at all times at once.
+
+Why it is valid. Let S be the sum of n values of an arm at a fidelity minus n times their mean, in
+units of sigma. For each x, exp(x S - n x^2 / 2) is a supermartingale (the noise is sub-Gaussian);
+averaged over x ~ N(0, 1 / rho) it is ``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``, and so is
+the product of it over all fidelities of two arms, whatever rule chooses the pulls. By Ville's
+inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches ln(1 / level) with
+probability at most level. If the best arm is i and the observations are further than that from all
+means with mu_i >= mu_j, this has happened for the two arms; there are K - 1 arms j, so that with
+level = delta / (K - 1) the best arm is never beaten, with probability at least 1 - delta.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.confidence import mixture_ratio
+
+__all__ = ["MixtureLikelihood", "nearest_mean", "prior_count"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Number of pulls of an arm at which the statistic is as strong as it can be.
+_TUNED_FOR = 16.0
+
+
+def prior_count(level: float) -> float:
+    """Give the rho that makes the statistic strongest after 16 pulls of each of two arms.
+
+    It is that of `mfhpo.MixtureRadius` at the square root of the level: each of the two arms has
+    to bear half of ln(1 / level).
+    """
+    return _TUNED_FOR / mixture_ratio(math.sqrt(level))
+
+
+def nearest_mean(
+    weights: FloatArray, lows: FloatArray, highs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Minimise the weighted squared distances of a number from several intervals.
+
+        sum_c weights_c max(0, lows_c - x, x - highs_c)^2
+
+    Parameters
+    ----------
+    weights, lows, highs
+        One problem per row, shape (n, C), with lows <= highs; intervals of weight 0 do not count.
+
+    Returns
+    -------
+    x
+        The minimiser, shape (n,); the middle one where there are several, and 0 where all weights
+        are 0.
+    value
+        The minimum, shape (n,).
+
+    Examples
+    --------
+    >>> nearest_mean(np.array([[1.0, 3.0]]), np.array([[0.0, 3.0]]), np.array([[1.0, 4.0]]))
+    (array([2.5]), array([3.]))
+    """
+    n_problems, n_intervals = weights.shape
+    edges = np.concatenate((lows, highs), axis=1)
+    first = 2 * n_intervals * np.arange(n_problems)
+    order = edges.argsort(axis=1) + first[:, None]
+    edges = edges.take(order)
+    # Half the derivative is piecewise linear: its slope falls by the weight where x enters an
+    # interval, and rises by it where x leaves it.
+    total = weights.sum(axis=1)
+    slopes = np.concatenate((-weights, weights), axis=1).take(order)
+    slopes[:, 0] += total
+    slopes = slopes.cumsum(axis=1)
+    derivative = np.empty_like(edges)
+    derivative[:, 0] = total * edges[:, 0] - (weights * lows).sum(axis=1)
+    derivative[:, 1:] = slopes[:, :-1] * (edges[:, 1:] - edges[:, :-1])
+    derivative = derivative.cumsum(axis=1)
+    # What rounding makes of a derivative of 0.
+    largest = np.maximum(-edges[:, 0], edges[:, -1])
+    tiny = (1e-12 * total * np.maximum(largest, 0.0))[:, None]
+    negative = (derivative < -tiny).sum(axis=1)
+    not_positive = (derivative <= tiny).sum(axis=1)
+    left = first + np.minimum(negative, 2 * n_intervals - 1)
+    right = first + np.maximum(not_positive - 1, 0)
+    x = (edges.take(left) + edges.take(right)) / 2.0
+    crossing = np.flatnonzero(not_positive <= negative)
+    if crossing.size:
+        after = left[crossing]
+        x[crossing] = edges.take(after) - derivative.take(after) / slopes.take(after - 1)
+    x[total == 0.0] = 0.0
+    distances = np.maximum(lows - x[:, None], x[:, None] - highs)
+    return x, (weights * np.maximum(distances, 0.0) ** 2).sum(axis=1)
+
+
+class MixtureLikelihood:
+    """The statistic for pairs of arms, with bias bounds of kind "max".
+
+    Parameters
+    ----------
+    means, counts, variances
+        Mean, number of values and an upper bound on the noise's variance proxy of every arm at
+        every fidelity, shape (K, M); a variance that is infinite takes its values out.
+    bounds
+        Bias bounds xi_m, shape (M,).
+    prior
+        The count rho; 0 gives the plain likelihood ratio, which is no bound at all times.
+
+    Attributes
+    ----------
+    variances
+        As given, shape (K, M).
+    lows, highs
+        Bounds on every arm's target mean from each fidelity, noise aside, shape (K, M).
+    weights
+        n^2 / (n + rho) / (2 sigma^2), shape (K, M).
+    penalties
+        Sum over fidelities of ln(1 + n / rho) / 2, shape (K,).
+    centres
+        The target mean that fits each arm's own observations best, shape (K,); where several do,
+        the middle one.
+    residuals
+        How far the observations are from that fit, shape (K,).
+    """
+
+    def __init__(
+        self,
+        means: FloatArray,
+        counts: IntArray | FloatArray,
+        variances: FloatArray,
+        bounds: FloatArray,
+        prior: float,
+    ) -> None:
+        self._bounds = bounds
+        self._prior = prior
+        self.variances: FloatArray = np.full(means.shape, np.nan)
+        self.weights: FloatArray = np.zeros(means.shape)
+        self.penalties: FloatArray = np.zeros(len(means))
+        self.centres: FloatArray = np.zeros(len(means))
+        self.residuals: FloatArray = np.zeros(len(means))
+        self.lows: FloatArray = np.zeros(means.shape)
+        self.highs: FloatArray = np.zeros(means.shape)
+        self.update(np.arange(len(means)), means, counts, variances)
+
+    def update(
+        self,
+        arms: IntArray,
+        means: FloatArray,
+        counts: IntArray | FloatArray,
+        variances: FloatArray,
+    ) -> None:
+        """Take in new observations of some arms; the arrays have shape (n, M)."""
+        self.variances[arms] = variances
+        known = np.isfinite(variances)
+        with np.errstate(divide="ignore", over="ignore"):
+            precision = np.minimum(1.0 / (2.0 * variances), 1e300)
+        effective = counts.astype(np.float64)
+        if self._prior > 0.0:
+            effective *= counts / (counts + self._prior)
+            logs = np.log1p(counts / self._prior)
+            self.penalties[arms] = np.where(known, logs, 0.0).sum(axis=1) / 2.0
+        self.weights[arms] = np.where(known, effective * precision, 0.0)
+        self.lows[arms] = means - self._bounds
+        self.highs[arms] = means + self._bounds
+        self.centres[arms], self.residuals[arms] = nearest_mean(
+            self.weights[arms], self.lows[arms], self.highs[arms]
+        )
+
+    def against(
+        self, leader: int, others: IntArray, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """How strongly the observations speak against others being better than the leader.
+
+        Parameters
+        ----------
+        leader
+            The arm that is claimed to be best.
+        others
+            Arms, shape (n,), whose centres do not exceed the leader's.
+        epsilon
+            By how much another would have to be better.
+
+        Returns
+        -------
+        statistic
+            Once it reaches ln((K - 1) / delta), the other arm is not better, shape (n,).
+        alternative
+            Target mean of the leader in the nearest case where the other arm is better by
+            epsilon, shape (n,).
+        """
+        shape = (len(others), len(self._bounds))
+        weights = np.empty((shape[0], 2 * shape[1]))
+        lows, highs = np.empty_like(weights), np.empty_like(weights)
+        half = shape[1]
+        weights[:, :half], weights[:, half:] = self.weights[leader], self.weights[others]
+        lows[:, :half], lows[:, half:] = self.lows[leader], self.lows[others] - epsilon
+        highs[:, :half], highs[:, half:] = self.highs[leader], self.highs[others] - epsilon
+        alternative, value = nearest_mean(weights, lows, highs)
+        explained = self.residuals[leader] + self.residuals[others]
+        penalty = self.penalties[leader] + self.penalties[others]
+        return np.maximum(value - explained, 0.0) - penalty, alternative
+
+    def distances(
+        self, leader: int, other: int, alternative: float, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much the two arms' means at each fidelity are from the alternative, shape (M,).
+
+        Signed: of the leader, how far above it its mean is; of the other, how far below.
+        """
+        above = self.lows[leader] - alternative
+        below = alternative + epsilon - self.highs[other]
+        return above, below

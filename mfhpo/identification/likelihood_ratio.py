@@ -1,0 +1,223 @@
+"""The stop by likelihood ratios of pairs of arms, which several policies share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.likelihood import MixtureLikelihood, prior_count
+from mfhpo.problem import Problem
+
+__all__ = ["LikelihoodRatioPolicy", "Standing"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Standing:
+    """Who leads, and how strongly the observations speak against each of the others.
+
+    Parameters
+    ----------
+    likelihood
+        What the observations say.
+    leader
+        The remaining arm that fits best, or None when none was seen.
+    statistics
+        The statistic of the leader against each arm, shape (K,); NaN for arms that have left.
+    alternatives
+        The leader's target mean in the nearest case where the other arm is better, shape (K,).
+    """
+
+    likelihood: MixtureLikelihood
+    leader: int | None
+    statistics: FloatArray
+    alternatives: FloatArray
+
+    def renew(self, arms: IntArray, changed: BoolArray, epsilon: float) -> None:
+        """Bring statistics up to date.
+
+        Parameters
+        ----------
+        arms
+            The remaining arms, shape (n,).
+        changed
+            Whose observations have changed since, shape (K,).
+        epsilon
+            By how much another arm would have to be better.
+        """
+        likelihood = self.likelihood
+        seen = arms[likelihood.weights[arms].any(axis=1)]
+        leader = int(seen[np.argmax(likelihood.centres[seen])]) if seen.size else None
+        if leader is None:
+            return
+        if leader != self.leader or changed[leader]:
+            self.statistics[:] = np.nan
+            others = arms[arms != leader]
+        else:
+            others = arms[changed[arms]]
+        self.leader = leader
+        if others.size:
+            self.statistics[others], self.alternatives[others] = likelihood.against(
+                leader, others, epsilon
+            )
+
+
+class LikelihoodRatioPolicy(BestArmPolicy):
+    """Eliminates an arm when the observations speak strongly enough against it.
+
+    All fidelities of two arms are weighed together (`MixtureLikelihood`), and no level is spent on
+    pairs without the best arm: that asks for far fewer pulls than confidence intervals around
+    every mean, and is as safe. The arm with the best fit leads. Another arm leaves once the
+    statistic against it reaches ln((K - 1) / delta); the race ends when one arm is left, or when
+    all others are ruled out to be better by epsilon.
+
+    Parameters
+    ----------
+    problem
+        What is known; declared bias bounds must be of kind "max".
+    **options
+        See `BestArmPolicy`. There is no `radius`: the intervals that are shown are the tightest
+        for the noise, and decide nothing but the audit.
+
+    Raises
+    ------
+    ValueError
+        For bias bounds of kind "order".
+    TypeError
+        If a radius is given.
+    """
+
+    _variances = True
+    _certificate_reason = "the observations speak against any other arm being better by epsilon"
+
+    def __init__(self, problem: Problem, **options: Any) -> None:
+        if problem.bias is not None and problem.bias.kind != "max":
+            raise ValueError(
+                f"bias={problem.bias!r}: {type(self).__name__} needs bounds on every arm's own "
+                f"bias; declare Bias.max(...), or use IISE, which takes order bounds."
+            )
+        if "radius" in options:
+            raise TypeError(
+                f"radius={options['radius']!r}: {type(self).__name__} decides by likelihood "
+                f"ratios; leave radius out, or use IISE or MFLUCB."
+            )
+        self._standing: Standing | None = None
+        self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)
+        super().__init__(problem, **options)
+
+    @property
+    def threshold(self) -> float:
+        """What the statistic against an arm must reach: ln((K - 1) / delta)."""
+        return -math.log(self._level)
+
+    @property
+    def _level(self) -> float:
+        return self._evidence.delta / max(1, self.problem.n_arms - 1)
+
+    @property
+    def _prior(self) -> float:
+        return prior_count(self._level)
+
+    # The rules.
+
+    def _plan(self) -> None:
+        self._standing = self._new_standing(self._evidence.counts)
+
+    def _new_standing(self, counts: IntArray) -> Standing:
+        """Who leads, if the present means came of these counts, shape (K, M)."""
+        assert self._bias is not None
+        n_arms = self.problem.n_arms
+        arms = np.arange(n_arms)
+        likelihood = MixtureLikelihood(
+            self._evidence.all_means(arms),
+            counts,
+            self._evidence.variance_bounds(arms),
+            np.array(self._bias.bounds),
+            self._prior,
+        )
+        nothing = np.full(n_arms, np.nan)
+        standing = Standing(likelihood, None, nothing, nothing.copy())
+        standing.renew(self.active, np.ones(n_arms, dtype=bool), self.epsilon)
+        return standing
+
+    def _take_note(self, arm: int) -> None:
+        if self._standing is None:
+            return
+        likelihood = self._standing.likelihood
+        self._changed[arm] = True
+        if self._evidence.estimates_variances:
+            everyone = np.arange(self.problem.n_arms)
+            variances = self._evidence.variance_bounds(everyone)
+            self._changed |= (variances != likelihood.variances).any(axis=1)
+        arms = np.flatnonzero(self._changed)
+        likelihood.update(
+            arms,
+            self._evidence.all_means(arms),
+            self._evidence.counts[arms],
+            self._evidence.variance_bounds(arms),
+        )
+
+    def _judge_all(self) -> None:
+        self._plan()
+        self._judge(self.problem.target)
+
+    def _judge(self, fidelity: int) -> None:
+        """Eliminate and certify (`fidelity` does not matter: all are weighed together)."""
+        standing = self._standing
+        arms = self.active
+        if standing is None or len(arms) < 2 or self._winner is not None:
+            return
+        standing.renew(arms, self._changed, self.epsilon)
+        self._changed[:] = False
+        leader = standing.leader
+        if leader is None:
+            return
+        others = arms[arms != leader]
+        beaten = standing.statistics[others] >= self.threshold
+        if not beaten.any():
+            return
+        gone = self._eliminable(others, beaten)
+        if self.epsilon > 0.0 and gone.size:
+            worse, _ = standing.likelihood.against(leader, gone)
+            gone = gone[worse >= self.threshold]
+        if gone.size:
+            self._roster.eliminate(gone, leader)
+        if beaten.all() and len(gone) < len(others):
+            self._certificate = leader
+
+    def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
+        """Which of the others may leave, given which of them are beaten."""
+        return others[beaten]
+
+    def _reinstate(self) -> None:
+        self._roster.restore_eliminated()
+
+    def _surest_arm(self) -> int:
+        arms = self.active
+        lowest = self._evidence.lower_bounds(arms, self._bias)
+        return int(arms[np.argmax(lowest)]) if np.isfinite(lowest).any() else super()._surest_arm()
+
+    def _remaining_cost(self, leader: int | None) -> float | None:
+        """A guess: the statistics go on growing in proportion to what was paid for them."""
+        standing = self._standing
+        if self._winner is not None or standing is None or standing.leader is None:
+            return super()._remaining_cost(leader)
+        arms = self.active
+        others = arms[arms != standing.leader]
+        penalties = standing.likelihood.penalties
+        gained = standing.statistics[others] + penalties[others] + penalties[standing.leader]
+        if not (gained > 0.0).all():
+            return None
+        needed = self.threshold + penalties[others] + penalties[standing.leader]
+        factors = np.maximum(needed / gained - 1.0, 0.0)
+        assert self._planned_costs is not None
+        paid = self._evidence.counts @ self._planned_costs
+        return float(paid[others] @ factors + paid[standing.leader] * factors.max())
