@@ -142,12 +142,19 @@ def target_bounds(
 
     Arms that are not active get -inf, so that they are never among the highest.
     """
-    lows = cells.means[:, 0] - cells.radii[:, 0] - bounds[0]
-    highs = cells.means[:, 0] + cells.radii[:, 0] + bounds[0]
-    for m in range(1, len(bounds)):
-        lows = np.maximum(lows, cells.means[:, m] - cells.radii[:, m] - bounds[m])
-        highs = np.minimum(highs, cells.means[:, m] + cells.radii[:, m] + bounds[m])
+    half = cells.radii + bounds
+    lows, highs = (cells.means - half).max(axis=1), (cells.means + half).min(axis=1)
     return np.where(active, lows, -np.inf), np.where(active, highs, -np.inf)
+
+
+def _target_bounds_of(cells: Cells, bounds: FloatArray, arm: int) -> tuple[float, float]:
+    """The same of one arm; quicker than `target_bounds` once it is compiled."""
+    low, high = -math.inf, math.inf
+    for m in range(len(bounds)):
+        half = cells.radii[arm, m] + bounds[m]
+        low = max(low, cells.means[arm, m] - half)
+        high = min(high, cells.means[arm, m] + half)
+    return low, high
 
 
 def _highest(highs: FloatArray, counts: IntArray) -> int:
@@ -163,6 +170,13 @@ def top_two(highs: FloatArray, counts: IntArray) -> tuple[int, int]:
 
     At least two arms must have a bound above -inf.
     """
+    others = highs.copy()
+    first = int(np.argmax(others))
+    others[first] = -np.inf
+    second = int(np.argmax(others))
+    others[second] = -np.inf
+    if highs[first] > highs[second] > others.max():
+        return first, second
     leader = _highest(highs, counts)
     others = highs.copy()
     others[leader] = -np.inf
@@ -228,7 +242,7 @@ def _by_index(
     UCB - mu2), and that takes the place of the index; while a first value is under way, others
     are preferred.
     """
-    total = cells.counts[arm].sum()
+    logarithm = 2.0 * math.log(max(cells.counts[arm].sum(), 1))
     most = high - means[1] if leads else means[0] - low
     best, largest, fewest = 0, -math.inf, cells.counts[arm].max() + 1
     for m in range(len(rules.bounds)):
@@ -236,7 +250,7 @@ def _by_index(
         index = most / rules.roots[m]
         if cells.seen[arm, m] and math.isfinite(rules.scales[m]):
             index = _gap(rules, cells, arm, m, leads, means) / rules.roots[m]
-            index += rules.scales[m] * math.sqrt(2.0 * math.log(total) / count) / rules.roots[m]
+            index += rules.scales[m] * math.sqrt(logarithm / count) / rules.roots[m]
         elif count and not cells.seen[arm, m]:
             index = -math.inf
         if index > largest or (index == largest == -math.inf and count < fewest):
@@ -535,14 +549,18 @@ def run_race(rules: Rules, race: Race, level: float, most: float) -> tuple[int, 
     """
     cells = race.cells
     counts, radii = cells.counts, cells.radii
+    lows, highs = np.full(len(counts), -np.inf), np.full(len(counts), -np.inf)
+    for k in range(len(counts)):
+        if race.active[k]:
+            lows[k], highs[k] = _target_bounds_of(cells, rules.bounds, k)
     while True:
         if rules.schedule:
             grown = growth(level, time_of(rules, race.clock[0], race.clock[1]))
-            for m in range(counts.shape[1]):
-                for arm in range(counts.shape[0]):
-                    count = counts[arm, m]
-                    radii[arm, m] = race.widths[m, count] * grown if count else math.inf
-        lows, highs = target_bounds(cells, rules.bounds, race.active)
+            for k in range(len(counts)):
+                if race.active[k]:
+                    for m in range(counts.shape[1]):
+                        radii[k, m] = race.widths[m, counts[k, m]] * grown
+                    lows[k], highs[k] = _target_bounds_of(cells, rules.bounds, k)
         best, gone = out_of_the_race(lows, highs, race.active)
         if gone.any():
             race.active[gone], race.by[gone] = False, best
@@ -578,12 +596,14 @@ def run_race(rules: Rules, race: Race, level: float, most: float) -> tuple[int, 
         race.clock[1] += weight_of_a_pull(rules, race.committed[arm])
         counts[arm, m] = count
         cells.means[arm, m] = race.tape[arm, m, at - 1] / count
-        radii[arm, m] = race.widths[m, count]
+        if not rules.schedule:
+            radii[arm, m] = race.widths[m, count]
+            lows[arm], highs[arm] = _target_bounds_of(cells, rules.bounds, arm)
 
 
 # What `run_race` calls, for the compiler.
 HELPERS = (
-    target_bounds,
+    _target_bounds_of,
     _highest,
     top_two,
     separated,
