@@ -120,9 +120,19 @@ class MFElimination(RewardPolicy):
 
     def _start(self) -> None:
         assert self._planned_costs is not None
-        self._costs = self._planned_costs
-        if math.isinf(self._assumed):
-            self._assumed = _FIRST_TARGET_PULLS * self.problem.n_arms * float(self._costs[-1])
+        self._cheapest, self._dearest = (
+            float(self._planned_costs[0]),
+            float(self._planned_costs[-1]),
+        )
+        first = _FIRST_TARGET_PULLS * self.problem.n_arms * self._dearest
+        self._assume(first if math.isinf(self._assumed) else self._assumed)
+
+    def _assume(self, budget: float) -> None:
+        """Take a budget as given."""
+        self._assumed = budget
+        # Below e the share would grow with the budget.
+        affordable = max(math.e, budget / self._cheapest)
+        self._share = math.pow(self.problem.n_arms * math.log(affordable) / affordable, 1.0 / 3.0)
 
     # The rule.
 
@@ -133,10 +143,7 @@ class MFElimination(RewardPolicy):
             return self._epsilon
         if self._piloting:
             return 0.0
-        # Below e the logarithm's share would grow with the budget.
-        affordable = max(math.e, self._assumed / float(self._costs[0]))
-        share = self.problem.n_arms * math.log(affordable) / affordable
-        return self._width * math.pow(share, 1.0 / 3.0)
+        return self._width * self._share
 
     @property
     def _width(self) -> float:
@@ -146,7 +153,7 @@ class MFElimination(RewardPolicy):
     def _exploring(self) -> bool:
         """Whether arms are still compared."""
         repeats = 4.0**self._phase
-        payable = self._assumed >= math.e * repeats * float(self._costs[-1])
+        payable = self._assumed >= math.e * repeats * self._dearest
         worthwhile = self._phase == 0 or 2.0 * self._width > self.epsilon * 2.0**self._phase
         return payable and worthwhile and bool(np.count_nonzero(self._roster.active) > 1)
 
@@ -154,13 +161,13 @@ class MFElimination(RewardPolicy):
     def _needed(self) -> int:
         """Values at the target that every remaining arm needs for the phase to end."""
         repeats = 4.0**self._phase
-        affordable = self._assumed / float(self._costs[-1])
+        affordable = self._assumed / self._dearest
         return math.ceil(repeats * math.log(affordable / repeats))
 
     def _learned(self) -> None:
         if math.isinf(self.budget) and self._cost >= self._assumed:
             while self._cost >= self._assumed:
-                self._assumed *= 2.0
+                self._assume(2.0 * self._assumed)
             self._roster.restore_eliminated()
             self._phase = 0
         target = self.problem.target
@@ -226,8 +233,7 @@ class MFElimination(RewardPolicy):
         """
         limit = self._check_block(capital)
         target = self.problem.target
-        while self.active.size:
-            arms = self.active
+        while (arms := self.active).size:
             explores = self._exploring and self._cost_of(target) <= self.budget - self._cost
             fidelity = target if explores else 0
             most = self._affordable(fidelity, limit)
@@ -259,16 +265,20 @@ class MFElimination(RewardPolicy):
         counts = self._evidence.counts[arms, fidelity]
         sums = self._evidence.sums(arms, fidelity)
         steps = set(zip(counts.tolist(), totals.tolist(), strict=True))
-        for count, total in sorted(steps):
-            if total > count:
-                rows = np.flatnonzero((counts == count) & (totals == total))
-                wanted = np.array([total])
-                sums[rows] = running_sums(arms[rows], fidelity, count, sums[rows], wanted)[:, 0]
+        if len(steps) == 1:
+            sums = running_sums(arms, fidelity, int(counts[0]), sums, totals[:1])[:, 0]
+        else:
+            for count, total in sorted(steps):
+                if total > count:
+                    rows = np.flatnonzero((counts == count) & (totals == total))
+                    wanted = np.array([total])
+                    sums[rows] = running_sums(arms[rows], fidelity, count, sums[rows], wanted)[:, 0]
         self._evidence.set_sums(arms, fidelity, totals, sums)
         pulled = int((totals - counts).sum())
+        paid = pulled * self._cost_of(fidelity)
         self.pulls += pulled
-        self._cost += pulled * self._cost_of(fidelity)
-        self._cost_sums[fidelity] += pulled * self._cost_of(fidelity)
+        self._cost += paid
+        self._cost_sums[fidelity] += paid
         self._cost_counts[fidelity] += pulled
 
     # State.
@@ -282,9 +292,10 @@ class MFElimination(RewardPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
+        # What follows from it is derived when the rest is loaded.
+        self._assumed = math.inf if state["assumed"] is None else float(state["assumed"])
         super().load_state_dict(state)
         self._phase = int(state["phase"])
-        self._assumed = math.inf if state["assumed"] is None else float(state["assumed"])
 
 
 def _filled(counts: IntArray, needed: int, most: int) -> IntArray:

@@ -24,8 +24,6 @@ class PlaysResult:
 
     Parameters
     ----------
-    arm
-        The recommended arm, None when every arm has left.
     cost, pulls
         What was paid, and number of plays.
     counts
@@ -34,7 +32,6 @@ class PlaysResult:
         The regret of paper 000 (Eq. 1) and of paper 002 (Eq. 9).
     """
 
-    arm: int | None
     cost: float
     pulls: int
     counts: IntArray
@@ -69,8 +66,9 @@ def run_plays(
     --------
     >>> from mfhpo.simulation.instances import GaussianInstance
     >>> instance = GaussianInstance([[0.0, 0.4], [0.1, 0.5]], costs=[1.0, 10.0], variance=0.01)
-    >>> result = run_plays(MFUCB(instance.problem()), instance, np.random.default_rng(0), 1e4)
-    >>> result.arm, result.cost
+    >>> policy = MFUCB(instance.problem())
+    >>> result = run_plays(policy, instance, np.random.default_rng(0), capital=1e4)
+    >>> policy.recommend().arm, result.cost
     (1, 9998.0)
     """
     expected = (policy.problem.n_arms, policy.problem.n_fidelities)
@@ -83,7 +81,6 @@ def run_plays(
     policy.play(partial(instance.running_sums, rng), capital)
     counts, targets, costs = policy.counts, instance.means[-1], instance.costs.tolist()
     return PlaysResult(
-        arm=policy.leader()[0],
         cost=policy.cost,
         pulls=policy.pulls,
         counts=counts,

@@ -87,7 +87,7 @@ def naive_plays(problem: Problem, rho: float, values: FloatArray, capital: float
         plays.append((arm, m))
 
 
-def asked_plays(policy: MFUCB, values: FloatArray, workers: int = 1) -> list[Play]:
+def asked_plays(policy: MFUCB, values: FloatArray) -> list[Play]:
     plays: list[Play] = []
     while not policy.finished:
         [pull] = policy.ask()
@@ -392,9 +392,10 @@ class TestReward:
             alone = BernoulliInstance(instance.means[-1:], [20.0])
             rng = np.random.default_rng([seed, 1])
             capital = 100_000.0
-            ours = run_plays(MFUCB(instance.problem()), instance, rng, capital)
-            theirs = run_plays(MFUCB(alone.problem()), alone, rng, capital)
-            assert ours.arm == theirs.arm == instance.best_arm
+            policy, ucb = MFUCB(instance.problem()), MFUCB(alone.problem())
+            ours = run_plays(policy, instance, rng, capital)
+            theirs = run_plays(ucb, alone, rng, capital)
+            assert policy.recommend().arm == ucb.recommend().arm == instance.best_arm
             assert ours.pulls == ours.counts.sum()
             assert ours.cost == ours.counts.sum(axis=0) @ instance.costs
             assert capital - 20.0 < ours.cost <= capital
