@@ -12,6 +12,7 @@ EXPLORE-A is reproduced by none that we know: only its place among the others is
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -46,8 +47,8 @@ _COLOURS = dict(
 class Settings:
     """What the command was asked for.
 
-    `runs` is the number of races behind a figure, where races are short; `data` the folder of the
-    published instances, for the parts that need one.
+    `runs` is the number of races behind a figure, where races are short; `quick` asks for fewer
+    figures; `data` is the folder of the published instances, for the parts that need one.
     """
 
     runs: int
@@ -55,6 +56,7 @@ class Settings:
     workers: int = 1
     data: Path | None = None
     algorithms: Sequence[str] = ALGORITHMS
+    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,7 @@ def _table_3_part(settings: Settings) -> Outcome:
             for case in (1, 2, 3, 4):
                 paper = _PUBLISHED_TABLE_3.get(algorithm)
                 # EXPLORE-C never gets to the target, so its four cases are one; it is also slow.
-                runs = max(2, settings.runs // 4) if algorithm == "C" else settings.runs
+                runs = max(2, settings.runs // 10) if algorithm == "C" else settings.runs
                 all_races.append(
                     Races(
                         f"table 3, case {case}",
@@ -289,12 +291,14 @@ def _table_3_holds(rows: Sequence[Row]) -> dict[str, bool]:
     holds = {"no race is wrong or without an answer": not any(map(_failures, rows))}
     for algorithm in ("top", "B"):
         close = [
-            abs(row["cost"] / row["published"] - 1.0) <= 0.05
+            abs(row["cost"] - row["published"]) <= 0.05 * row["published"] + row["ci95"]
             for row in rows
             if row["algorithm"] == algorithm and row["published"]
         ]
         if close:
-            holds[f"{algorithm} is within 5 % of the published costs"] = all(close)
+            holds[f"{algorithm} is within 5 % of the published costs, give or take chance"] = all(
+                close
+            )
     if {"A", "top"} <= {algorithm for algorithm, _ in cost}:
         holds["A is cheaper than the target alone in cases 2 to 4"] = all(
             cost["A", f"table 3, case {case}"] < cost["top", f"table 3, case {case}"]
@@ -356,8 +360,8 @@ def _bars(rows: Sequence[Row]) -> Any:
 
 _DELTAS = (0.05, 0.1, 0.15, 0.2, 0.25)
 _MEANS_FIGURE_1 = (0.95, 0.75)
-# A race of b takes as many pulls as a hundred of a.
-_FEWER_RUNS = {"figure 1a": 1, "figure 1b": 25}
+# A race of b takes forty times the pulls of one of a: both get a share of the runs asked for.
+_FEWER_RUNS = {"figure 1a": 2, "figure 1b": 33}
 
 
 def _figure_1_part(settings: Settings) -> Outcome:
@@ -369,12 +373,12 @@ def _figure_1_part(settings: Settings) -> Outcome:
             delta,
             max(2, settings.runs // fewer),
             _published_reading(algorithm, "pulls", _MEANS_FIGURE_1),
-            chunk=1 if fewer > 1 else 10,
+            chunk=1 if instance == "figure 1b" else 10,
         )
         for instance, fewer in reversed(_FEWER_RUNS.items())
         for algorithm in settings.algorithms
         if algorithm != "AB" or instance == "figure 1a"
-        for delta in _DELTAS
+        for delta in (_DELTAS[1:2] if settings.quick else _DELTAS)
     ]
     rows = []
     for row in _rows(all_races, settings):
@@ -390,16 +394,10 @@ def _figure_1_part(settings: Settings) -> Outcome:
 
 def _figure_1_holds(rows: Sequence[Row]) -> dict[str, bool]:
     holds = {"no race is wrong or without an answer": not any(map(_failures, rows))}
-    total = {
-        (instance, algorithm): sum(
-            row["cost"]
-            for row in rows
-            if (row["instance"], row["algorithm"]) == (instance, algorithm)
-        )
-        for instance in _FEWER_RUNS
-        for algorithm in ("A", "B")
-    }
-    if all(total.values()):
+    total = dict.fromkeys(itertools.product(_FEWER_RUNS, ALGORITHMS), 0.0)
+    for row in rows:
+        total[row["instance"], row["algorithm"]] += row["cost"]
+    if all(total[instance, name] for instance in _FEWER_RUNS for name in ("A", "B")):
         holds["A is cheaper than B on instance a"] = (
             total["figure 1a", "A"] < total["figure 1a", "B"]
         )
@@ -502,7 +500,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=100, help="per figure (default: 100)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--quick", action="store_true", help="a look at it: 10 runs")
+    parser.add_argument("--quick", action="store_true", help="a look at it, in a minute or two")
     parser.add_argument("--output", type=Path, help="write the figures to this file, as JSON")
     parser.add_argument("--figure", type=Path, help="draw them in this file, as HTML")
     options = parser.parse_args(arguments)
@@ -514,7 +512,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if find_spec("numba") is None:
         _progress("numba is not installed: the races take about thirty times as long.")
     settings = Settings(
-        options.runs, options.seed, options.workers, options.data, tuple(options.algorithms)
+        options.runs,
+        options.seed,
+        options.workers,
+        options.data,
+        tuple(options.algorithms),
+        options.quick,
     )
     outcomes: dict[str, Outcome] = {}
     for name in options.parts:
