@@ -17,6 +17,7 @@ __all__ = [
     "Bias",
     "BiasContradictedWarning",
     "Contradiction",
+    "check_variant",
     "estimate_bias",
     "find_contradiction",
 ]
@@ -106,6 +107,22 @@ class Bias:
         bounds = list(self.bounds)
         bounds[fidelity] = max(bounds[fidelity], bound)
         return replace(self, bounds=tuple(bounds), source="widened")
+
+
+def check_variant(variant: Kind | None, declared: Bias | None) -> None:
+    """Raise ValueError if a variant is no kind of bounds, or not that of the declared ones."""
+    if variant not in (None, "max", "order"):
+        raise ValueError(f"variant must be 'max' or 'order', got {variant!r}.")
+    if declared is not None and variant not in (None, declared.kind):
+        remedy = (
+            "declare Bias.order(...) or Bias.underestimating(...)"
+            if variant == "order"
+            else "declare Bias.max(...)"
+        )
+        raise ValueError(
+            f"variant={variant!r} but the declared bounds are of kind {declared.kind!r}; "
+            f"leave variant out, or {remedy}."
+        )
 
 
 def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float) -> Bias:

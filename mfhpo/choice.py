@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
+from mfhpo.regret.reward import RewardPolicy
 
 __all__ = ["Aim", "PolicyChoice", "recommend_policy"]
 
@@ -31,7 +33,7 @@ class PolicyChoice:
         Arguments that the choice comes with.
     """
 
-    policy: type[Policy]
+    policy: type[BestArmPolicy] | type[RewardPolicy]
     reason: str
     options: Mapping[str, Any] = field(default_factory=dict)
 

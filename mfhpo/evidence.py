@@ -48,7 +48,8 @@ class Evidence:
         more: see `PooledVariance`.
     variances
         Whether `variance_bounds` are needed; they cost a share of delta where nothing is declared
-        of the noise's scale.
+        of the noise's scale. Where it is only bounded, half of delta is left to the intervals,
+        which see when the variance is far below what the range allows.
 
     Raises
     ------
@@ -79,7 +80,11 @@ class Evidence:
         if variances and isinstance(noise, Gaussian):
             share -= _NOISE_SHARE
             level = _NOISE_SHARE * delta / (n_arms * n_fidelities)
-            self._own = [[PooledVariance(level) for _ in range(n_fidelities)] for _ in range(n_arms)]
+            self._own = [
+                [PooledVariance(level) for _ in range(n_fidelities)] for _ in range(n_arms)
+            ]
+        if variances and isinstance(noise, Bounded):
+            share = 0.5
         if radius is None:
             radius = [default_radius(noise, m, n_fidelities) for m in range(n_fidelities)]
         if not isinstance(radius, (Radius, Sequence)):
@@ -169,16 +174,33 @@ class Evidence:
         sums = self._statistics.sums[arms]
         return np.asarray(sums / np.maximum(self.counts[arms], 1), dtype=np.float64)
 
-    def lower_bounds(self, arms: IntArray, bias: Bias | None) -> FloatArray:
-        """Lower ends of `interval` for several arms, shape (n,)."""
+    def intervals(self, arms: IntArray, bias: Bias | None) -> tuple[FloatArray, FloatArray]:
+        """Bounds on the target means of several arms, shape (n,) each, as in `interval`."""
         target = self.counts.shape[1] - 1
-        lowest = np.full(len(arms), -np.inf)
+        lows, highs = np.full(len(arms), -np.inf), np.full(len(arms), np.inf)
         for m in range(target + 1):
             if m < target and (bias is None or bias.kind != "max"):
                 continue
             xi = 0.0 if bias is None or m == target else bias.bounds[m]
-            lowest = np.maximum(lowest, self.means(arms, m) - self.half_widths(arms, m) - xi)
-        return lowest
+            means, half = self.means(arms, m), self.half_widths(arms, m) + xi
+            lows, highs = np.maximum(lows, means - half), np.minimum(highs, means + half)
+        return lows, highs
+
+    def separated(
+        self, better: int, others: IntArray, bias: Bias, epsilon: float = 0.0
+    ) -> npt.NDArray[np.bool_]:
+        """Whether one arm's intervals lie above those of others, less epsilon, shape (n,)."""
+        one = np.array([better])
+        if bias.kind == "max":
+            lowest, _ = self.intervals(one, bias)
+            _, highest = self.intervals(others, bias)
+            return np.asarray(lowest + epsilon >= highest)
+        apart = np.zeros(len(others), dtype=bool)
+        for m, margin in enumerate(bias.bounds):
+            low = self.means(one, m) - self.half_widths(one, m)
+            high = self.means(others, m) + self.half_widths(others, m)
+            apart |= low - high + epsilon >= margin
+        return apart
 
     def half_widths(
         self, arms: IntArray, fidelity: int, counts: IntArray | None = None

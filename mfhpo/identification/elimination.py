@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.bias import Bias, Kind
+from mfhpo.bias import Bias, Kind, check_variant
 from mfhpo.identification.engine import Elimination
 from mfhpo.problem import Problem
 
@@ -66,18 +66,7 @@ class IISE(Elimination):
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
-        if variant not in (None, "max", "order"):
-            raise ValueError(f"variant must be 'max' or 'order', got {variant!r}.")
-        if problem.bias is not None and variant not in (None, problem.bias.kind):
-            remedy = (
-                "declare Bias.order(...) or Bias.underestimating(...)"
-                if variant == "order"
-                else "declare Bias.max(...)"
-            )
-            raise ValueError(
-                f"variant={variant!r} but the declared bounds are of kind {problem.bias.kind!r}; "
-                f"leave variant out, or {remedy}."
-            )
+        check_variant(variant, problem.bias)
         self._variant: Kind = variant or "order"
         super().__init__(problem, **options)
 

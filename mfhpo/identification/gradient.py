@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
-from mfhpo.identification.likelihood import MixtureLikelihood
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.problem import Problem, Pull
 
@@ -42,7 +41,7 @@ class MFGrad(MFTopTwo):
     Parameters
     ----------
     problem
-        What is known; declared bias bounds must be of kind "max".
+        What is known.
     learning_rate
         "adaptive": ``sqrt(ln(K M) / sum of squared largest gradient entries)``, which does not
         depend on the scale of values, noise or costs. "decreasing": 1 / sqrt(t + 1), or a positive
@@ -60,7 +59,7 @@ class MFGrad(MFTopTwo):
     Raises
     ------
     ValueError
-        For arguments out of range, or bias bounds of kind "order".
+        For arguments out of range.
 
     Examples
     --------
@@ -145,7 +144,8 @@ class MFGrad(MFTopTwo):
     def _judge(self, fidelity: int) -> None:
         super()._judge(fidelity)
         arms = self.active
-        if self._standing is None or self._winner is not None or len(arms) > self._max_arms:
+        decided = self._winner is not None or len(arms) < 2
+        if self._standing is None or decided or len(arms) > self._max_arms:
             return
         if self._evidence.counts[arms].all():
             self._step(arms)
@@ -155,17 +155,10 @@ class MFGrad(MFTopTwo):
         standing, costs = self._standing, self._planned_costs
         assert standing is not None
         assert costs is not None
-        assert self._bias is not None
         if self._steps == 0:
             self._planned_pulls[arms] = self._evidence.counts[arms]
         variances = standing.likelihood.variances[arms]
-        spent = MixtureLikelihood(
-            self._evidence.all_means(arms),
-            self._shares(arms) / costs,
-            variances,
-            np.array(self._bias.bounds),
-            prior=0.0,
-        )
+        spent = self._likelihood(arms, self._shares(arms) / costs, prior=0.0)
         if not spent.weights.any():  # the noise is not known anywhere
             self._plan_pulls(arms, np.full(variances.shape, 1.0 / variances.size))
             return

@@ -17,6 +17,7 @@ level = delta / (K - 1) the best arm is never beaten, with probability at least 
 
 from __future__ import annotations
 
+import abc
 import math
 
 import numpy as np
@@ -24,7 +25,13 @@ import numpy.typing as npt
 
 from mfhpo.confidence import mixture_ratio
 
-__all__ = ["MixtureLikelihood", "nearest_mean", "prior_count"]
+__all__ = [
+    "OrderBiasLikelihood",
+    "OwnBiasLikelihood",
+    "PairLikelihood",
+    "nearest_mean",
+    "prior_count",
+]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -99,8 +106,8 @@ def nearest_mean(
     return x, (weights * np.maximum(distances, 0.0) ** 2).sum(axis=1)
 
 
-class MixtureLikelihood:
-    """The statistic for pairs of arms, with bias bounds of kind "max".
+class PairLikelihood(abc.ABC):
+    """The statistic for pairs of arms; subclasses differ in the kind of bias bounds.
 
     Parameters
     ----------
@@ -108,25 +115,20 @@ class MixtureLikelihood:
         Mean, number of values and an upper bound on the noise's variance proxy of every arm at
         every fidelity, shape (K, M); a variance that is infinite takes its values out.
     bounds
-        Bias bounds xi_m, shape (M,).
+        Bias bounds xi_m or gamma_m, shape (M,).
     prior
         The count rho; 0 gives the plain likelihood ratio, which is no bound at all times.
 
     Attributes
     ----------
-    variances
+    means, variances
         As given, shape (K, M).
-    lows, highs
-        Bounds on every arm's target mean from each fidelity, noise aside, shape (K, M).
     weights
         n^2 / (n + rho) / (2 sigma^2), shape (K, M).
     penalties
         Sum over fidelities of ln(1 + n / rho) / 2, shape (K,).
     centres
-        The target mean that fits each arm's own observations best, shape (K,); where several do,
-        the middle one.
-    residuals
-        How far the observations are from that fit, shape (K,).
+        Where each arm's target mean seems to be, shape (K,): who leads is decided by it.
     """
 
     def __init__(
@@ -137,15 +139,13 @@ class MixtureLikelihood:
         bounds: FloatArray,
         prior: float,
     ) -> None:
-        self._bounds = bounds
+        self.bounds = bounds
         self._prior = prior
+        self.means: FloatArray = np.zeros(means.shape)
         self.variances: FloatArray = np.full(means.shape, np.nan)
         self.weights: FloatArray = np.zeros(means.shape)
         self.penalties: FloatArray = np.zeros(len(means))
         self.centres: FloatArray = np.zeros(len(means))
-        self.residuals: FloatArray = np.zeros(len(means))
-        self.lows: FloatArray = np.zeros(means.shape)
-        self.highs: FloatArray = np.zeros(means.shape)
         self.update(np.arange(len(means)), means, counts, variances)
 
     def update(
@@ -156,6 +156,7 @@ class MixtureLikelihood:
         variances: FloatArray,
     ) -> None:
         """Take in new observations of some arms; the arrays have shape (n, M)."""
+        self.means[arms] = means
         self.variances[arms] = variances
         known = np.isfinite(variances)
         with np.errstate(divide="ignore", over="ignore"):
@@ -166,12 +167,13 @@ class MixtureLikelihood:
             logs = np.log1p(counts / self._prior)
             self.penalties[arms] = np.where(known, logs, 0.0).sum(axis=1) / 2.0
         self.weights[arms] = np.where(known, effective * precision, 0.0)
-        self.lows[arms] = means - self._bounds
-        self.highs[arms] = means + self._bounds
-        self.centres[arms], self.residuals[arms] = nearest_mean(
-            self.weights[arms], self.lows[arms], self.highs[arms]
-        )
+        self._place(arms)
 
+    @abc.abstractmethod
+    def _place(self, arms: IntArray) -> None:
+        """Bring what is derived from the observations of some arms up to date."""
+
+    @abc.abstractmethod
     def against(
         self, leader: int, others: IntArray, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
@@ -192,16 +194,55 @@ class MixtureLikelihood:
             Once it reaches ln((K - 1) / delta), the other arm is not better, shape (n,).
         alternative
             Target mean of the leader in the nearest case where the other arm is better by
-            epsilon, shape (n,).
+            epsilon, shape (n,); 0 where the bounds leave it open.
         """
-        shape = (len(others), len(self._bounds))
-        weights = np.empty((shape[0], 2 * shape[1]))
+
+    @abc.abstractmethod
+    def distances(
+        self, leader: int, other: int, alternative: float, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """How far the two arms' means are from that nearest case at each fidelity, shape (M,).
+
+        Signed: negative where it is not far but well within the bias bounds. The statistic grows
+        with another pull by about distance^2 / (2 sigma^2).
+        """
+
+
+class OwnBiasLikelihood(PairLikelihood):
+    """With bounds on every arm's own bias (kind "max").
+
+    Attributes
+    ----------
+    lows, highs
+        Bounds on every arm's target mean from each fidelity, noise aside, shape (K, M).
+    residuals
+        How far each arm's observations are from the centre, which fits them best, shape (K,).
+    """
+
+    def _place(self, arms: IntArray) -> None:
+        if len(arms) == len(self.means):
+            self.lows: FloatArray = self.means - self.bounds
+            self.highs: FloatArray = self.means + self.bounds
+            self.residuals: FloatArray = np.zeros(len(self.means))
+        else:
+            self.lows[arms] = self.means[arms] - self.bounds
+            self.highs[arms] = self.means[arms] + self.bounds
+        self.centres[arms], self.residuals[arms] = nearest_mean(
+            self.weights[arms], self.lows[arms], self.highs[arms]
+        )
+
+    def against(
+        self, leader: int, others: IntArray, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.against`."""
+        half = len(self.bounds)
+        weights = np.empty((len(others), 2 * half))
         lows, highs = np.empty_like(weights), np.empty_like(weights)
-        half = shape[1]
         weights[:, :half], weights[:, half:] = self.weights[leader], self.weights[others]
         lows[:, :half], lows[:, half:] = self.lows[leader], self.lows[others] - epsilon
         highs[:, :half], highs[:, half:] = self.highs[leader], self.highs[others] - epsilon
         alternative, value = nearest_mean(weights, lows, highs)
+        # What does not fit any case at all speaks against none of them.
         explained = self.residuals[leader] + self.residuals[others]
         penalty = self.penalties[leader] + self.penalties[others]
         return np.maximum(value - explained, 0.0) - penalty, alternative
@@ -209,10 +250,62 @@ class MixtureLikelihood:
     def distances(
         self, leader: int, other: int, alternative: float, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """By how much the two arms' means at each fidelity are from the alternative, shape (M,).
+        """See `PairLikelihood.distances`."""
+        return self.lows[leader] - alternative, alternative + epsilon - self.highs[other]
 
-        Signed: of the leader, how far above it its mean is; of the other, how far below.
+
+class OrderBiasLikelihood(PairLikelihood):
+    """With bounds on the difference of two arms' biases (kind "order").
+
+    Only what was seen of both arms at the same fidelity is compared. If the other arm is better by
+    epsilon, their means differ there by at most gamma_m - epsilon; the nearest case splits the
+    excess between the two in inverse proportion to their weights, so that the statistic is the sum
+    of ``w_i w_j / (w_i + w_j) max(0, mu_im - mu_jm - gamma_m + epsilon)^2``.
+    """
+
+    def _place(self, arms: IntArray) -> None:
+        """Place the arms on a common scale; it steers the race, and no claim rests on it.
+
+        The bias that all arms have in common at a fidelity is estimated from those that were also
+        seen at dearer ones; means are then averaged by their precision, in which the bounds count
+        as noise.
         """
-        above = self.lows[leader] - alternative
-        below = alternative + epsilon - self.highs[other]
-        return above, below
+        seen = self.weights > 0.0
+        with np.errstate(divide="ignore"):
+            precision = 1.0 / (0.5 / self.weights + (self.bounds / 2.0) ** 2)
+        precision = np.where(seen, np.minimum(precision, 1e300), 0.0)
+        total = np.zeros(len(self.means))
+        weighted = np.zeros(len(self.means))
+        for m in range(len(self.bounds) - 1, -1, -1):
+            both = seen[:, m] & (total > 0.0)
+            offset = 0.0
+            if both.any():
+                ahead = self.means[both, m] - weighted[both] / total[both]
+                offset = float(np.average(ahead, weights=np.minimum(precision, 1e150)[both, m]))
+            total += precision[:, m]
+            weighted += precision[:, m] * (self.means[:, m] - offset)
+        self.centres = weighted / np.where(total > 0.0, total, 1.0)
+
+    def _excess(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """By how much the means differ more than the bounds allow, shape (n, M)."""
+        return np.asarray(self.means[leader] - self.means[others] - self.bounds + epsilon)
+
+    def against(
+        self, leader: int, others: IntArray, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.against`."""
+        mine, theirs = self.weights[leader], self.weights[others]
+        joint = mine * theirs / np.maximum(mine + theirs, 1e-300)
+        value = (joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2).sum(axis=1)
+        penalty = self.penalties[leader] + self.penalties[others]
+        return value - penalty, np.zeros(len(others))
+
+    def distances(
+        self, leader: int, other: int, alternative: float, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.distances`."""
+        mine, theirs = self.weights[leader], self.weights[other]
+        excess = self._excess(leader, np.array([other]), epsilon)[0]
+        total = mine + theirs
+        part = np.divide(theirs, total, out=np.full(total.shape, 0.5), where=total > 0.0)
+        return part * excess, (1.0 - part) * excess

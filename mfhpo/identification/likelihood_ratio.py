@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo.bias import Kind, check_variant
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.likelihood import MixtureLikelihood, prior_count
+from mfhpo.identification.likelihood import (
+    OrderBiasLikelihood,
+    OwnBiasLikelihood,
+    PairLikelihood,
+    prior_count,
+)
+from mfhpo.noise import Bounded
 from mfhpo.problem import Problem
 
 __all__ = ["LikelihoodRatioPolicy", "Standing"]
@@ -36,7 +43,7 @@ class Standing:
         The leader's target mean in the nearest case where the other arm is better, shape (K,).
     """
 
-    likelihood: MixtureLikelihood
+    likelihood: PairLikelihood
     leader: int | None
     statistics: FloatArray
     alternatives: FloatArray
@@ -73,7 +80,7 @@ class Standing:
 class LikelihoodRatioPolicy(BestArmPolicy):
     """Eliminates an arm when the observations speak strongly enough against it.
 
-    All fidelities of two arms are weighed together (`MixtureLikelihood`), and no level is spent on
+    All fidelities of two arms are weighed together (`PairLikelihood`), and no level is spent on
     pairs without the best arm: that asks for far fewer pulls than confidence intervals around
     every mean, and is as safe. The arm with the best fit leads. Another arm leaves once the
     statistic against it reaches ln((K - 1) / delta); the race ends when one arm is left, or when
@@ -82,7 +89,11 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     Parameters
     ----------
     problem
-        What is known; declared bias bounds must be of kind "max".
+        What is known.
+    variant
+        "max" or "order": the kind of bias bounds to estimate when none are declared. Order bounds
+        are never more than twice the others, and mostly far less, as what all arms' biases have
+        in common does not count.
     **options
         See `BestArmPolicy`. There is no `radius`: the intervals that are shown are the tightest
         for the noise, and decide nothing but the audit.
@@ -90,7 +101,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     Raises
     ------
     ValueError
-        For bias bounds of kind "order".
+        If `variant` is neither, or contradicts the declared bounds.
     TypeError
         If a radius is given.
     """
@@ -98,12 +109,9 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     _variances = True
     _certificate_reason = "the observations speak against any other arm being better by epsilon"
 
-    def __init__(self, problem: Problem, **options: Any) -> None:
-        if problem.bias is not None and problem.bias.kind != "max":
-            raise ValueError(
-                f"bias={problem.bias!r}: {type(self).__name__} needs bounds on every arm's own "
-                f"bias; declare Bias.max(...), or use IISE, which takes order bounds."
-            )
+    def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
+        check_variant(variant, problem.bias)
+        self._variant: Kind = variant or "order"
         if "radius" in options:
             raise TypeError(
                 f"radius={options['radius']!r}: {type(self).__name__} decides by likelihood "
@@ -112,6 +120,9 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._standing: Standing | None = None
         self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)
         super().__init__(problem, **options)
+
+    def _kind(self) -> Kind:
+        return self._variant
 
     @property
     def threshold(self) -> float:
@@ -133,20 +144,27 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     def _new_standing(self, counts: IntArray) -> Standing:
         """Who leads, if the present means came of these counts, shape (K, M)."""
-        assert self._bias is not None
         n_arms = self.problem.n_arms
         arms = np.arange(n_arms)
-        likelihood = MixtureLikelihood(
-            self._evidence.all_means(arms),
-            counts,
-            self._evidence.variance_bounds(arms),
-            np.array(self._bias.bounds),
-            self._prior,
-        )
+        likelihood = self._likelihood(arms, counts, self._prior)
         nothing = np.full(n_arms, np.nan)
         standing = Standing(likelihood, None, nothing, nothing.copy())
         standing.renew(self.active, np.ones(n_arms, dtype=bool), self.epsilon)
         return standing
+
+    def _likelihood(
+        self, arms: IntArray, counts: IntArray | FloatArray, prior: float
+    ) -> PairLikelihood:
+        """The likelihood of some arms, if their means came of these counts, shape (n, M)."""
+        assert self._bias is not None
+        kind = OwnBiasLikelihood if self._bias.kind == "max" else OrderBiasLikelihood
+        return kind(
+            self._evidence.all_means(arms),
+            counts,
+            self._evidence.variance_bounds(arms),
+            np.array(self._bias.bounds),
+            prior,
+        )
 
     def _take_note(self, arm: int) -> None:
         if self._standing is None:
@@ -182,16 +200,27 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             return
         others = arms[arms != leader]
         beaten = standing.statistics[others] >= self.threshold
+        beaten |= self._separated(leader, others, self.epsilon)
         if not beaten.any():
             return
         gone = self._eliminable(others, beaten)
         if self.epsilon > 0.0 and gone.size:
             worse, _ = standing.likelihood.against(leader, gone)
-            gone = gone[worse >= self.threshold]
+            gone = gone[(worse >= self.threshold) | self._separated(leader, gone, 0.0)]
         if gone.size:
             self._roster.eliminate(gone, leader)
         if beaten.all() and len(gone) < len(others):
             self._certificate = leader
+
+    def _separated(self, leader: int, others: IntArray, epsilon: float) -> BoolArray:
+        """Whom the intervals tell from the leader, where they may see more, shape (n,).
+
+        The likelihood takes values within bounds to spread as far as the bounds allow.
+        """
+        if not isinstance(self.problem.noise, Bounded):
+            return np.zeros(len(others), dtype=bool)
+        assert self._bias is not None
+        return self._evidence.separated(leader, others, self._bias, epsilon)
 
     def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
         """Which of the others may leave, given which of them are beaten."""
@@ -202,7 +231,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     def _surest_arm(self) -> int:
         arms = self.active
-        lowest = self._evidence.lower_bounds(arms, self._bias)
+        lowest, _ = self._evidence.intervals(arms, self._bias)
         return int(arms[np.argmax(lowest)]) if np.isfinite(lowest).any() else super()._surest_arm()
 
     def _remaining_cost(self, leader: int | None) -> float | None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array
 
 from mfhpo._validation import check_probability
-from mfhpo.identification.likelihood import MixtureLikelihood
+from mfhpo.identification.likelihood import OwnBiasLikelihood
 from mfhpo.noise import SubGaussian
 from mfhpo.problem import Problem
 
@@ -94,7 +95,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     gaps = table[best, -1] - table[others, -1]
     if not (gaps > 0.0).all():
         raise ValueError(
-            f"means has two best arms, {best} and {int(others[np.argmin(gaps)])}: no cost is enough."
+            f"means has two best arms, {best} and {others[np.argmin(gaps)]}: no cost is enough."
         )
     # In units of the costs and of the smallest gap, so that the solver's tolerances fit.
     unit = 2.0 * float(variances.max()) / float(gaps.min()) ** 2
@@ -109,7 +110,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
         if solution.status != 0:
             raise RuntimeError(f"the linear programme of the bound failed: {solution.message}")
         pulls = np.maximum(solution.x.reshape(table.shape), 0.0)
-        likelihood = MixtureLikelihood(
+        likelihood = OwnBiasLikelihood(
             table, pulls, np.tile(variances / unit, (problem.n_arms, 1)), bounds, prior=0.0
         )
         information, alternatives = likelihood.against(best, others)
@@ -148,10 +149,11 @@ class _Cuts:
             self._columns.append(columns.ravel())
             self._values.append(values.ravel())
 
-    def matrix(self) -> coo_array:
-        """The constraints' coefficients, shape (number of cuts, K M)."""
+    def matrix(self) -> Any:
+        """The constraints' coefficients, a sparse array of shape (number of cuts, K M)."""
         place = (np.concatenate(self._rows), np.concatenate(self._columns))
-        return coo_array((np.concatenate(self._values), place), (self.n_cuts, self._means.size))
+        shape = (self.n_cuts, self._means.size)
+        return csr_array((np.concatenate(self._values), place), shape=shape)
 
 
 def _declared(

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo.identification.likelihood import OwnBiasLikelihood, PairLikelihood
 from mfhpo.identification.likelihood_ratio import LikelihoodRatioPolicy, Standing
 from mfhpo.problem import Pull
 
@@ -14,6 +15,7 @@ __all__ = ["MFTopTwo"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 # The fractional parts of its multiples are spread evenly over [0, 1), however many there are.
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
@@ -26,7 +28,7 @@ _LEAST_SHARE = 0.1
 class MFTopTwo(LikelihoodRatioPolicy):
     """Top-two sampling across fidelities, with the stop of `LikelihoodRatioPolicy`.
 
-    What tells the leader from another arm is the statistic of `MixtureLikelihood`. Each pull goes
+    What tells the leader from another arm is the statistic of `PairLikelihood`. Each pull goes
 
     1. to the leader and the rival that it is least told from, rarely pulled ones first: the one
        with the smallest statistic plus log count (Jourdan, Degenne, Baudry, de Heide and Kaufmann,
@@ -47,7 +49,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
     Parameters
     ----------
     problem
-        What is known; declared bias bounds must be of kind "max".
+        What is known.
     **options
         See `LikelihoodRatioPolicy` and `BestArmPolicy`.
 
@@ -77,51 +79,92 @@ class MFTopTwo(LikelihoodRatioPolicy):
         assert standing is not None
         if standing.leader is None:  # the noise is not known anywhere
             return Pull(int(arms[np.argmin(counts[arms, 0])]), 0)
-        rival = _rival(standing, arms)
-        return self._pull_of_two(standing, rival, counts)
+        return self._pull_of_two(standing, _rival(standing, arms), counts)
 
     def _explored_fidelity(self) -> int:
+        if len(self.active) < 2:
+            return self.problem.target
         return self._race_pull(self._evidence.counts, self.active).fidelity
 
     def _pull_of_two(self, standing: Standing, rival: int, counts: IntArray) -> Pull:
         """Choose the leader or its rival, and a fidelity."""
-        likelihood, leader = standing.likelihood, standing.leader
+        assert standing.leader is not None
+        if isinstance(standing.likelihood, OwnBiasLikelihood):
+            return self._pull_of_each(standing.likelihood, standing, rival, counts)
+        return self._pull_of_both(standing.likelihood, standing.leader, rival, counts)
+
+    def _pull_of_each(
+        self, likelihood: OwnBiasLikelihood, standing: Standing, rival: int, counts: IntArray
+    ) -> Pull:
+        """The arm first, then its own best fidelity: with bounds on every arm's own bias."""
+        leader = standing.leader
         assert leader is not None
         alternative = float(standing.alternatives[rival])
         above, below = likelihood.distances(leader, rival, alternative, self.epsilon)
         of_leader = float(likelihood.weights[leader] @ np.maximum(above, 0.0) ** 2)
         of_rival = float(likelihood.weights[rival] @ np.maximum(below, 0.0) ** 2)
-        total = of_leader + of_rival
-        share = of_leader / total if total > 0.0 else 0.5
-        share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
-        # The number of pulls decides instead of a coin: asking twice must give the same answer.
-        if (int(counts.sum()) * _GOLDEN_RATIO) % 1.0 < share:
+        if self._is_leaders_turn(of_leader, of_rival, counts):
             arm, distances = leader, above
             edges = likelihood.highs[arm] - alternative
         else:
             arm, distances = rival, below
             edges = alternative + self.epsilon - likelihood.lows[arm]
         scales = self._scales(likelihood.variances[arm])
-        return Pull(arm, self._fidelity_for(counts[arm], scales, distances, edges))
+        doubt = _doubt(counts[arm], scales)
+        return Pull(arm, self._fidelity_for(counts[arm] > 0, scales, distances, edges, doubt))
+
+    def _pull_of_both(
+        self, likelihood: PairLikelihood, leader: int, rival: int, counts: IntArray
+    ) -> Pull:
+        """The best fidelity to compare the two at, then the arm: with order bounds."""
+        difference = likelihood.means[leader] - likelihood.means[rival] + self.epsilon
+        scales = self._scales(np.maximum(likelihood.variances[leader], likelihood.variances[rival]))
+        doubt = _doubt(counts[leader], scales) + _doubt(counts[rival], scales)
+        fidelity = self._fidelity_for(
+            (counts[leader] > 0) & (counts[rival] > 0),
+            scales,
+            difference - likelihood.bounds,
+            difference + likelihood.bounds,
+            doubt,
+        )
+        # Both owe the same difference to the other's weight.
+        of_leader, of_rival = likelihood.weights[[rival, leader], fidelity]
+        leads = self._is_leaders_turn(float(of_leader), float(of_rival), counts)
+        return Pull(leader if leads else rival, fidelity)
+
+    def _is_leaders_turn(self, of_leader: float, of_rival: float, counts: IntArray) -> bool:
+        """Whether it is the leader that is pulled, given what each contributes."""
+        total = of_leader + of_rival
+        share = of_leader / total if total > 0.0 else 0.5
+        share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
+        # The number of pulls decides instead of a coin: asking twice must give the same answer.
+        return (int(counts.sum()) * _GOLDEN_RATIO) % 1.0 < share
 
     def _fidelity_for(
-        self, counts: IntArray, scales: FloatArray, distances: FloatArray, edges: FloatArray
+        self,
+        seen: BoolArray,
+        scales: FloatArray,
+        distances: FloatArray,
+        edges: FloatArray,
+        doubt: FloatArray,
     ) -> int:
         """The fidelity whose distance per square root of the cost may be the largest.
 
         Parameters
         ----------
-        counts, scales
-            Pulls of the arm at each fidelity, and sigma there, shape (M,).
+        seen, scales
+            Whether there are values at each fidelity, and sigma there, shape (M,).
         distances
-            How far the arm's mean at each fidelity is from the alternative, shape (M,).
+            How far the means at each fidelity are from the nearest alternative, shape (M,).
         edges
-            How far the arm's target mean can be from it, by each fidelity, shape (M,).
+            How far the target mean can be from it, by each fidelity, shape (M,).
+        doubt
+            By how much distances and edges may be larger than they look, shape (M,).
         """
         assert self._planned_costs is not None
-        seen = counts > 0
-        doubt = scales * np.sqrt(2.0 * math.log(max(2, int(counts.sum()))) / np.maximum(counts, 1))
-        farthest = float(np.min((edges + doubt)[seen]))
+        farthest = float(np.min((edges + doubt)[seen])) if seen.any() else math.inf
+        if math.isinf(farthest):
+            return 0
         hoped = np.where(seen, np.minimum(distances + doubt, farthest), farthest)
         index = hoped / (scales * np.sqrt(self._planned_costs))
         return int(np.argmax(index)) if index.max() > 0.0 else self.problem.target
@@ -142,3 +185,9 @@ def _rival(standing: Standing, arms: IntArray) -> int:
     penalties = standing.likelihood.penalties[others]
     # The statistic has the penalty taken off; the log count is twice the penalty.
     return int(others[np.argmin(standing.statistics[others] + 3.0 * penalties)])
+
+
+def _doubt(counts: IntArray, scales: FloatArray) -> FloatArray:
+    """Sigma sqrt(2 ln N / n) for the means of n of an arm's N values, shape (M,)."""
+    logs = math.log(max(2, int(counts.sum())))
+    return np.asarray(scales * np.sqrt(2.0 * logs / np.maximum(counts, 1)))
