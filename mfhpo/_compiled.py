@@ -39,5 +39,9 @@ def _compiled(
         return function
     for helper in helpers:
         register_jitable(helper)
-    jitted: Callable[..., object] = njit(cache=True)(function)
+    jitted: Callable[..., object]
+    try:
+        jitted = njit(cache=True)(function)
+    except RuntimeError:  # nowhere to keep it: neither the module's folder nor a home is writable
+        jitted = njit(function)
     return jitted

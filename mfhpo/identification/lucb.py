@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from mfhpo._compiled import compiled
 from mfhpo.bias import Bias
-from mfhpo.confidence import Radius
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.explore import (
     BY_INDEX,
@@ -35,7 +34,6 @@ from mfhpo.identification.explore import (
     assumed_means,
     commit,
     explored,
-    growth,
     out_of_the_race,
     run_race,
     separated,
@@ -44,10 +42,11 @@ from mfhpo.identification.explore import (
     top_two,
     weight_of_a_pull,
 )
+from mfhpo.identification.published_radius import PublishedRadius, published_radii
 from mfhpo.noise import Bounded, SubGaussian
 from mfhpo.problem import Problem, Pull
 
-__all__ = ["MFLUCB", "FidelityExhaustedWarning", "PublishedRadius", "RunningSums"]
+__all__ = ["MFLUCB", "FidelityExhaustedWarning", "RunningSums"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -72,59 +71,6 @@ _TAPE, _SHORTEST_TAPE, _LONGEST_TAPE = 1 << 20, 16, 4096
 
 class FidelityExhaustedWarning(UserWarning):
     """A cheap fidelity that the race would have gone on with cannot, or may not, decide it."""
-
-
-class PublishedRadius(Radius):
-    """The radius of paper 002, which grows with the time of the race.
-
-        B(n, t) = 2 sigma sqrt(log(4 t^4 F / level) / n)
-
-    For values within [0, 1] (sigma = 1/2), level = delta / (K M) and F = 1 that is
-    beta = sqrt(log(L t^4 / delta) / n) with L = 4 K M. The paper has the same L where only the
-    target is pulled; there level is delta / K, and F = M.
-
-    It holds at all times, for pulls in any order. By Hoeffding's inequality a mean of n values
-    misses by B(n, t) with probability at most 2 exp(-n B^2 / (2 sigma^2)): the exponent is twice
-    log(4 t^4 / level), so that it is 2 (level / (4 t^4))^2. At time t there are at most t pulls if
-    t counts pulls; if it counts rounds, a pull counts at least 1 / (2 M) of one, so that there are
-    at most 2 M (t + 1). The sum over all such n and all t is at most M level^2, which is at most
-    level since level <= delta / (K M).
-
-    Parameters
-    ----------
-    sigma
-        Sub-Gaussian scale, in the unit of the values.
-    n_fidelities
-        F, the number of fidelities over which `level` is not yet a union bound, but is to be one.
-
-    Attributes
-    ----------
-    time
-        The time t, that the policy moves on; at least 1.
-
-    Examples
-    --------
-    >>> radius = PublishedRadius(0.5)
-    >>> radius(np.array([0, 1, 100]), level=0.004).round(3)
-    array([  inf, 2.628, 0.263])
-    """
-
-    theorem = "Hoeffding's inequality with a union bound over time (paper 002, Section 3.2.1)"
-    assumption = "noise sub-Gaussian with the declared sigma"
-
-    def __init__(self, sigma: float, n_fidelities: int = 1) -> None:
-        self.sigma = sigma
-        self.n_fidelities = n_fidelities
-        self.time = 1.0
-
-    def at_time_0(self, n: FloatArray | IntArray) -> FloatArray:
-        """The factor of the radius that depends on the count; the other one is `growth`."""
-        return np.asarray(2.0 * self.sigma / np.sqrt(n))
-
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
-        return self.at_time_0(n) * growth(level / self.n_fidelities, self.time)
 
 
 class RunningSums(Protocol):
@@ -247,7 +193,7 @@ class MFLUCB(BestArmPolicy):
         if schedule is not None:
             if options.get("radius") is not None:
                 raise ValueError("radius and schedule exclude each other; leave one of them out.")
-            self._published = _published_radii(problem, explore == "top")
+            self._published = published_radii(problem, explore == "top")
             options = options | {"radius": self._published}
         self._explorations = 0
         self._committed: IntArray = np.full(problem.n_arms, NOT_COMMITTED, dtype=np.int64)
@@ -293,6 +239,7 @@ class MFLUCB(BestArmPolicy):
             once_each=self._schedule > 0,
             schedule=self._schedule,
         )
+        self._set_time()
 
     def _scales(self) -> FloatArray:
         """Twice the noise scale at each fidelity; infinite where nothing is known of it yet."""
@@ -323,13 +270,17 @@ class MFLUCB(BestArmPolicy):
         return Cells(counts, seen, means, radii)
 
     def _take_note(self, arm: int) -> None:
-        if not self._piloting:
-            self._explorations += weight_of_a_pull(self._rules, int(self._committed[arm]))
-            self._set_time()
+        if self._piloting:
+            self._explorations += self.problem.n_fidelities
+            return
+        self._explorations += weight_of_a_pull(self._rules, int(self._committed[arm]))
+        self._set_time()
 
     def _set_time(self) -> None:
         for radius in self._published:
-            radius.time = time_of(self._rules, self.pulls, self._explorations)
+            radius.time = (
+                1.0 if self._piloting else time_of(self._rules, self.pulls, self._explorations)
+            )
 
     def _judge_all(self) -> None:
         self._judge(self.problem.target)
@@ -558,19 +509,4 @@ class MFLUCB(BestArmPolicy):
         self._explorations = int(state["explorations"])
         self._committed = np.asarray(state["committed"], dtype=np.int64)
         self._exhausted = np.asarray(state["exhausted"], dtype=bool)
-        if not self._piloting:
-            self._set_time()
-
-
-def _published_radii(problem: Problem, target_only: bool) -> list[PublishedRadius]:
-    noise, n_fidelities = problem.noise, problem.n_fidelities
-    if isinstance(noise, SubGaussian):
-        scales = [noise.at(m, n_fidelities) for m in range(n_fidelities)]
-    elif isinstance(noise, Bounded):
-        scales = [(noise.high - noise.low) / 2.0] * n_fidelities
-    else:
-        raise ValueError(
-            f"schedule needs a declared noise scale, got noise={noise!r}; declare SubGaussian or "
-            f"Bounded, or leave schedule out."
-        )
-    return [PublishedRadius(sigma, n_fidelities if target_only else 1) for sigma in scales]
+        self._set_time()

@@ -40,7 +40,8 @@ from mfhpo.identification.explore import (
     target_bounds,
     top_two,
 )
-from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning, PublishedRadius
+from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.published_radius import PublishedRadius
 from mfhpo.labels import Labels
 from mfhpo.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
@@ -620,6 +621,16 @@ class TestRule:
                         policy.tell(Pull(arm, m), Observation(0.5))
             beta = math.sqrt(math.log(4.0 * time**4 / level) / 2.0)
             assert policy.summary(0, 0) == (2, 0.5, pytest.approx(beta))
+
+    def test_time_counts_the_pilot(self) -> None:
+        # Eight pulls are four rounds; half of delta pays for the bias bounds.
+        problem = Problem(2, (1.0, 2.0), None, SubGaussian(0.5))
+        policy = MFLUCB(problem, explore="B", schedule="rounds", audit=False)
+        for pull in policy.ask(8):
+            policy.tell(pull, Observation(0.5))
+        assert not policy.piloting
+        beta = math.sqrt(math.log(4.0 * 4.0**4 / (0.025 / 4)) / 2.0)
+        assert policy.summary(1, 1) == (2, 0.5, pytest.approx(beta))
 
     def test_the_target_only_needs_no_bias_and_ignores_the_rest(self) -> None:
         problem = Problem(2, (1.0, 2.0), None, SubGaussian(0.0))
