@@ -72,8 +72,18 @@ class RaceSampler(BaseSampler):
         self._lock = threading.RLock()
 
     @abc.abstractmethod
-    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int) -> Policy:
-        """Make the policy, now that the levels of the fidelity are known."""
+    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
+        """Make the policy, now that the levels of the fidelity are known.
+
+        Parameters
+        ----------
+        n_arms, levels
+            The race's arms and levels.
+        seed
+            Chooses the pilot's arms.
+        sign
+            -1 for a study that minimises, whose values are mirrored; else 1.
+        """
 
     # What users call.
 
@@ -282,8 +292,8 @@ class RaceSampler(BaseSampler):
         # Without a seed, the study's name gives one that all its workers agree on.
         seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
 
-        def make_policy(n_arms: int, levels: Sequence[Any]) -> Policy:
-            return self._make_policy(n_arms, levels, seed)
+        def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
+            return self._make_policy(n_arms, levels, seed, sign)
 
         arms = Arms(self._arms, self._fidelity.name, seed)
         return Race(study, arms, self._fidelity, make_policy, self._lease)
@@ -323,7 +333,8 @@ def _recommendation(race: Race) -> StudyRecommendation:
     assert race.policy is not None
     answer = race.policy.recommend()
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
-    return StudyRecommendation.of(answer, race.sign, params, race.levels[answer.fidelity])
+    level = race.levels[answer.fidelity]
+    return StudyRecommendation.of(answer, race.sign, params, level, race.certifies)
 
 
 def _conclude(study: optuna.Study, race: Race) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from optuna.samplers import BaseSampler
@@ -10,20 +10,15 @@ from optuna.samplers import BaseSampler
 from mfhpo import (
     IISE,
     Bias,
-    Bounded,
-    EstimatedNoise,
-    Gaussian,
     MaximumFidelityExploit,
     Noise,
     Policy,
     Problem,
     Radius,
-    SubGaussian,
     SuccessiveElimination,
 )
-from mfhpo._validation import check_nonnegative, check_probability
 from mfhpo_optuna._arms import ArmsLike
-from mfhpo_optuna._base import RaceSampler
+from mfhpo_optuna._declared import DeclaredSampler, mirrored_radius
 from mfhpo_optuna._fidelity import Fidelity
 
 __all__ = ["IISESampler"]
@@ -31,7 +26,7 @@ __all__ = ["IISESampler"]
 Variant = Literal["max", "order", "se", "mfe"]
 
 
-class IISESampler(RaceSampler):
+class IISESampler(DeclaredSampler):
     """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity.
@@ -64,7 +59,8 @@ class IISESampler(RaceSampler):
         certain. None: one standard deviation of the noise at the target level.
     sigma
         What is known of the noise: a sub-Gaussian scale, or one for each level, or
-        `mfhpo.Bounded`, or `mfhpo.Gaussian`. None: estimated.
+        `mfhpo.Bounded` with the bounds of the objective's values, or `mfhpo.Gaussian`. None:
+        estimated.
     bias
         Bounds on the levels' bias, one for each level and the last one 0: numbers, or
         `mfhpo.Bias`. None: estimated by a pilot, which evaluates some arms at every level.
@@ -157,66 +153,36 @@ class IISESampler(RaceSampler):
         progress: bool | None = None,
         seed: int | None = None,
     ) -> None:
+        if variant not in (None, "max", "order", "se", "mfe"):
+            raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
+        self._variant = variant
         super().__init__(
             fidelity=fidelity,
             arms=arms,
+            sigma=sigma,
+            bias=bias,
+            kind="order" if variant == "order" else "max",
             arm_sampler=arm_sampler,
             lease=lease,
             progress=progress,
             seed=seed,
+            options={
+                "delta": delta,
+                "epsilon": epsilon,
+                "radius": radius,
+                "budget": budget,
+                "measure": measure,
+                "max_failures": max_failures,
+                "pilot_arms": pilot_arms,
+                "pilot_pulls": pilot_pulls,
+            },
         )
-        if variant not in (None, "max", "order", "se", "mfe"):
-            raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
-        if bias is not None and self._fidelity.bias is not None:
-            raise ValueError(
-                f"bias={bias!r} and fidelity.bias={self._fidelity.bias!r} are both given; "
-                f"leave one out."
-            )
-        self._variant = variant
-        self._bias = _as_bias(self._fidelity.bias if bias is None else bias, variant)
-        self._noise = _as_noise(sigma)
-        self._options: dict[str, Any] = {
-            "delta": check_probability("delta", delta),
-            "epsilon": None if epsilon is None else check_nonnegative("epsilon", epsilon),
-            "radius": radius,
-            "budget": budget,
-            "measure": measure,
-            "max_failures": max_failures,
-            "pilot_arms": pilot_arms,
-            "pilot_pulls": pilot_pulls,
-        }
-        # What is known already is checked now, not in the first trial.
-        if self._fidelity.levels is not None:
-            self._make_policy(2, self._fidelity.levels, 0)
-        else:
-            declared = self._bias.bounds if self._bias else getattr(self._noise, "sigma", 1.0)
-            number = len(declared) if isinstance(declared, Sequence) else 1
-            self._make_policy(2, [1.0] * number, 0, rehearsal=True)
 
-    def _make_policy(
-        self, n_arms: int, levels: Sequence[Any], seed: int, rehearsal: bool = False
-    ) -> Policy:
-        costs = None if rehearsal else self._fidelity.costs_of(levels)
-        problem = Problem(
-            n_arms, costs, bias=self._bias, noise=self._noise, n_fidelities=len(levels)
-        )
-        options = self._options | {"seed": seed}
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        if sign < 0.0:
+            options = {**options, "radius": mirrored_radius(options["radius"])}
         if self._variant == "se":
             return SuccessiveElimination(problem, **options)
         if self._variant == "mfe":
             return MaximumFidelityExploit(problem, **options)
         return IISE(problem, variant=self._variant, **options)
-
-
-def _as_bias(bias: Bias | Sequence[float] | None, variant: Variant | None) -> Bias | None:
-    if bias is None or isinstance(bias, Bias):
-        return bias
-    return Bias.order(*bias) if variant == "order" else Bias.max(*bias)
-
-
-def _as_noise(sigma: float | Sequence[float] | Noise | None) -> Noise:
-    if sigma is None:
-        return EstimatedNoise()
-    if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):
-        return sigma
-    return SubGaussian(sigma)

@@ -15,6 +15,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Labels, Observation, Policy, Pull
+from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._fidelity import Fidelity, contains
 
@@ -26,7 +27,7 @@ ARM_KEY = "mfhpo:pull"
 CERTIFICATE_KEY = "mfhpo:certificate"
 SECONDS_KEY = "mfhpo:seconds"
 
-MakePolicy = Callable[[int, tuple[Any, ...]], Policy]
+MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 Listener = Callable[[Pull, Observation], None]
 
 
@@ -47,7 +48,8 @@ class Race:
     arms, fidelity
         What is compared, and how cheaply it can be evaluated.
     make_policy
-        Makes the policy, given the number of arms and the levels of the fidelity.
+        Makes the policy, given the number of arms, the levels of the fidelity, and the sign of
+        the values: -1 where the study minimises.
     lease
         Seconds after which a running trial is no longer waited for, or None for ten times what
         the slowest trial so far would have taken at its level, and at least a minute.
@@ -58,6 +60,8 @@ class Race:
         Whether trials of the race were run before, or elsewhere.
     over
         Numbers of running trials that began after the race had ended.
+    announced
+        Whether the sampler has said which policy it chose.
     reseeded
         Whether the sampler that draws the arms was given new randomness after a restart.
     listener
@@ -87,6 +91,7 @@ class Race:
         self._read_up_to = 0
         self._seconds_per_cost = 0.0
         self.over: set[int] = set()
+        self.announced = False
         self.reseeded = False
         self._begun = 0
         self.resumed = False
@@ -277,7 +282,7 @@ class Race:
         return costs[pull.fidelity] if costs else 1.0
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
-        self.policy = self._make_policy(len(self.arms), levels)
+        self.policy = self._make_policy(len(self.arms), levels, self.sign)
         self.levels = levels
         self.policy.labels = Labels(
             arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
@@ -359,6 +364,11 @@ class Race:
                 f"finishing.",
                 stacklevel=5,
             )
+
+    @property
+    def certifies(self) -> bool:
+        """Whether the policy is after a certificate; those that maximise the reward are not."""
+        return not isinstance(self.policy, RewardPolicy)
 
     @property
     def hopeless(self) -> bool:

@@ -32,6 +32,9 @@ class StudyRecommendation:
         With probability at least 1 - delta, no arm is better than this one by more than epsilon.
     finished
         Whether the race is over; under ``study.ask`` and ``study.tell`` this is when to stop.
+    certifies
+        Whether the sampler is after a certificate at all; those that maximise the reward while
+        they run, such as `MFUCBSampler`, are not.
     certified
         Whether the claim holds now.
     reason
@@ -59,6 +62,7 @@ class StudyRecommendation:
     delta: float
     epsilon: float
     finished: bool
+    certifies: bool
     certified: bool
     reason: str
     cost: float
@@ -70,9 +74,26 @@ class StudyRecommendation:
 
     @classmethod
     def of(
-        cls, answer: Recommendation, sign: float, params: dict[str, Any], level: Any
+        cls,
+        answer: Recommendation,
+        sign: float,
+        params: dict[str, Any],
+        level: Any,
+        certifies: bool = True,
     ) -> StudyRecommendation:
-        """Translate a policy's answer; `sign` is -1 for a study that minimises."""
+        """Translate a policy's answer.
+
+        Parameters
+        ----------
+        answer
+            The answer, in values that are maximised.
+        sign
+            -1 for a study that minimises; else 1.
+        params, level
+            What the answer's arm and fidelity stand for.
+        certifies
+            Whether the policy is after a certificate.
+        """
         low, high = sorted(sign * bound for bound in answer.interval)
         return cls(
             params=params,
@@ -83,6 +104,7 @@ class StudyRecommendation:
             delta=answer.delta,
             epsilon=answer.epsilon,
             finished=answer.finished,
+            certifies=certifies,
             certified=answer.certified,
             reason=answer.reason,
             cost=answer.cost,
@@ -101,16 +123,29 @@ class StudyRecommendation:
     def __str__(self) -> str:
         low, high = self.interval
         params = ", ".join(f"{name}={_short(value)}" for name, value in self.params.items())
+        mean = f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity"
+        if not self.certifies:
+            head, claim = (
+                "BEST SO FAR",
+                f"  interval    wrong with probability at most {self.delta:g}",
+            )
+        elif self.certified:
+            head = "CERTIFIED"
+            claim = (
+                f"  claim       within epsilon = {self.epsilon:.3g} of the best of {self.compared} "
+                f"arms, wrong with probability at most delta = {self.delta:g}"
+            )
+        else:
+            head = "NOT CERTIFIED"
+            claim = f"  aim         epsilon = {self.epsilon:.3g}, delta = {self.delta:g}"
         lines = [
-            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {params}",
-            f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity",
-            f"  claim       within epsilon = {self.epsilon:.3g} of the best of {self.compared} "
-            f"arms, wrong with probability at most delta = {self.delta:g}",
-            f"  because     {self.reason}",
+            f"{head}: {params}",
+            mean,
+            claim,
+            f"  {'because' if self.certifies else 'note':12}{self.reason}",
             f"  cost        {self.cost:.6g} in {self.trials} trials",
         ]
-        if not self.certified:
-            lines[2] = f"  aim         epsilon = {self.epsilon:.3g}, delta = {self.delta:g}"
+        if self.certifies and not self.certified:
             if self.remaining_cost is None:
                 guess = "not known yet"
             elif math.isinf(self.remaining_cost):

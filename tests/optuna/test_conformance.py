@@ -24,6 +24,7 @@ from optuna.testing.pytest_samplers import (
 )
 
 from mfhpo_optuna import IISESampler
+from tests.optuna.samplers import CLASSES
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:fidelity='fidelity', but the objective did not ask for it",
@@ -57,3 +58,11 @@ class TestIndependently(BasicSamplerTestCase, SingleOnlySamplerTestCase):
     @pytest.fixture(params=INDEPENDENT.values(), ids=INDEPENDENT.keys())
     def sampler(self, request):
         return race(request.param)
+
+
+class TestEveryOtherSampler(
+    BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
+):
+    @pytest.fixture(params=list(CLASSES.values())[1:], ids=list(CLASSES)[1:])
+    def sampler(self, request):
+        return lambda: request.param(fidelity="fidelity", seed=0)

@@ -1,0 +1,131 @@
+"""What a user declares of a race, turned into a problem: the same for every policy."""
+
+from __future__ import annotations
+
+import abc
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from optuna.samplers import BaseSampler
+
+from mfhpo import Bias, Bounded, EstimatedNoise, Gaussian, Noise, Policy, Problem, SubGaussian
+from mfhpo.bias import Kind
+from mfhpo.confidence import Radius
+from mfhpo_optuna._arms import ArmsLike
+from mfhpo_optuna._base import RaceSampler
+from mfhpo_optuna._fidelity import Fidelity
+
+__all__ = ["BiasLike", "DeclaredSampler", "SigmaLike", "mirrored_radius"]
+
+BiasLike: TypeAlias = Bias | Sequence[float] | None
+SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
+
+
+class DeclaredSampler(RaceSampler):
+    """A race whose arms, costs, bias and noise are declared as `IISESampler` says.
+
+    Values are maximised inside. What is declared of them is declared in the unit and the direction
+    of the objective, and is mirrored for a study that minimises.
+
+    Parameters
+    ----------
+    fidelity, arms, sigma, bias, arm_sampler, lease, progress, seed
+        See `IISESampler`.
+    kind
+        How bounds given as numbers are meant.
+    options
+        Further arguments of the policy. They are tried at once, so that wrong ones raise here and
+        not in the first trial.
+    """
+
+    def __init__(
+        self,
+        *,
+        fidelity: str | Fidelity,
+        arms: ArmsLike,
+        sigma: SigmaLike,
+        bias: BiasLike,
+        arm_sampler: BaseSampler | None,
+        lease: float | None,
+        progress: bool | None,
+        seed: int | None,
+        options: Mapping[str, Any],
+        kind: Kind = "max",
+    ) -> None:
+        super().__init__(
+            fidelity=fidelity,
+            arms=arms,
+            arm_sampler=arm_sampler,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+        )
+        if bias is not None and self._fidelity.bias is not None:
+            raise ValueError(
+                f"bias={bias!r} and fidelity.bias={self._fidelity.bias!r} are both given; "
+                f"leave one out."
+            )
+        self._bias = _as_bias(self._fidelity.bias if bias is None else bias, kind)
+        self._noise = _as_noise(sigma)
+        self._options = dict(options)
+        self._rehearse()
+
+    @abc.abstractmethod
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        """Make the policy; `sign` is -1 for a study that minimises, whose values are mirrored."""
+
+    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
+        problem = self._problem(n_arms, levels, sign)
+        return self._policy_for(problem, sign, self._options | {"seed": seed})
+
+    def _problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
+        """What is known of the race, in values that are maximised."""
+        return Problem(
+            n_arms,
+            self._fidelity.costs_of(levels),
+            bias=self._bias,
+            noise=_mirrored_noise(self._noise) if sign < 0.0 else self._noise,
+            n_fidelities=len(levels),
+        )
+
+    def _rehearse(self) -> None:
+        """Check now what is known already, not in the first trial."""
+        if self._fidelity.levels is not None:
+            problem = self._problem(2, self._fidelity.levels, 1.0)
+        else:
+            declared = self._bias.bounds if self._bias else getattr(self._noise, "sigma", 1.0)
+            number = len(declared) if isinstance(declared, Sequence) else 1
+            problem = Problem(2, None, bias=self._bias, noise=self._noise, n_fidelities=number)
+        self._policy_for(problem, 1.0, self._options | {"seed": 0})
+
+
+def mirrored_radius(radius: Radius | Sequence[Radius] | None) -> Any:
+    """The same radius for values with the opposite sign."""
+    if radius is None:
+        return None
+    if isinstance(radius, Sequence):
+        return [mirrored_radius(part) for part in radius]
+    mirrored = copy.copy(radius)
+    # Widths depend on how far values are spread; only the place from which the first one is
+    # counted has a sign.
+    object.__setattr__(mirrored, "first_guess", -radius.first_guess)
+    return mirrored
+
+
+def _mirrored_noise(noise: Noise) -> Noise:
+    return Bounded(-noise.high, -noise.low) if isinstance(noise, Bounded) else noise
+
+
+def _as_bias(bias: BiasLike, kind: Kind) -> Bias | None:
+    if bias is None or isinstance(bias, Bias):
+        return bias
+    return Bias.order(*bias) if kind == "order" else Bias.max(*bias)
+
+
+def _as_noise(sigma: SigmaLike) -> Noise:
+    if sigma is None:
+        return EstimatedNoise()
+    if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):
+        return sigma
+    return SubGaussian(sigma)

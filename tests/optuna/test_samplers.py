@@ -1,0 +1,513 @@
+"""What all samplers have in common, whatever their policy; and what is particular to each."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import warnings
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from mfhpo import Bias, BiasContradictedWarning, Bounded, EmpiricalBernsteinRadius, Gaussian
+from mfhpo.confidence import MixtureRadius, TightestRadius
+from mfhpo.identification.lucb import FidelityExhaustedWarning
+from mfhpo_optuna import (
+    Fidelity,
+    IISESampler,
+    MFEliminationSampler,
+    MFGradSampler,
+    MFLUCBSampler,
+    MFSampler,
+    MFTopTwoSampler,
+    MFUCBSampler,
+)
+from mfhpo_optuna._declared import mirrored_radius
+from tests.optuna.samplers import (
+    ARMS,
+    BEST_ARM,
+    CERTIFICATE,
+    CLASSES,
+    PULL,
+    REWARD,
+    bowl,
+    pulls,
+    run,
+    sequence,
+)
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+best_arm = pytest.mark.parametrize("make", BEST_ARM.values(), ids=BEST_ARM.keys())
+reward = pytest.mark.parametrize("make", REWARD.values(), ids=REWARD.keys())
+every = pytest.mark.parametrize(
+    "make", (BEST_ARM | REWARD).values(), ids=(BEST_ARM | REWARD).keys()
+)
+every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES.keys())
+both_directions = pytest.mark.parametrize(
+    ("direction", "sign"), [("minimize", 1.0), ("maximize", -1.0)]
+)
+
+EPOCHS = Fidelity("epochs", levels=[1, 3, 9], costs=[1, 3, 9])
+
+
+def signed(sign):
+    return lambda trial: bowl(trial, sign)
+
+
+# For the best arm.
+
+
+@both_directions
+@best_arm
+def test_with_nothing_declared_the_best_arm_is_certified(make, direction, sign):
+    sampler = make("epochs", ARMS, epsilon=0.2, seed=0)
+    study = run(sampler, signed(sign), direction=direction)
+    answer = sampler.recommendation(study)
+    assert answer.certifies
+    assert answer.certified
+    assert answer.finished
+    assert answer.params == {"x": 0.0}
+    assert answer.interval[0] <= answer.mean <= answer.interval[1]
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+    assert study.best_value == answer.mean == pytest.approx(sign * 0.1 / 9, abs=0.06)
+    assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is True
+    assert json.loads(json.dumps(answer.to_dict()))["certifies"] is True
+    assert all(trial.constraints == {"mfhpo": 1.0} for trial in pulls(study))
+
+
+@both_directions
+@best_arm
+def test_with_everything_declared_there_is_no_pilot(make, direction, sign):
+    sampler = make(
+        EPOCHS, ARMS, sigma=0.05, bias=[0.12, 0.05, 0.0], epsilon=0.01, delta=0.01, measure=3
+    )
+    study = run(sampler, signed(sign), direction=direction)
+    answer = sampler.recommendation(study)
+    assert answer.certified
+    assert answer.params == {"x": 0.0}
+    assert answer.delta == 0.01
+    assert answer.epsilon == 0.01
+    assert not any("estimated from" in assumption for assumption in answer.assumptions)
+    assert sum(t.params["epochs"] == 9 and t.params["x"] == 0.0 for t in pulls(study)) >= 3
+    assert "CERTIFIED: x=0" in str(answer)
+
+
+@best_arm
+def test_arms_are_drawn_from_what_the_objective_suggests(make):
+    study = run(make("epochs", arms=5, epsilon=0.2, seed=0))
+    values = {trial.params["x"] for trial in pulls(study)}
+    assert len(values) == 5
+    assert study.best_params["x"] ** 2 <= min(x**2 for x in values) + 0.2
+
+
+# For the reward.
+
+
+@both_directions
+@reward
+def test_a_budget_ends_the_study_with_the_answer_so_far(make, direction, sign):
+    sampler = make("epochs", ARMS, budget=500, seed=0)
+    study = run(sampler, signed(sign), direction=direction)
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    assert not answer.certifies
+    assert not answer.certified
+    assert 491 < answer.cost <= 500
+    assert answer.params == {"x": 0.0}
+    assert study.best_params["x"] == 0.0
+    assert study.best_value == answer.interval[1 if sign > 0 else 0]
+    assert study.best_trial.user_attrs[CERTIFICATE]["certifies"] is False
+    assert "budget of 500 is spent" in answer.reason
+
+
+@reward
+def test_without_a_budget_the_study_goes_on_and_answers_at_any_time(make):
+    sampler = make("epochs", ARMS, seed=0)
+    study = run(sampler, n_trials=150)
+    assert len(pulls(study)) == len(study.trials) == 150
+    answer = sampler.recommendation(study)
+    assert not answer.finished
+    assert answer.params == {"x": 0.0}
+    with pytest.raises(ValueError, match=r"[Ff]easible"):
+        _ = study.best_trial
+    per_arm = [sum(t.params["x"] == arm["x"] for t in pulls(study)) for arm in ARMS]
+    assert per_arm[2] == max(per_arm)
+
+
+@pytest.mark.parametrize("n_trials", [1, 30])
+@reward
+def test_the_text_promises_no_certificate(make, n_trials):
+    sampler = make("epochs", ARMS, seed=0)
+    text = str(sampler.recommendation(run(sampler, n_trials=n_trials)))
+    assert text.startswith("BEST SO FAR: x=")
+    assert "to certify" not in text
+    assert "CERTIFIED" not in text
+    assert "certifies nothing" in text
+
+
+def test_each_reward_is_played_where_it_is_earned():
+    """Per cost the best arm is played at the target; per pull at the cheapest level."""
+    declared = {"sigma": 0.05, "budget": 1500, "seed": 0}
+    per_cost = run(MFUCBSampler(EPOCHS, ARMS, bias=[0.1, 0.03, 0.0], **declared))
+    per_pull = run(MFEliminationSampler(EPOCHS, ARMS, **declared))
+    for study, level in ((per_cost, 9), (per_pull, 1)):
+        paid = [t.params["epochs"] for t in pulls(study) if t.params["x"] == 0.0]
+        assert sum(paid) > 0.5 * 1500
+        assert sum(cost for cost in paid if cost == level) > 0.5 * sum(paid)
+
+
+# For all.
+
+
+@best_arm
+def test_a_budget_that_is_too_small_for_a_certificate(make):
+    sampler = make("epochs", ARMS, epsilon=0.001, budget=150, seed=0)
+    study = run(sampler)
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    assert not answer.certified
+    assert answer.cost <= 150
+    assert "budget of 150 is spent" in answer.reason
+    assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is False
+
+
+@pytest.mark.parametrize("sigma", [None, 0.05, Gaussian(), "bounded"])
+@every
+def test_minimising_and_maximising_are_mirror_images(make, sigma):
+    """Also where what is declared has a sign: the bounds of the values."""
+
+    def study_of(sign):
+        bounds = (-0.5, 2.0) if sign > 0 else (-2.0, 0.5)
+        noise = Bounded(*bounds) if sigma == "bounded" else sigma
+        study = optuna.create_study(
+            study_name="mirror",
+            sampler=make(EPOCHS, ARMS, sigma=noise, bias=None, seed=0)
+            if make is not MFEliminationSampler
+            else make(EPOCHS, ARMS, sigma=noise, seed=0),
+            direction="minimize" if sign > 0 else "maximize",
+        )
+        study.optimize(signed(sign), n_trials=120)
+        return study
+
+    down, up = study_of(1.0), study_of(-1.0)
+    assert sequence(down) == sequence(up)
+    low, high = up.sampler.recommendation(up).interval
+    answer = down.sampler.recommendation(down)
+    assert answer.interval == (-high, -low)
+
+
+@every
+def test_a_resumed_study_goes_on_as_if_nothing_had_happened(make):
+    def sampler():
+        return make("epochs", ARMS, budget=400, pilot_arms=3, seed=0)
+
+    whole = run(sampler())
+    study = optuna.create_study(sampler=sampler())
+    for n_trials in (1, 2, 4, 13, 29, None):
+        study.sampler = sampler()  # a new process knows nothing but the trials
+        study.optimize(bowl, n_trials=n_trials)
+    assert sequence(study) == sequence(whole)
+    assert study.best_trial.params == whole.best_trial.params
+    assert study.best_value == whole.best_value
+    answer = study.sampler.recommendation(study)
+    assert answer == whole.sampler.recommendation(whole)
+    assert sampler().recommendation(study) == answer
+    copy = pickle.loads(pickle.dumps(study.sampler))
+    assert copy.recommendation(study) == answer
+
+
+@every
+def test_threads_share_a_study(make):
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(trial.number).normal()
+
+    sampler = make("epochs", 5, budget=400, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=600, n_jobs=4)
+    assert len(study.trials) < 600
+    assert {trial.state for trial in pulls(study)} == {TrialState.COMPLETE}
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    assert answer.cost <= 400 + 3 * 9
+    assert answer.trials == len(pulls(study))
+    arms = {}
+    for trial in pulls(study):
+        assert (
+            arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params["x"]) == trial.params["x"]
+        )
+    assert answer.params["x"] == study.best_params["x"]
+
+
+@every
+def test_pulls_under_way_are_taken_into_account(make):
+    """Four workers that begin together do not all evaluate the same."""
+    study = optuna.create_study(sampler=make(EPOCHS, ARMS, seed=0))
+    trials = [study.ask() for _ in range(4)]
+    assert len({(trial.suggest_float("x", -1, 1)) for trial in trials}) > 1
+
+
+@every
+def test_failures_drop_an_arm_with_one_warning(make):
+    def objective(trial):
+        value = bowl(trial)
+        if trial.params["x"] == 0.0:
+            raise optuna.TrialPruned
+        return value
+
+    sampler = make("epochs", ARMS, budget=300, seed=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        study = run(sampler, objective)
+    gone = [str(w.message) for w in caught if "leaves the race" in str(w.message)]
+    assert len(gone) == 1
+    assert gone[0].startswith("arm 2 {'x': 0.0} leaves the race: 3 pulls in a row")
+    answer = sampler.recommendation(study)
+    assert answer.params == {"x": -0.5}
+    assert any("gave no value: arm 2" in assumption for assumption in answer.assumptions)
+
+
+# Wrong arguments.
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delta": 0.0}, ["delta", "0.0", "between 0 and 1"]),
+        ({"budget": -3}, ["budget", "-3", "positive"]),
+        ({"sigma": -0.5}, ["sigma", "-0.5", "at least 0"]),
+        ({"max_failures": 0}, ["max_failures", "0", "at least 1"]),
+        ({"pilot_arms": 1}, ["pilot_arms", "1", "at least 2"]),
+        ({"lease": 0.0}, ["lease", "0.0", "positive"]),
+        ({"seed": -1}, ["seed", "-1", "at least 0"]),
+        ({"arms": []}, ["arms=[]", "at least one"]),
+        ({"fidelity": Fidelity("epochs", levels=[1, 3]), "sigma": [1, 1, 1]}, ["sigma", "3", "2"]),
+    ],
+)
+@every_class
+def test_wrong_arguments_raise_when_the_sampler_is_made(cls, options, words):
+    with pytest.raises(ValueError, match=r".") as caught:
+        cls(**({"fidelity": "epochs"} | options))
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("cls", [MFLUCBSampler, MFUCBSampler])
+def test_order_bounds_where_they_do_not_help(cls):
+    with pytest.raises(ValueError, match=r"every arm's own bias") as caught:
+        cls("epochs", bias=Bias.order(0.1, 0.0))
+    assert "Bias.max" in str(caught.value)
+    assert "IISE" in str(caught.value)
+
+
+@pytest.mark.parametrize("cls", [MFTopTwoSampler, MFGradSampler, IISESampler])
+def test_bounds_given_as_numbers_are_of_the_kind_that_the_variant_names(cls):
+    def bias(**options):
+        sampler = cls(EPOCHS, ARMS, sigma=0.05, epsilon=0.1, **options)
+        return sampler._make_policy(4, [1, 3, 9], 0, 1.0).bias
+
+    assert bias(bias=[0.2, 0.1, 0]) == Bias.max(0.2, 0.1, 0.0)
+    assert bias(bias=[0.2, 0.1, 0], variant="order") == Bias.order(0.2, 0.1, 0.0)
+    assert bias(bias=Bias.order(0.2, 0.1, 0)) == Bias.order(0.2, 0.1, 0.0)
+    with pytest.raises(ValueError, match=r"variant='max'.*'order'"):
+        bias(bias=Bias.order(0.2, 0.1, 0), variant="max")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: MFLUCBSampler("epochs", explore="D"), ["explore", "'D'"]),
+        (lambda: MFLUCBSampler("epochs", ratio=1.0), ["ratio", "1.0", "0.5"]),
+        (lambda: MFLUCBSampler("epochs", schedule="pulls"), ["schedule", "noise scale"]),
+        (lambda: MFLUCBSampler("epochs", best_no_better_than=np.inf), ["best_no_better_than"]),
+        (lambda: MFLUCBSampler("epochs", second_no_worse_than=np.nan), ["second_no_worse_than"]),
+        (lambda: MFGradSampler("epochs", stop="now"), ["stop", "'now'", "'mixture'"]),
+        (lambda: MFGradSampler("epochs", learning_rate=0.0), ["learning_rate", "0.0"]),
+        (lambda: MFGradSampler("epochs", max_arms=1), ["max_arms", "at least 2"]),
+        (lambda: MFUCBSampler("epochs", rho=0.0), ["rho", "0.0", "try 2"]),
+        (lambda: MFEliminationSampler("epochs", epsilon=-1.0), ["epsilon", "-1.0"]),
+        (lambda: MFSampler("epochs", aim="fun"), ["aim", "'fun'", "best arm"]),
+        (
+            lambda: MFSampler("epochs", aim="reward per cost", epsilon=0.1),
+            ["epsilon=0.1", "reward per cost", "leave it out"],
+        ),
+    ],
+)
+def test_wrong_arguments_of_one_sampler(make, words):
+    with pytest.raises(ValueError, match=r".") as caught:
+        make()
+    for word in words:
+        assert word in str(caught.value)
+
+
+@every_class
+def test_several_objectives_are_refused(cls):
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=cls("epochs"))
+    with pytest.raises(ValueError, match="multi-objective"):
+        study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 0.0), n_trials=2)
+
+
+# What is declared of the means, in the direction of the objective.
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("minimize", 1.0), ("maximize", -1.0)])
+def test_bounds_on_the_two_best_means_are_given_as_the_objective_s_values(direction, sign):
+    sampler = MFLUCBSampler(
+        EPOCHS,
+        ARMS,
+        explore="A",
+        best_no_better_than=sign * -0.1,
+        second_no_worse_than=sign * 0.4,
+        sigma=0.05,
+        bias=[0.12, 0.05, 0.0],
+        epsilon=0.01,
+        seed=0,
+    )
+    study = run(sampler, signed(sign), direction=direction)
+    answer = sampler.recommendation(study)
+    assert answer.certified
+    assert answer.params == {"x": 0.0}
+    assert not any("estimated as the race went" in words for words in answer.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("direction", "best", "second", "policy_s"),
+    [("minimize", -0.1, 0.4, (0.1, -0.4)), ("maximize", 0.9, 0.2, (0.9, 0.2))],
+)
+def test_bounds_on_the_two_best_means_are_mirrored_inside(direction, best, second, policy_s):
+    sampler = MFLUCBSampler(EPOCHS, ARMS, best_no_better_than=best, second_no_worse_than=second)
+    sign = 1.0 if direction == "maximize" else -1.0
+    policy = sampler._make_policy(4, [1, 3, 9], 0, sign)
+    assert (policy._best_at_most, policy._second_at_least) == policy_s
+
+
+@pytest.mark.parametrize(
+    ("direction", "best", "second"), [("minimize", 0.4, -0.1), ("maximize", 0.2, 0.9)]
+)
+def test_bounds_on_the_two_best_means_that_contradict_the_direction(direction, best, second):
+    sampler = MFLUCBSampler("epochs", ARMS, best_no_better_than=best, second_no_worse_than=second)
+    with pytest.raises(ValueError, match=rf"second_no_worse_than={second}.*{direction[:-3]}"):
+        run(sampler, n_trials=1, direction=direction)
+
+
+def test_a_radius_is_mirrored_with_the_values():
+    """Its first guess is where values are expected before any was seen: the middle of the range."""
+    bounded = EmpiricalBernsteinRadius(0.0, 1.0)
+    assert mirrored_radius(bounded).first_guess == -0.5
+    assert mirrored_radius(TightestRadius((bounded, MixtureRadius(0.5)))).first_guess == -0.5
+    assert [radius.first_guess for radius in mirrored_radius([bounded, bounded])] == [-0.5, -0.5]
+    assert bounded.first_guess == 0.5
+    assert mirrored_radius(None) is None
+
+    def sequence_of(sign):
+        radius = EmpiricalBernsteinRadius(-0.5, 2.0) if sign > 0 else None
+        radius = radius or EmpiricalBernsteinRadius(-2.0, 0.5)
+        sampler = IISESampler(
+            EPOCHS, ARMS, radius=radius, sigma=1.0, epsilon=0.3, bias=[0.1, 0.1, 0]
+        )
+        return sequence(run(sampler, signed(sign), 200, "minimize" if sign > 0 else "maximize"))
+
+    assert sequence_of(1.0) == sequence_of(-1.0)
+
+
+# The choice.
+
+
+def test_the_choice_is_known_with_the_levels():
+    sampler = MFSampler("epochs", ARMS, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    with pytest.raises(ValueError, match="no policy is chosen yet"):
+        sampler.choice(study)
+    study.optimize(bowl, n_trials=1)
+    choice = sampler.choice(study)
+    assert isinstance(sampler._of(study).policy, choice.policy)
+    assert choice.reason
+    declared = MFSampler(EPOCHS, ARMS, aim="reward per pull")
+    assert declared.choice(optuna.create_study()).policy.__name__ == "MFElimination"
+
+
+def test_the_choice_is_logged_once_with_its_reason():
+    lines = []
+    listener = logging.Handler()
+    listener.emit = lambda record: lines.append(record.getMessage())
+    logger = optuna.logging.get_logger("optuna.mfhpo_optuna._choice")
+    logger.addHandler(listener)
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    try:
+        sampler = MFSampler("epochs", ARMS, aim="reward per cost", seed=0)
+        study = run(sampler, n_trials=5)
+        sampler.recommendation(study)
+        sampler.choice(study)
+        sampler.replay(study, lambda race: lambda pull, observation: None)
+    finally:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        logger.removeHandler(listener)
+    [line] = lines
+    assert line.startswith("MFUCB is chosen for study")
+    assert sampler.choice(study).reason in line
+
+
+def test_the_choice_takes_the_arguments_of_its_policy():
+    sampler = MFSampler(EPOCHS, ARMS, aim="reward per pull", epsilon=0.25, sigma=0.05)
+    assert sampler._make_policy(4, [1, 3, 9], 0, 1.0).epsilon == 0.25
+    sampler = MFSampler(EPOCHS, ARMS, epsilon=0.25, sigma=0.05, bias=[0.1, 0.1, 0.0])
+    assert sampler._make_policy(4, [1, 3, 9], 0, 1.0).epsilon == 0.25
+
+
+# Warnings of policies.
+
+
+def warned(category, sampler, objective, n_trials):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        study = run(sampler, objective, n_trials)
+        for _ in range(3):
+            sampler.recommendation(study)
+        sampler.replay(study, lambda race: lambda pull, observation: None)
+    return [str(w.message) for w in caught if issubclass(w.category, category)]
+
+
+def test_a_level_that_cannot_decide_is_warned_of_once():
+    sampler = MFLUCBSampler(
+        Fidelity("epochs", levels=[1, 9]),
+        [{"x": 0.0}, {"x": 0.3}],
+        explore="A",
+        sigma=0.05,
+        bias=[0.12, 0.0],
+        epsilon=0.0,
+        seed=0,
+    )
+    [message] = warned(FidelityExhaustedWarning, sampler, bowl, 3000)
+    assert message.startswith("epochs=1 is left for the next dearer one")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [MFLUCBSampler, MFTopTwoSampler, MFGradSampler, MFSampler, IISESampler],
+)
+def test_a_bias_bound_that_is_contradicted_is_warned_of_in_the_user_s_terms(make):
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        noise = 0.05 * np.random.default_rng(trial.number).normal()
+        return x + (1.0 if epochs == 1 else 0.0) + noise
+
+    sampler = make(
+        Fidelity("epochs", levels=[1, 9]),
+        [{"x": 0.0}, {"x": 0.3}, {"x": 0.5}],
+        sigma=0.05,
+        bias=[0.02, 0.0],
+        epsilon=0.01,
+        seed=0,
+    )
+    messages = warned(BiasContradictedWarning, sampler, objective, 400)
+    assert messages
+    assert len(messages) == len(set(messages))
+    assert messages[0].startswith("arm ")
+    assert "{'x': " in messages[0]
+    assert "epochs=1 and epochs=9 differ by" in messages[0]
