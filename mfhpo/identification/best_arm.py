@@ -128,6 +128,7 @@ class BestArmPolicy(Policy):
             n_compared,
             radius,
             adaptive=self._adaptive,
+            variances=self._variances,
         )
         self._roster = Roster(n_arms)
         self._certificate: int | None = None
@@ -147,6 +148,9 @@ class BestArmPolicy(Policy):
 
     # Whether what is pulled next depends on the values beyond who is still in the race.
     _adaptive = True
+
+    # Whether the rules need upper bounds on the noise's variance.
+    _variances = False
 
     # What a certificate rests on that was given while several arms were left.
     _certificate_reason = "no other arm can be better by more than epsilon"
@@ -353,6 +357,51 @@ class BestArmPolicy(Policy):
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count, mean and radius of what was observed of an arm at a fidelity."""
         return self._evidence.summary(arm, fidelity)
+
+    # Several values at once, for simulations.
+
+    def tell_sum(self, pull: Pull, count: int, total: float) -> None:
+        """Learn several values of one pull at once, given their sum.
+
+        The rules are then checked after all of them instead of after each, which leaves them
+        valid: what they rest on holds at all times.
+
+        Parameters
+        ----------
+        pull
+            The pull.
+        count
+            Number of its values, at least 1; each is paid at the declared cost.
+        total
+            Their sum.
+
+        Raises
+        ------
+        ValueError
+            If something is left for a pilot to find out, or the rules depend on the spread of the
+            values: then tell them one by one.
+        """
+        self._check(pull)
+        check_count("count", count, 1)
+        if self._piloting or self._evidence.depends_on_values or self.problem.costs is None:
+            raise ValueError(
+                "sums need declared bias, costs, epsilon and noise, and a radius that does not "
+                "depend on the values; tell the values one by one."
+            )
+        arm = np.array([pull.arm])
+        counts = self._evidence.counts[arm, pull.fidelity] + count
+        sums = self._evidence.sums(arm, pull.fidelity) + total
+        self._evidence.set_sums(arm, pull.fidelity, counts, sums)
+        self.pulls += count
+        self._roster.failures[pull.arm] = 0
+        paid = count * self.problem.costs[pull.fidelity]
+        self._cost += paid
+        self._cost_sums[pull.fidelity] += paid
+        self._cost_counts[pull.fidelity] += count
+        self._take_note(pull.arm)
+        if self._audit:
+            self._audit_bias(pull.fidelity)
+        self._judge(pull.fidelity)
 
     # The rules.
 

@@ -104,6 +104,7 @@ class MFGrad(MFTopTwo):
         self._planned_pulls: FloatArray = np.zeros(shape)
         self._cost_per_pull = 1.0
         self._steps = 0
+        self._told_at_once = 1
         super().__init__(problem, **options)
 
     # The stop.
@@ -128,6 +129,14 @@ class MFGrad(MFTopTwo):
         return super()._eliminable(others, beaten)
 
     # The pulls.
+
+    def tell_sum(self, pull: Pull, count: int, total: float) -> None:
+        """Learn several values at once (see `BestArmPolicy.tell_sum`); one step for all of them."""
+        self._told_at_once = count
+        try:
+            super().tell_sum(pull, count, total)
+        finally:
+            self._told_at_once = 1
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         if len(arms) > self._max_arms:
@@ -173,8 +182,8 @@ class MFGrad(MFTopTwo):
         scale = self._cost_per_pull / (2.0 * costs)
         with np.errstate(divide="ignore"):
             gradient = scale * np.maximum(gradient, 0.0) ** 2 / np.maximum(variances, 1e-300)
-        self._gradients[arms] += gradient
-        self._largest_squares += float(gradient.max()) ** 2
+        self._gradients[arms] += self._told_at_once * gradient
+        self._largest_squares += self._told_at_once * float(gradient.max()) ** 2
         self._plan_pulls(arms, self._shares(arms))
 
     def _shares(self, arms: IntArray) -> FloatArray:
@@ -191,14 +200,15 @@ class MFGrad(MFTopTwo):
         return np.asarray(shares / shares.sum())
 
     def _plan_pulls(self, arms: IntArray, shares: FloatArray) -> None:
-        """Plan one more pull: in proportion to shares over costs, and a part evenly."""
+        """Plan what follows: in proportion to shares over costs, and a part evenly."""
         assert self._planned_costs is not None
-        self._steps += 1
+        self._steps += self._told_at_once
         pulls = shares / self._planned_costs
         pulls /= pulls.sum()
         self._cost_per_pull = float((pulls * self._planned_costs).sum())
         even = 1.0 / (4.0 * math.sqrt(self._steps))
-        self._planned_pulls[arms] += (1.0 - even) * pulls + even / pulls.size
+        planned = (1.0 - even) * pulls + even / pulls.size
+        self._planned_pulls[arms] += self._told_at_once * planned
 
     # State.
 

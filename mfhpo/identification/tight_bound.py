@@ -107,7 +107,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
         solution = linprog(
             scaled_costs, A_ub=-cuts.matrix(), b_ub=-np.ones(cuts.n_cuts), method="highs"
         )
-        if solution.status != 0:
+        if solution.status != 0 or solution.x is None:
             raise RuntimeError(f"the linear programme of the bound failed: {solution.message}")
         pulls = np.maximum(solution.x.reshape(table.shape), 0.0)
         likelihood = OwnBiasLikelihood(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo.identification.likelihood import OwnBiasLikelihood, PairLikelihood
 from mfhpo.identification.likelihood_ratio import LikelihoodRatioPolicy, Standing
-from mfhpo.problem import Pull
+from mfhpo.problem import Problem, Pull
 
 __all__ = ["MFTopTwo"]
 
@@ -68,6 +70,14 @@ class MFTopTwo(LikelihoodRatioPolicy):
     >>> policy.recommend().arm, policy.recommend().certified
     (2, True)
     """
+
+    def __init__(self, problem: Problem, **options: Any) -> None:
+        self._n_told = 0
+        super().__init__(problem, **options)
+
+    def _take_note(self, arm: int) -> None:
+        self._n_told += 1
+        super()._take_note(arm)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         unseen = arms[~counts[arms].any(axis=1)]
@@ -137,8 +147,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
         total = of_leader + of_rival
         share = of_leader / total if total > 0.0 else 0.5
         share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
-        # The number of pulls decides instead of a coin: asking twice must give the same answer.
-        return (int(counts.sum()) * _GOLDEN_RATIO) % 1.0 < share
+        # A count decides instead of a coin: asking twice must give the same answer.
+        under_way = int(counts.sum()) - self.pulls
+        return ((self._n_told + under_way) * _GOLDEN_RATIO) % 1.0 < share
 
     def _fidelity_for(
         self,
@@ -177,6 +188,17 @@ class MFTopTwo(LikelihoodRatioPolicy):
         usable = np.where(np.isfinite(variances), variances, fallback)
         # Without noise, what counts is the cost alone.
         return np.sqrt(usable) if usable.min() > 0.0 else np.ones_like(usable)
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return {**super().state_dict(), "n_told": self._n_told}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        super().load_state_dict(state)
+        self._n_told = int(state["n_told"])
 
 
 def _rival(standing: Standing, arms: IntArray) -> int:

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.rounds import Rounds
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
 from mfhpo.simulation.instances import Instance
 
-__all__ = ["RunResult", "run", "run_rounds"]
+__all__ = ["RunResult", "run", "run_repeats", "run_rounds"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -104,14 +105,7 @@ def run_rounds(
             totals,
             instance.running_sums(rng, plan.arms, plan.fidelity, plan.done, sums, totals),
         )
-    recommendation = policy.recommend()
-    return RunResult(
-        arm=recommendation.arm,
-        cost=policy.cost,
-        pulls=policy.pulls,
-        elapsed=policy.cost,
-        certified=recommendation.certified,
-    )
+    return _result(policy)
 
 
 def _next_totals(plan: Rounds, resolution: float, block: int) -> IntArray:
@@ -128,6 +122,61 @@ def _next_totals(plan: Rounds, resolution: float, block: int) -> IntArray:
         last = min(reach, last + max(1, int(resolution * last)))
         totals.append(last)
     return np.array(totals, dtype=np.int64)
+
+
+def run_repeats(
+    policy: BestArmPolicy,
+    instance: Instance,
+    rng: np.random.Generator,
+    *,
+    resolution: float = 1e-2,
+    max_pulls: int | None = None,
+) -> RunResult:
+    """Run any best-arm policy to its end, fast: what it asks for is pulled several times at once.
+
+    A pull of which there are n values already is repeated ``resolution * n`` times before the
+    policy is asked again; at least once, and not more often than it would be if n were the mean
+    number of values of the remaining arms, so that blocks of different arms are of like size. What
+    was decided stays as sure (see `BestArmPolicy.tell_sum`), and no pull is overdone by more than
+    that share.
+
+    Parameters
+    ----------
+    policy
+        A policy with declared bias, costs and noise.
+    instance, rng, max_pulls
+        As for `run_rounds`.
+    resolution
+        Share of the values of a pull that may be added at once, in [0, 1).
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the policy cannot learn sums.
+    """
+    if not 0.0 <= resolution < 1.0:
+        raise ValueError(f"resolution must lie in [0, 1), got {resolution!r}; try 1e-2.")
+    _check_shape(policy, instance)
+    while not policy.finished and (max_pulls is None or policy.pulls < max_pulls):
+        [pull] = policy.ask()
+        done, mean, _ = policy.summary(pull.arm, pull.fidelity)
+        count = max(1, int(resolution * min(done, policy.pulls / max(1, len(policy.active)))))
+        arm, so_far = np.array([pull.arm]), np.array([done * mean])
+        totals = np.array([done + count])
+        sums = instance.running_sums(rng, arm, pull.fidelity, done, so_far, totals)
+        policy.tell_sum(pull, count, float(sums[0, 0] - so_far[0]))
+    return _result(policy)
+
+
+def _result(policy: BestArmPolicy) -> RunResult:
+    recommendation = policy.recommend()
+    return RunResult(
+        arm=recommendation.arm,
+        cost=policy.cost,
+        pulls=policy.pulls,
+        elapsed=policy.cost,
+        certified=recommendation.certified,
+    )
 
 
 def run(
