@@ -3,16 +3,18 @@
 Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023):
 Algorithms 1, 2 and 4, Remarks A.1 and A.2. The functions are pure but for arrays that they are
 told to write to, and they keep to what numba can compile: `run_race` is the same race as asking
-and telling one pull at a time, in one loop.
+and telling one pull at a time, in one loop. They share a module because its compiled copy on disk
+is renewed when this file changes.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from mfhpo.identification.lucb_state import Cells, Race, Rules
 
 __all__ = [
     "BY_INDEX",
@@ -25,9 +27,6 @@ __all__ = [
     "PULLS",
     "ROUNDS",
     "TARGET_ONLY",
-    "Cells",
-    "Race",
-    "Rules",
     "assumed_means",
     "choose_fidelity",
     "commit",
@@ -66,70 +65,6 @@ _CONVERGED_PULLS = 200
 # A fidelity is left at this share of the radius at which it costs what the target needs to
 # resolve its bias; see `lowest_radius`.
 _DOUBTFUL_SHARE = 0.25
-
-
-class Rules(NamedTuple):
-    """What the decisions depend on besides the statistics; M is the number of fidelities.
-
-    Attributes
-    ----------
-    explore
-        How fidelities are chosen, one of the constants above.
-    bounds
-        Bias bounds xi_m, shape (M,).
-    roots
-        Square roots of the costs, shape (M,).
-    scales
-        Twice the noise scale, shape (M,), 1 for values within [0, 1]; infinite where unknown.
-    best_at_most, second_at_least
-        Assumed bounds on the best and the second-best mean; NaN where they are to be estimated.
-    factor
-        (1 + C) / (1 - C) of Remark A.2, the 3 in Line 10 of Algorithm 2.
-    logarithm
-        log(L / delta) with L = 4 K M.
-    epsilon
-        Tolerance.
-    safeguard
-        Whether fidelities that cannot separate the leaders are left.
-    once_each
-        Whether every arm is pulled once at every fidelity first.
-    schedule
-        PULLS or ROUNDS for the published radius, else 0.
-    """
-
-    explore: int
-    bounds: FloatArray
-    roots: FloatArray
-    scales: FloatArray
-    best_at_most: float
-    second_at_least: float
-    factor: float
-    logarithm: float
-    epsilon: float
-    safeguard: bool
-    once_each: bool
-    schedule: int
-
-
-class Cells(NamedTuple):
-    """What is known of every arm at every fidelity, all of shape (K, M).
-
-    Attributes
-    ----------
-    counts
-        Number of pulls, those under way included.
-    seen
-        Number of values.
-    means
-        Means of the values, 0 where there are none.
-    radii
-        Confidence radii at `counts`, infinite without values.
-    """
-
-    counts: IntArray
-    seen: IntArray
-    means: FloatArray
-    radii: FloatArray
 
 
 # The two arms.
@@ -458,7 +393,7 @@ def explored(
     explorations
         What was explored or is under way, in M-ths of an exploration (`weight_of_a_pull`).
     """
-    if rules.once_each:
+    if rules.once_each and cells.counts.min() == 0:
         arm, m = unseen(rules, cells.counts, active)
         if arm >= 0:
             return arm, m
@@ -495,38 +430,6 @@ def time_of(rules: Rules, pulls: int, explorations: int) -> float:
 
 
 # The whole race.
-
-
-class Race(NamedTuple):
-    """A race under way, for `run_race`; every array is written to.
-
-    Attributes
-    ----------
-    cells
-        What is known; `counts` and `seen` are one array.
-    active, by, committed, exhausted
-        Arms in the race and by which arm the others were eliminated, commitments, all of shape
-        (K,); the fidelities that the safeguard has left, shape (M,).
-    clock
-        Pulls, and M-ths of explorations so far, shape (2,).
-    widths
-        Radii by count, shape (M, N); of the published radius what multiplies `growth`.
-    tape
-        Sums of the values to come, shape (K, M, B): of the first ``start + 1``, ``start + 2``, ...
-    start, ready
-        Number of values before the tape, and on it, shape (K, M).
-    """
-
-    cells: Cells
-    active: BoolArray
-    by: IntArray
-    committed: IntArray
-    exhausted: BoolArray
-    clock: IntArray
-    widths: FloatArray
-    tape: FloatArray
-    start: IntArray
-    ready: IntArray
 
 
 def run_race(rules: Rules, race: Race, level: float, most: float) -> tuple[int, int]:

@@ -28,9 +28,6 @@ from mfhpo.identification.explore import (
     PULLS,
     ROUNDS,
     TARGET_ONLY,
-    Cells,
-    Race,
-    Rules,
     assumed_means,
     commit,
     explored,
@@ -42,6 +39,7 @@ from mfhpo.identification.explore import (
     top_two,
     weight_of_a_pull,
 )
+from mfhpo.identification.lucb_state import Cells, Race, Rules
 from mfhpo.identification.published_radius import PublishedRadius, published_radii
 from mfhpo.noise import Bounded, SubGaussian
 from mfhpo.problem import Problem, Pull

@@ -30,8 +30,6 @@ from mfhpo.identification.explore import (
     NOT_COMMITTED,
     ONLY_INDEX,
     TARGET_ONLY,
-    Cells,
-    Rules,
     assumed_means,
     choose_fidelity,
     commit,
@@ -41,6 +39,7 @@ from mfhpo.identification.explore import (
     top_two,
 )
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.lucb_state import Cells, Rules
 from mfhpo.identification.published_radius import PublishedRadius
 from mfhpo.labels import Labels
 from mfhpo.noise import Bounded, EstimatedNoise, SubGaussian
