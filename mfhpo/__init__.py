@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from mfhpo.bias import Bias, BiasContradictedWarning
+from mfhpo.choice import PolicyChoice, recommend_policy
 from mfhpo.confidence import (
     EmpiricalBernsteinRadius,
     HoeffdingRadius,
@@ -17,22 +18,33 @@ from mfhpo.confidence import (
 from mfhpo.evidence import NoNoiseWarning
 from mfhpo.identification import (
     IISE,
+    MFLUCB,
     ArmWithdrawnWarning,
+    BestArmPolicy,
     CostPrediction,
     Elimination,
+    FidelityExhaustedWarning,
     MaximumFidelityExploit,
+    MFGrad,
+    MFTopTwo,
     SuccessiveElimination,
+    TightBound,
     cost_lower_bound,
     predict_cost,
+    tight_cost_lower_bound,
 )
 from mfhpo.labels import Labels
 from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
+from mfhpo.regret import MFUCB, MFElimination
 
 __all__ = [
     "IISE",
+    "MFLUCB",
+    "MFUCB",
     "ArmWithdrawnWarning",
+    "BestArmPolicy",
     "Bias",
     "BiasContradictedWarning",
     "Bounded",
@@ -40,15 +52,20 @@ __all__ = [
     "Elimination",
     "EmpiricalBernsteinRadius",
     "EstimatedNoise",
+    "FidelityExhaustedWarning",
     "Gaussian",
     "HoeffdingRadius",
     "Labels",
+    "MFElimination",
+    "MFGrad",
+    "MFTopTwo",
     "MaximumFidelityExploit",
     "MixtureRadius",
     "NoNoiseWarning",
     "Noise",
     "Observation",
     "Policy",
+    "PolicyChoice",
     "Problem",
     "Pull",
     "Radius",
@@ -57,10 +74,13 @@ __all__ = [
     "StudentMixtureRadius",
     "SubGaussian",
     "SuccessiveElimination",
+    "TightBound",
     "TightestRadius",
     "__version__",
     "cost_lower_bound",
     "predict_cost",
+    "recommend_policy",
+    "tight_cost_lower_bound",
 ]
 
 try:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.elimination import IISE
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.noise import EstimatedNoise, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from mfhpo.regret.elimination import MFElimination
@@ -84,4 +87,22 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
             "plays earn in proportion to their cost, so that arms are dropped at the cheapest "
             "fidelity that can tell them from the best, while the best are played on",
         )
-    return PolicyChoice(MFTopTwo, "TODO")
+    return _for_the_best_arm(problem)
+
+
+def _for_the_best_arm(problem: Problem) -> PolicyChoice:
+    """The policy for a certificate; benchmarks/papers/mf_mab.py measures what this rests on."""
+    if isinstance(problem.noise, (SubGaussian, EstimatedNoise)):
+        return PolicyChoice(
+            MFTopTwo,
+            "likelihood ratios of pairs of arms need the fewest pulls where the noise's scale is "
+            "declared, or one scale is estimated for all arms",
+        )
+    unknown_scale = "the noise's scale is each arm's own, which confidence intervals see sooner"
+    if problem.bias is not None and problem.bias.kind == "max":
+        return PolicyChoice(
+            MFLUCB, f"{unknown_scale}; with bounds on every arm's own bias, LUCB is the cheapest"
+        )
+    return PolicyChoice(
+        IISE, f"{unknown_scale}; IISE takes order bounds, and estimates them where none are given"
+    )

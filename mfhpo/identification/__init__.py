@@ -7,16 +7,26 @@ from mfhpo.identification.elimination import (
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
+from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lower_bound import CostPrediction, cost_lower_bound, predict_cost
+from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.tight_bound import TightBound, tight_cost_lower_bound
+from mfhpo.identification.top_two import MFTopTwo
 
 __all__ = [
     "IISE",
+    "MFLUCB",
     "ArmWithdrawnWarning",
     "BestArmPolicy",
     "CostPrediction",
     "Elimination",
+    "FidelityExhaustedWarning",
+    "MFGrad",
+    "MFTopTwo",
     "MaximumFidelityExploit",
     "SuccessiveElimination",
+    "TightBound",
     "cost_lower_bound",
     "predict_cost",
+    "tight_cost_lower_bound",
 ]
