@@ -87,11 +87,6 @@ class TestLUCBByIndex(PolicyContract):
         return MFLUCB(problem, explore="A", delta=0.01)
 
 
-class TestLUCBByIndexWithDeclaredMeans(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="A", best_at_most=1.0, second_at_least=0.25, delta=0.01)
-
-
 class TestLUCBBySweep(PolicyContract):
     def make(self, problem: Problem) -> Policy:
         return MFLUCB(problem, explore="B", delta=0.01)
