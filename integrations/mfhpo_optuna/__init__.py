@@ -3,6 +3,7 @@
 from mfhpo_optuna._arms import draw_arms
 from mfhpo_optuna._best_arm import MFGradSampler, MFLUCBSampler, MFTopTwoSampler
 from mfhpo_optuna._choice import MFSampler
+from mfhpo_optuna._elimination_pruner import MFEliminationPruner
 from mfhpo_optuna._fidelity import Fidelity
 from mfhpo_optuna._iise import IISESampler
 from mfhpo_optuna._plot import plot_race
@@ -14,6 +15,7 @@ __all__ = [
     "Fidelity",
     "IISEPruner",
     "IISESampler",
+    "MFEliminationPruner",
     "MFEliminationSampler",
     "MFGradSampler",
     "MFLUCBSampler",

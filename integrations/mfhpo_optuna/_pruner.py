@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
-from weakref import WeakKeyDictionary
+from collections.abc import Iterable
 
 import numpy as np
 import optuna
-from optuna.pruners import BasePruner
-from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_probability
-from mfhpo.identification.curves import CurveRace, check_steps, read_curve
+from mfhpo.identification.curves import CurveRace
+from mfhpo_optuna._curve_pruner import CurveHistory, CurvePruner
 
 __all__ = ["IISEPruner"]
 
@@ -23,7 +19,7 @@ __all__ = ["IISEPruner"]
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
-class IISEPruner(BasePruner):
+class IISEPruner(CurvePruner):
     """Stop a trial when, by what finished curves still gained, it cannot beat the incumbent.
 
     A trial is one arm, trained through its fidelities with ``trial.report(value, step)``. At a few
@@ -137,133 +133,45 @@ class IISEPruner(BasePruner):
         explore: float = 0.0,
         seed: int = 0,
     ) -> None:
-        if isinstance(replicate_params, str):
-            raise ValueError(
-                f"replicate_params must be a collection of names, got {replicate_params!r}; "
-                f"write ({replicate_params!r},)."
-            )
-        if not (reduction_factor > 1.0 and math.isfinite(reduction_factor)):
-            raise ValueError(f"reduction_factor must be above 1, got {reduction_factor!r}; try 3.")
-        if final_step is not None and final_step < 1:
-            raise ValueError(f"final_step must be at least 1 or None, got {final_step!r}.")
+        super().__init__(
+            n_startup_trials=n_startup_trials,
+            n_warmup_steps=n_warmup_steps,
+            reduction_factor=reduction_factor,
+            final_step=final_step,
+            replicate_params=replicate_params,
+        )
         if not 0.0 <= explore <= 1.0:
             raise ValueError(f"explore must be between 0 and 1, got {explore!r}; try 0.05.")
-        for name, value in (
-            ("n_startup_trials", n_startup_trials),
-            ("n_warmup_steps", n_warmup_steps),
-            ("seed", seed),
-        ):
-            if value < 0:
-                raise ValueError(f"{name} must be an integer of at least 0, got {value!r}.")
+        if seed < 0:
+            raise ValueError(f"seed must be an integer of at least 0, got {seed!r}.")
         self._coverage = check_probability("coverage", coverage)
         self._noise_level = check_probability("noise_level", noise_level)
         if noise_level >= 0.5:
             raise ValueError(f"noise_level must be below 0.5, got {noise_level!r}; try 0.05.")
-        self._n_startup_trials = n_startup_trials
-        self._n_warmup_steps = n_warmup_steps
-        self._reduction_factor = reduction_factor
-        self._final_step = final_step
-        self._replicate_params = frozenset(replicate_params)
         self._explore = explore
         self._seed = seed
-        self._forget()
 
-    def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Judge a trial by what it has reported; called by ``trial.should_prune()``.
-
-        Parameters
-        ----------
-        study
-            The study, with one objective.
-        trial
-            The running trial.
-
-        Returns
-        -------
-        bool
-            Whether to stop it.
-
-        Raises
-        ------
-        ValueError
-            If the study has several objectives.
-        """
-        if len(study.directions) > 1:
-            raise ValueError(
-                f"IISEPruner needs a study with one objective, but {study.study_name!r} has "
-                f"{len(study.directions)}; use optuna.pruners.NopPruner there."
-            )
-        reports = trial.intermediate_values
-        if not reports or math.isnan(reports[max(reports)]):
-            return False
-        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
-        with self._lock:
-            history = self._histories.get(study)
-            if history is None:
-                history = self._histories[study] = _History(self, sign)
-            history.update(study.get_trials(deepcopy=False))
-            return history.is_hopeless(trial) and not self._explored(trial.number)
+    def _new_history(self, sign: float) -> CurveHistory:
+        return _History(self, sign)
 
     def _explored(self, number: int) -> bool:
         if self._explore == 0.0:
             return False
         return bool(np.random.default_rng((self._seed, number)).random() < self._explore)
 
-    def _arm(self, trial: FrozenTrial) -> Hashable:
-        if not trial.params:
-            return trial.number
-        # repr, because choices may be unhashable and because 1 == True.
-        return tuple(
-            sorted(
-                (name, repr(value))
-                for name, value in trial.params.items()
-                if name not in self._replicate_params
-            )
-        )
 
-    def _forget(self) -> None:
-        self._lock = threading.Lock()
-        self._histories: WeakKeyDictionary[Study, _History] = WeakKeyDictionary()
+class _History(CurveHistory):
+    """One study's finished curves."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is rebuilt from the study: a copy starts with an empty memory."""
-        state = self.__dict__.copy()
-        del state["_lock"], state["_histories"]
-        return state
+    _pruner: IISEPruner
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Start with an empty memory."""
-        self.__dict__.update(state)
-        self._forget()
+    def _restart(self) -> None:
+        pruner = self._pruner
+        self._race = CurveRace(len(self.steps), pruner._coverage, pruner._noise_level)
 
-
-class _History:
-    """One study's trials, read once each and turned into a race of curves."""
-
-    def __init__(self, pruner: IISEPruner, sign: float) -> None:
-        self._pruner = pruner
-        self._sign = sign
-        self._n_read = 0
-        self._unfinished: set[int] = set()
-        self._restart(pruner._final_step or 0)
-
-    def update(self, trials: Sequence[FrozenTrial]) -> None:
-        """Read the trials that have finished since the last call."""
-        news = [trials[number] for number in sorted(self._unfinished)] + list(
-            trials[self._n_read :]
-        )
-        self._n_read = len(trials)
-        self._unfinished = {trial.number for trial in news if not trial.state.is_finished()}
-        complete = [trial for trial in news if _is_complete(trial)]
-        if not complete:
-            return
-        if self._pruner._final_step is None:
-            longest = max(max(trial.intermediate_values) for trial in complete)
-            if longest > self._steps[-1]:
-                self._restart(longest)
-                complete = [trial for trial in trials if _is_complete(trial)]
-        for trial in complete:
-            curve = self._sign * read_curve(trial.intermediate_values, self._steps)
+    def _take(self, trial: FrozenTrial) -> None:
+        if trial.state == TrialState.COMPLETE:
+            curve = self.curve(trial)
             if math.isfinite(curve[-1]):
                 self._race.add(self._pruner._arm(trial), curve)
 
@@ -272,32 +180,24 @@ class _History:
         pruner, race = self._pruner, self._race
         if race.n_curves < pruner._n_startup_trials:
             return False
-        curve = self._sign * read_curve(trial.intermediate_values, self._steps)
+        curve = self.curve(trial)
         checked = np.flatnonzero(~np.isnan(curve))
-        if not checked.size or checked[-1] == len(self._steps) - 1:
+        if not checked.size or checked[-1] == len(self.steps) - 1:
             return False
         fidelity = int(checked[-1])
         verdict = race.judge(pruner._arm(trial), fidelity, float(curve[fidelity]))
-        if verdict.stop:
-            _logger.debug(
-                "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and the "
-                "incumbent %s ends at %.6g (noise margins included, coverage %g, %d curves).",
-                trial.number,
-                self._steps[fidelity],
-                self._sign * curve[fidelity],
-                self._sign * verdict.reach,
-                verdict.incumbent,
-                self._sign * verdict.bar,
-                pruner._coverage,
-                race.n_curves,
-            )
-        return verdict.stop
-
-    def _restart(self, final_step: int) -> None:
-        pruner = self._pruner
-        self._steps = check_steps(final_step, pruner._reduction_factor, pruner._n_warmup_steps)
-        self._race = CurveRace(len(self._steps), pruner._coverage, pruner._noise_level)
-
-
-def _is_complete(trial: FrozenTrial) -> bool:
-    return trial.state == TrialState.COMPLETE and bool(trial.intermediate_values)
+        if not verdict.stop or pruner._explored(trial.number):
+            return False
+        _logger.debug(
+            "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and the "
+            "incumbent %s ends at %.6g (noise margins included, coverage %g, %d curves).",
+            trial.number,
+            self.steps[fidelity],
+            self._sign * curve[fidelity],
+            self._sign * verdict.reach,
+            verdict.incumbent,
+            self._sign * verdict.bar,
+            pruner._coverage,
+            race.n_curves,
+        )
+        return True

@@ -12,10 +12,11 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState, create_trial
 
 from mfhpo_optuna._pruner import IISEPruner
+from tests.optuna.curves import add, learn, outcome, running, steps_used, study_of, verdict
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -23,62 +24,8 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 
 
-def study_of(curves, pruner, direction="maximize", steps=(1, 3), sign=1.0):
-    """A study whose trials have finished with these values at these steps."""
-    study = optuna.create_study(direction=direction, pruner=pruner)
-    for number, curve in enumerate(curves):
-        add(study, number, [sign * value for value in curve], steps)
-    return study
-
-
-def add(study, x, values, steps=(1, 3), state=TrialState.COMPLETE, seed=None):
-    params = {"x": float(x)}
-    distributions = {"x": FloatDistribution(-1e6, 1e6)}
-    if seed is not None:
-        params["seed"], distributions["seed"] = seed, IntDistribution(0, 1000)
-    study.add_trial(
-        create_trial(
-            state=state,
-            value=0.0 if state == TrialState.COMPLETE else None,  # not what was reported: unused
-            params=params,
-            distributions=distributions,
-            intermediate_values=dict(zip(steps, values, strict=True)),
-        )
-    )
-
-
-def verdict(study, value, step=1, x=-1.0):
-    trial = study.ask({"x": FloatDistribution(x, x)})
-    trial.report(value, step)
-    decision = trial.should_prune()
-    study.tell(trial, state=TrialState.FAIL)
-    return decision
-
-
 def small(**options):
     return IISEPruner(n_startup_trials=options.pop("n_startup_trials", 0), **options)
-
-
-def learn(trial, epochs=27, noise=0.0, speed=2.0):
-    """Accuracy that approaches a height which depends on the parameter."""
-    x = trial.suggest_float("x", 0, 1)
-    height = 1.0 - (x - 0.3) ** 2
-    rng = np.random.default_rng(trial.number)
-    value = math.nan
-    for epoch in range(1, epochs + 1):
-        value = height * (1 - math.exp(-epoch / speed)) + noise * rng.normal()
-        trial.report(value, epoch)
-        if trial.should_prune():
-            raise optuna.TrialPruned
-    return value
-
-
-def steps_used(study):
-    return sum(len(trial.intermediate_values) for trial in study.get_trials(deepcopy=False))
-
-
-def outcome(study):
-    return [(trial.state, trial.last_step) for trial in study.get_trials(deepcopy=False)]
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
@@ -113,28 +60,17 @@ def test_what_is_no_finished_curve_is_left_out():
     add(study, 13, (0.0,), steps=(1,))
     add(study, 14, (), steps=())
     study.enqueue_trial({"x": 0.0})
-    assert not study.pruner.prune(study, _running(0.0))
+    assert not study.pruner.prune(study, running(0.0))
     add(study, 3, WORKED[3])
-    assert study.pruner.prune(study, _running(0.45))
-    assert not study.pruner.prune(study, _running(0.55))
-
-
-def _running(*values, number=10**6, x=-1.0):
-    trial = create_trial(
-        state=TrialState.RUNNING,
-        params={"x": x},
-        distributions={"x": FloatDistribution(-1e6, 1e6)},
-        intermediate_values=dict(enumerate(values, start=1)),
-    )
-    trial.number = number
-    return trial
+    assert study.pruner.prune(study, running(0.45))
+    assert not study.pruner.prune(study, running(0.55))
 
 
 def test_a_trial_is_not_stopped_while_its_latest_report_is_nan():
     study = study_of([(early, 0.0, final) for early, final in WORKED], small(), steps=(1, 2, 3))
-    assert study.pruner.prune(study, _running(0.0, 0.0))
-    assert not study.pruner.prune(study, _running(0.0, math.nan))
-    assert not study.pruner.prune(study, _running(math.nan))
+    assert study.pruner.prune(study, running(0.0, 0.0))
+    assert not study.pruner.prune(study, running(0.0, math.nan))
+    assert not study.pruner.prune(study, running(math.nan))
 
 
 def test_a_longer_curve_moves_the_final_step_and_a_declared_one_stays():
@@ -171,10 +107,10 @@ def test_repeats_are_averaged_and_give_a_margin():
         add(study, x, curve, seed=seed)
     q = 6.313752  # t quantile, .95, one degree of freedom; radii q sqrt(2 / n), bar 5 - q
     limit = 5 - q - 4 - q * math.sqrt(2)
-    assert pruner.prune(study, _running(limit - 0.01))
-    assert not pruner.prune(study, _running(limit + 0.01))
-    assert not pruner.prune(study, _running(-1e6, x=0.0))  # a repeat of the incumbent
-    assert pruner.prune(study, _running(-1e6, x=1.0))
+    assert pruner.prune(study, running(limit - 0.01))
+    assert not pruner.prune(study, running(limit + 0.01))
+    assert not pruner.prune(study, running(-1e6, x=0.0))  # a repeat of the incumbent
+    assert pruner.prune(study, running(-1e6, x=1.0))
 
 
 def test_trials_without_parameters_are_arms_of_their_own():
@@ -190,7 +126,7 @@ def test_trials_without_parameters_are_arms_of_their_own():
 def test_explored_trials_are_never_stopped_and_chosen_by_seed_and_number():
     def chosen(seed, explore=0.3):
         study = study_of(WORKED, small(explore=explore, seed=seed))
-        return [study.pruner.prune(study, _running(0.0, number=n)) for n in range(300)]
+        return [study.pruner.prune(study, running(0.0, number=n)) for n in range(300)]
 
     assert chosen(1) == chosen(1)
     assert chosen(1) != chosen(2)
@@ -293,16 +229,16 @@ def test_a_new_pruner_on_a_stored_study_decides_the_same(tmp_path):
 def test_incremental_reading_equals_reading_anew():
     rng = np.random.default_rng(7)
     study = optuna.create_study(direction="maximize", pruner=small(coverage=0.6))
-    running = []
+    under_way = []
     for k in range(120):
         trial = study.ask({"x": FloatDistribution(0, 1)})
         for step, value in zip((1, 3, 9), np.sort(rng.normal(size=3)), strict=True):
             trial.report(value, step)
-        running.append(trial)
+        under_way.append(trial)
         if k % 3 == 0:  # finish out of order, leave some running
-            done = running.pop(int(rng.integers(len(running))))
+            done = under_way.pop(int(rng.integers(len(under_way))))
             study.tell(done, 1.0)
-        probe = _running(float(rng.normal() - 1.0))
+        probe = running(float(rng.normal() - 1.0))
         fresh = small(coverage=0.6)
         assert study.pruner.prune(study, probe) == fresh.prune(study, probe)
 
@@ -323,7 +259,7 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
         assert states.count(TrialState.PRUNED) > 5
         assert states.count(TrialState.FAIL) == 0
         for value in (0.0, 0.2, 0.4, 0.6):
-            assert copy.prune(study, _running(value)) == pruner.prune(study, _running(value))
+            assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
 def test_why_a_trial_was_stopped_is_logged(caplog):
@@ -365,15 +301,15 @@ def test_several_objectives_are_refused():
     pruner = IISEPruner()
     study = optuna.create_study(directions=["maximize", "minimize"], pruner=pruner)
     with pytest.raises(ValueError, match=r"one objective, but .* has 2"):
-        pruner.prune(study, _running(0.0))
+        pruner.prune(study, running(0.0))
 
 
 def test_a_call_is_cheap_after_many_trials():
     rng = np.random.default_rng(0)
     curves = np.sort(rng.normal(size=(2000, 4)), axis=1)
     study = study_of(curves, IISEPruner(), steps=(1, 3, 9, 27))
-    study.pruner.prune(study, _running(0.0))
+    study.pruner.prune(study, running(0.0))
     start = time.perf_counter()
     for _ in range(200):
-        study.pruner.prune(study, _running(0.0, 0.0, 0.0))
+        study.pruner.prune(study, running(0.0, 0.0, 0.0))
     assert (time.perf_counter() - start) / 200 < 2e-3  # about .1 ms where nothing else runs

@@ -1,0 +1,75 @@
+"""Studies of learning curves, for the tests of pruners."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import optuna
+from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
+
+
+def study_of(curves, pruner, direction="maximize", steps=(1, 3), sign=1.0):
+    """A study whose trials have finished with these values at these steps."""
+    study = optuna.create_study(direction=direction, pruner=pruner)
+    for number, curve in enumerate(curves):
+        add(study, number, [sign * value for value in curve], steps)
+    return study
+
+
+def add(study, x, values, steps=(1, 3), state=TrialState.COMPLETE, seed=None):
+    params = {"x": float(x)}
+    distributions = {"x": FloatDistribution(-1e6, 1e6)}
+    if seed is not None:
+        params["seed"], distributions["seed"] = seed, IntDistribution(0, 1000)
+    study.add_trial(
+        create_trial(
+            state=state,
+            value=0.0 if state == TrialState.COMPLETE else None,  # not what was reported: unused
+            params=params,
+            distributions=distributions,
+            intermediate_values=dict(zip(steps, values, strict=True)),
+        )
+    )
+
+
+def verdict(study, value, step=1, x=-1.0):
+    trial = study.ask({"x": FloatDistribution(x, x)})
+    trial.report(value, step)
+    decision = trial.should_prune()
+    study.tell(trial, state=TrialState.FAIL)
+    return decision
+
+
+def running(*values, number=10**6, x=-1.0):
+    trial = create_trial(
+        state=TrialState.RUNNING,
+        params={"x": x},
+        distributions={"x": FloatDistribution(-1e6, 1e6)},
+        intermediate_values=dict(enumerate(values, start=1)),
+    )
+    trial.number = number
+    return trial
+
+
+def learn(trial, epochs=27, noise=0.0, speed=2.0):
+    """Accuracy that approaches a height which depends on the parameter."""
+    x = trial.suggest_float("x", 0, 1)
+    height = 1.0 - (x - 0.3) ** 2
+    rng = np.random.default_rng(trial.number)
+    value = math.nan
+    for epoch in range(1, epochs + 1):
+        value = height * (1 - math.exp(-epoch / speed)) + noise * rng.normal()
+        trial.report(value, epoch)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return value
+
+
+def steps_used(study):
+    return sum(len(trial.intermediate_values) for trial in study.get_trials(deepcopy=False))
+
+
+def outcome(study):
+    return [(trial.state, trial.last_step) for trial in study.get_trials(deepcopy=False)]
