@@ -173,8 +173,8 @@ class MFGrad(MFTopTwo):
             return
         leader = int(np.argmax(spent.centres))
         others = np.flatnonzero(np.arange(len(arms)) != leader)
-        statistics, alternatives = spent.against(leader, others, self.epsilon)
-        nearest = int(np.argmin(statistics))
+        ratios, alternatives = spent.against(leader, others, self.epsilon)
+        nearest = int(np.argmin(ratios))
         rival, alternative = int(others[nearest]), float(alternatives[nearest])
         above, below = spent.distances(leader, rival, alternative, self.epsilon)
         gradient = np.zeros(variances.shape)

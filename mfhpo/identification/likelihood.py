@@ -13,6 +13,11 @@ inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches
 probability at most level. If the best arm is i and the observations are further than that from all
 means with mu_i >= mu_j, this has happened for the two arms; there are K - 1 arms j, so that with
 level = delta / (K - 1) the best arm is never beaten, with probability at least 1 - delta.
+
+The same holds for a part of the fidelities, without the penalties of the others, and for averages
+of such supermartingales. The statistic is the largest of all fidelities together, with weight 1/2,
+and of one fidelity of each arm, with weight 1 / (2 M^2) for each choice of the two: a fidelity that
+was pulled often and tells nothing then costs ln 2 instead of its penalty.
 """
 
 from __future__ import annotations
@@ -126,7 +131,7 @@ class PairLikelihood(abc.ABC):
     weights
         n^2 / (n + rho) / (2 sigma^2), shape (K, M).
     penalties
-        Sum over fidelities of ln(1 + n / rho) / 2, shape (K,).
+        ln(1 + n / rho) / 2, shape (K, M).
     centres
         Where each arm's target mean seems to be, shape (K,): who leads is decided by it.
     """
@@ -144,7 +149,7 @@ class PairLikelihood(abc.ABC):
         self.means: FloatArray = np.zeros(means.shape)
         self.variances: FloatArray = np.full(means.shape, np.nan)
         self.weights: FloatArray = np.zeros(means.shape)
-        self.penalties: FloatArray = np.zeros(len(means))
+        self.penalties: FloatArray = np.zeros(means.shape)
         self.centres: FloatArray = np.zeros(len(means))
         self.update(np.arange(len(means)), means, counts, variances)
 
@@ -164,8 +169,7 @@ class PairLikelihood(abc.ABC):
         effective = counts.astype(np.float64)
         if self._prior > 0.0:
             effective *= counts / (counts + self._prior)
-            logs = np.log1p(counts / self._prior)
-            self.penalties[arms] = np.where(known, logs, 0.0).sum(axis=1) / 2.0
+            self.penalties[arms] = np.where(known, np.log1p(counts / self._prior) / 2.0, 0.0)
         self.weights[arms] = np.where(known, effective * precision, 0.0)
         self._place(arms)
 
@@ -177,7 +181,7 @@ class PairLikelihood(abc.ABC):
     def against(
         self, leader: int, others: IntArray, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """How strongly the observations speak against others being better than the leader.
+        """How far the observations are from others being better than the leader.
 
         Parameters
         ----------
@@ -190,12 +194,47 @@ class PairLikelihood(abc.ABC):
 
         Returns
         -------
-        statistic
-            Once it reaches ln((K - 1) / delta), the other arm is not better, shape (n,).
+        ratio
+            The logarithm of the likelihood ratio, all fidelities together, shape (n,).
         alternative
             Target mean of the leader in the nearest case where the other arm is better by
             epsilon, shape (n,); 0 where the bounds leave it open.
         """
+
+    @abc.abstractmethod
+    def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """The same from one fidelity of each arm, shape (n, M, M): the leader's, the other's."""
+
+    def statistic(
+        self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
+    ) -> FloatArray:
+        """How strongly the observations speak against others being better than the leader.
+
+        Parameters
+        ----------
+        leader, others, epsilon
+            As for `against`.
+        ratio
+            What `against` gave, shape (n,).
+
+        Returns
+        -------
+        array of shape (n,)
+            Once it reaches ln((K - 1) / delta), the other arm is not better. With a prior of 0
+            that is not so, and it is the ratio itself.
+        """
+        n_fidelities = len(self.bounds)
+        if self._prior == 0.0:
+            return ratio
+        penalties = self.penalties[leader][:, None] + self.penalties[others][:, None, :]
+        together: FloatArray = (
+            ratio - self.penalties[leader].sum() - self.penalties[others].sum(axis=1)
+        )
+        if n_fidelities == 1:
+            return together
+        of_two = self._ratios_of_two(leader, others, epsilon) - penalties
+        best_two = of_two.reshape(len(others), -1).max(axis=1) - 2.0 * math.log(n_fidelities)
+        return np.asarray(np.maximum(together, best_two) - math.log(2.0))
 
     @abc.abstractmethod
     def distances(
@@ -244,8 +283,12 @@ class OwnBiasLikelihood(PairLikelihood):
         alternative, value = nearest_mean(weights, lows, highs)
         # What does not fit any case at all speaks against none of them.
         explained = self.residuals[leader] + self.residuals[others]
-        penalty = self.penalties[leader] + self.penalties[others]
-        return np.maximum(value - explained, 0.0) - penalty, alternative
+        return np.maximum(value - explained, 0.0), alternative
+
+    def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        gaps = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
+        joint = _joint(self.weights[leader][:, None], self.weights[others][:, None, :])
+        return np.asarray(joint * np.maximum(gaps, 0.0) ** 2)
 
     def distances(
         self, leader: int, other: int, alternative: float, epsilon: float = 0.0
@@ -294,11 +337,18 @@ class OrderBiasLikelihood(PairLikelihood):
         self, leader: int, others: IntArray, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
         """See `PairLikelihood.against`."""
-        mine, theirs = self.weights[leader], self.weights[others]
-        joint = mine * theirs / np.maximum(mine + theirs, 1e-300)
-        value = (joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2).sum(axis=1)
-        penalty = self.penalties[leader] + self.penalties[others]
-        return value - penalty, np.zeros(len(others))
+        return self._ratios(leader, others, epsilon).sum(axis=1), np.zeros(len(others))
+
+    def _ratios(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """What each fidelity contributes, shape (n, M)."""
+        joint = _joint(self.weights[leader], self.weights[others])
+        return np.asarray(joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2)
+
+    def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        ratios = np.zeros((len(others), len(self.bounds), len(self.bounds)))
+        same = np.arange(len(self.bounds))
+        ratios[:, same, same] = self._ratios(leader, others, epsilon)
+        return ratios
 
     def distances(
         self, leader: int, other: int, alternative: float, epsilon: float = 0.0
@@ -309,3 +359,8 @@ class OrderBiasLikelihood(PairLikelihood):
         total = mine + theirs
         part = np.divide(theirs, total, out=np.full(total.shape, 0.5), where=total > 0.0)
         return part * excess, (1.0 - part) * excess
+
+
+def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The weight of a difference of two means, given the weights of both."""
+    return np.asarray(one * other / np.maximum(one + other, 1e-300))

@@ -37,14 +37,16 @@ class Standing:
         What the observations say.
     leader
         The remaining arm that fits best, or None when none was seen.
-    statistics
-        The statistic of the leader against each arm, shape (K,); NaN for arms that have left.
+    ratios, statistics
+        How far the observations are from each arm being better than the leader, and how strongly
+        they speak against it, shape (K,); NaN for arms that have left.
     alternatives
         The leader's target mean in the nearest case where the other arm is better, shape (K,).
     """
 
     likelihood: PairLikelihood
     leader: int | None
+    ratios: FloatArray
     statistics: FloatArray
     alternatives: FloatArray
 
@@ -66,15 +68,15 @@ class Standing:
         if leader is None:
             return
         if leader != self.leader or changed[leader]:
-            self.statistics[:] = np.nan
+            self.ratios[:] = self.statistics[:] = np.nan
             others = arms[arms != leader]
         else:
             others = arms[changed[arms]]
         self.leader = leader
         if others.size:
-            self.statistics[others], self.alternatives[others] = likelihood.against(
-                leader, others, epsilon
-            )
+            ratios, alternatives = likelihood.against(leader, others, epsilon)
+            self.ratios[others], self.alternatives[others] = ratios, alternatives
+            self.statistics[others] = likelihood.statistic(leader, others, ratios, epsilon)
 
 
 class LikelihoodRatioPolicy(BestArmPolicy):
@@ -148,7 +150,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         arms = np.arange(n_arms)
         likelihood = self._likelihood(arms, counts, self._prior)
         nothing = np.full(n_arms, np.nan)
-        standing = Standing(likelihood, None, nothing, nothing.copy())
+        standing = Standing(likelihood, None, nothing, nothing.copy(), nothing.copy())
         standing.renew(self.active, np.ones(n_arms, dtype=bool), self.epsilon)
         return standing
 
@@ -205,7 +207,8 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             return
         gone = self._eliminable(others, beaten)
         if self.epsilon > 0.0 and gone.size:
-            worse, _ = standing.likelihood.against(leader, gone)
+            ratios, _ = standing.likelihood.against(leader, gone)
+            worse = standing.likelihood.statistic(leader, gone, ratios)
             gone = gone[(worse >= self.threshold) | self._separated(leader, gone, 0.0)]
         if gone.size:
             self._roster.eliminate(gone, leader)
@@ -241,12 +244,11 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             return super()._remaining_cost(leader)
         arms = self.active
         others = arms[arms != standing.leader]
-        penalties = standing.likelihood.penalties
-        gained = standing.statistics[others] + penalties[others] + penalties[standing.leader]
+        gained = standing.ratios[others]
         if not (gained > 0.0).all():
             return None
-        needed = self.threshold + penalties[others] + penalties[standing.leader]
-        factors = np.maximum(needed / gained - 1.0, 0.0)
+        # What is missing is compared with the ratio, of which the statistic falls short.
+        factors = np.maximum(self.threshold - standing.statistics[others], 0.0) / gained
         assert self._planned_costs is not None
         paid = self._evidence.counts @ self._planned_costs
         return float(paid[others] @ factors + paid[standing.leader] * factors.max())

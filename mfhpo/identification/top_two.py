@@ -33,8 +33,8 @@ class MFTopTwo(LikelihoodRatioPolicy):
     What tells the leader from another arm is the statistic of `PairLikelihood`. Each pull goes
 
     1. to the leader and the rival that it is least told from, rarely pulled ones first: the one
-       with the smallest statistic plus log count (Jourdan, Degenne, Baudry, de Heide and Kaufmann,
-       "Top Two Algorithms Revisited", NeurIPS 2022: transportation cost improved);
+       with the smallest likelihood ratio plus log counts (Jourdan, Degenne, Baudry, de Heide and
+       Kaufmann, "Top Two Algorithms Revisited", NeurIPS 2022: transportation cost improved);
     2. of the two, to each in proportion to what the statistic owes to its observations
        (information-directed selection: You, Qin, Wang and Yang, "Information-Directed Selection
        for Top-Two Algorithms", COLT 2023);
@@ -204,9 +204,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
 def _rival(standing: Standing, arms: IntArray) -> int:
     """The arm that the leader is least told from, rarely pulled ones first."""
     others = arms[arms != standing.leader]
-    penalties = standing.likelihood.penalties[others]
-    # The statistic has the penalty taken off; the log count is twice the penalty.
-    return int(others[np.argmin(standing.statistics[others] + 3.0 * penalties)])
+    # Half the log counts are the penalties.
+    log_counts = 2.0 * standing.likelihood.penalties[others].sum(axis=1)
+    return int(others[np.argmin(standing.ratios[others] + log_counts)])
 
 
 def _doubt(counts: IntArray, scales: FloatArray) -> FloatArray:
