@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -31,10 +30,12 @@ _INK = "#333333"
 def plot_race(study: optuna.Study, *, sampler: RaceSampler | None = None) -> go.Figure:
     """Plot each arm's interval over the cost of the race, and where it stood in the end.
 
-    Left: mean and confidence interval of every arm after each of its evaluations, coloured by the
-    level of the fidelity; a cross marks an elimination. Right: the last interval of every arm,
-    in the order in which they left, the winner first. Intervals hold at the level that they were
-    measured at. Those that are infinite still, from too few evaluations, are not drawn.
+    Left: mean and confidence interval of every arm after each of its evaluations, one line for
+    each level of the fidelity, in its colour; a cross marks an elimination. Right: the last
+    interval of every arm, at the level where most was spent on it, in the order in which they
+    left, the winner first; samplers that maximise the reward may eliminate nobody. Intervals hold
+    at the level that they were measured at. Those that are infinite still, from too few
+    evaluations, are not drawn.
 
     Parameters
     ----------
@@ -110,9 +111,9 @@ def _draw_curves(
     band = _Line()
     curve = _Line()
     for points in story.points.values():
-        for run in _runs(story.shown(points), fidelity):
-            curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
-            band.add(_outline(run, span))
+        run = story.shown(points)[fidelity]
+        curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
+        band.add(_outline(run, span))
     colour = _colour(story, fidelity)
     group = f"level {fidelity}"
     _draw_bands(go, figure, band, colour, group)
@@ -155,9 +156,9 @@ def _draw_last_intervals(
     go: Any, figure: Any, story: RaceStory, fidelity: int, ranking: Sequence[int]
 ) -> None:
     shown = [
-        (f"{arm}", story.points[arm][-1])
+        (f"{arm}", point)
         for arm in ranking
-        if arm in story.points and story.points[arm][-1].fidelity == fidelity
+        if (point := story.standing(arm)) is not None and point.fidelity == fidelity
     ]
     colour = _colour(story, fidelity)
     figure.add_trace(
@@ -232,27 +233,32 @@ def _draw_winner(
     points = story.points.get(-1 if answer.arm is None else answer.arm)
     if not points:
         return
-    runs = [run for m in range(len(story.race.levels)) for run in _runs(story.shown(points), m)]
-    last = points[-1]
-    curve, band = _Line(), _Line()
-    for run in runs:
+    last = story.standing(points[0].arm)
+    assert last is not None
+    # The level where most is known of it stands out, and only its band is drawn.
+    thick, thin, band = _Line(), _Line(), _Line()
+    for fidelity, run in enumerate(story.shown(points)):
+        curve = thick if fidelity == last.fidelity else thin
         curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
-        band.add(_outline(run, span))
+        if curve is thick:
+            band.add(_outline(run, span))
     _draw_bands(go, figure, band, _WINNER, "winner")
-    figure.add_trace(
-        go.Scatter(
-            x=curve.x,
-            y=curve.y,
-            text=curve.text,
-            hovertemplate="%{text}<extra></extra>",
-            mode="lines",
-            line={"color": _WINNER, "width": 3},
-            name=f"arm {answer.arm}, {'certified' if answer.certified else 'leading'}",
-            legendgroup="winner",
-        ),
-        row=1,
-        col=1,
-    )
+    for curve, width in ((thin, 1.5), (thick, 3.5)):
+        figure.add_trace(
+            go.Scatter(
+                x=curve.x,
+                y=curve.y,
+                text=curve.text,
+                hovertemplate="%{text}<extra></extra>",
+                mode="lines",
+                line={"color": _WINNER, "width": width},
+                name=f"arm {answer.arm}, {'certified' if answer.certified else 'leading'}",
+                legendgroup="winner",
+                showlegend=curve is thick,
+            ),
+            row=1,
+            col=1,
+        )
     figure.add_trace(
         go.Scatter(
             x=[f"{answer.arm}"],
@@ -309,7 +315,7 @@ def _lay_out(
         col=1,
     )
     figure.update_xaxes(
-        title="arm (the last to leave on the left)",
+        title=f"arm (the {'last to leave' if story.exits else 'best'} on the left)",
         type="category",
         categoryorder="array",
         categoryarray=[f"{arm}" for arm in ranking],
@@ -353,10 +359,18 @@ def _title(story: RaceStory, answer: StudyRecommendation) -> str:
             f"{answer.delta:g}"
         )
     else:
-        head = f"Arm {answer.arm} of {arms} leads after {answer.trials} trials, not certified"
+        head = f"Arm {answer.arm} of {arms} leads after {answer.trials} trials"
+        if answer.certifies:
+            head += ", not certified"
         claim = answer.reason
-    name = f"{story.race.fidelity.name} = {_shown(answer.level)}"
-    return f"{escape(head)}<br><sup>mean {answer.mean:.4g} {where} at {escape(name)}; {claim}</sup>"
+    name = story.race.fidelity.name
+    target = f"{name} = {_shown(story.race.levels[-1])}"
+    if answer.certified:
+        mean = f"mean {answer.mean:.4g} {where} at {target}"
+    else:
+        values = f"{answer.mean:.4g} at {name} = {_shown(answer.level)}"
+        mean = f"mean {where} at {target}; average of its values {values}"
+    return f"{escape(head)}<br><sup>{escape(f'{mean}; {claim}')}</sup>"
 
 
 def _describe(story: RaceStory, point: Point) -> str:
@@ -399,13 +413,6 @@ class _Line:
             self.text += [*text, None]
 
 
-def _runs(points: Sequence[Point], fidelity: int) -> Iterator[list[Point]]:
-    """Stretches of an arm's points without a change of fidelity."""
-    for key, run in itertools.groupby(points, key=lambda point: point.fidelity):
-        if key == fidelity:
-            yield list(run)
-
-
 def _outline(run: Sequence[Point], span: tuple[float, float]) -> list[tuple[float, float]]:
     """The polygon around the intervals, save those that are wider than the axis."""
     known = [point for point in run if 2.0 * point.radius <= span[1] - span[0]]
@@ -444,8 +451,8 @@ def _ranking(story: RaceStory, winner: int | None) -> list[int]:
     """All arms: the winner, the others still in the race from best to worst, then by exit."""
 
     def key(arm: int) -> tuple[bool, float, float]:
-        points = story.points.get(arm)
-        value = -story.race.sign * points[-1].mean if points else math.inf
+        point = story.standing(arm)
+        value = math.inf if point is None else -story.race.sign * point.mean
         exit_ = story.exits.get(arm)
         return arm != winner, -exit_.cost if exit_ else -math.inf, value
 

@@ -71,13 +71,15 @@ def progress_text(race: Race) -> str:
         if policy.piloting
         else f"{race.fidelity.name}={_level(race.levels[policy.fidelity])}"
     )
-    text = f"{len(policy.active)}/{len(race.arms)} arms left | {phase} | cost {policy.cost:.6g}"
+    arms = f"{len(policy.active)}/{len(race.arms)} arms {'left' if race.certifies else 'in play'}"
+    text = f"{arms} | {phase} | cost {policy.cost:.6g}"
     if arm is None:
         return f"{text} | every arm failed"
     low, high = sorted(race.sign * bound for bound in interval)
-    leader = f"leader: arm {arm}, {race.sign * mean:.4g}"
     if high - low < float("inf"):
-        return f"{text} | {leader} in [{low:.4g}, {high:.4g}]"
+        # Of all levels together: the mean of a single one need not lie within.
+        return f"{text} | leader: arm {arm} in [{low:.4g}, {high:.4g}]"
+    leader = f"leader: arm {arm}, {race.sign * mean:.4g}"
     count, _, half = policy.summary(arm, fidelity)
     width = f"± {half:.2g}" if half < float("inf") else f"({count} values)"
     return f"{text} | {leader} {width} at {race.fidelity.name}={_level(race.levels[fidelity])}"

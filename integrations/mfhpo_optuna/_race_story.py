@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -44,6 +46,8 @@ class RaceStory:
     points: dict[int, list[Point]] = field(default_factory=dict)
     exits: dict[int, Exit] = field(default_factory=dict)
     pilot_cost: float = 0.0
+    _spent: dict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
+    _paid: float = 0.0
 
     def listen(self, race: Race) -> Listener:
         """Begin with a race; return what is to be called after each of its observations."""
@@ -55,12 +59,15 @@ class RaceStory:
         assert policy is not None
         if not observation.failed:
             count, mean, radius = policy.summary(pull.arm, pull.fidelity)
+            self._spent[pull.arm, pull.fidelity] += policy.cost - self._paid
             self.points.setdefault(pull.arm, []).append(
                 Point(pull.arm, pull.fidelity, policy.cost, count, self.race.sign * mean, radius)
             )
+        self._paid = policy.cost
         self._note_exits(pull, observation.failed)
         if policy.piloting:
             self.pilot_cost = policy.cost
+            self._spent.clear()
 
     def end(self) -> None:
         """Note what happened after the last pull."""
@@ -92,11 +99,33 @@ class RaceStory:
             if other != arm
         )
 
-    def shown(self, points: Sequence[Point]) -> list[Point]:
-        """The points of an arm to draw: a few dozen, and none of the pilot once it has ended."""
+    def shown(self, points: Sequence[Point]) -> list[list[Point]]:
+        """The points of an arm to draw, a few dozen, by fidelity; none of a pilot that has ended.
+
+        A policy may go back and forth between fidelities: each is a curve of its own.
+        """
         assert self.race.policy is not None
         begin = 0.0 if self.race.policy.piloting else self.pilot_cost
-        return _thinned([point for point in points if point.cost > begin])
+        curves = [
+            [point for point in points if point.cost > begin and point.fidelity == fidelity]
+            for fidelity in range(len(self.race.levels))
+        ]
+        total = max(1, sum(map(len, curves)))
+        spare = max(0, POINTS_PER_ARM - 2 * len(curves))
+        return [_thinned(curve, 2 + spare * len(curve) // total) for curve in curves]
+
+    def standing(self, arm: int) -> Point | None:
+        """The arm's last point at the fidelity where most was spent on it, None without points.
+
+        That is where most is known of it. Fidelities where its interval is finite come first, and
+        what the pilot has spent does not count.
+        """
+        latest = {point.fidelity: point for point in self.points.get(arm, [])}
+        return max(
+            latest.values(),
+            key=lambda point: (math.isfinite(point.radius), self._spent[arm, point.fidelity]),
+            default=None,
+        )
 
     def last(self, arm: int) -> int:
         """The fidelity of the arm's last pull, 0 if it has none."""
@@ -104,16 +133,10 @@ class RaceStory:
         return points[-1].fidelity if points else 0
 
 
-def _thinned(points: Sequence[Point]) -> list[Point]:
-    """At most a few dozen of an arm's points, evenly over the axis, with the ends of each phase."""
-    if len(points) <= POINTS_PER_ARM:
+def _thinned(points: Sequence[Point], most: int) -> list[Point]:
+    """At most so many of the points, evenly over the axis, with the first and the last."""
+    if len(points) <= most:
         return list(points)
-    last = len(points) - 1
-    kept = {0, last}
-    for index in range(last):
-        if points[index].fidelity != points[index + 1].fidelity:
-            kept |= {index, index + 1}
     costs = np.array([point.cost for point in points])
-    room = max(2, POINTS_PER_ARM - len(kept))
-    kept |= set(np.searchsorted(costs, np.geomspace(costs[0], costs[-1], room)).tolist())
-    return [points[index] for index in sorted(kept)]
+    kept = np.searchsorted(costs, np.geomspace(costs[0], costs[-1], most)).tolist()
+    return [points[index] for index in sorted({0, *kept[1:-1], len(points) - 1})]

@@ -124,6 +124,11 @@ class StudyRecommendation:
         low, high = self.interval
         params = ", ".join(f"{name}={_short(value)}" for name, value in self.params.items())
         mean = f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity"
+        if not self.certified:
+            mean = (
+                f"  mean        {self.mean:.5g} at level {self.level}; at the target fidelity in "
+                f"[{low:.5g}, {high:.5g}]"
+            )
         if not self.certifies:
             head, claim = (
                 "BEST SO FAR",

@@ -13,7 +13,9 @@ import optuna
 import pytest
 
 from mfhpo_optuna import Fidelity, IISESampler, plot_race
+from mfhpo_optuna._progress import progress_text
 from mfhpo_optuna._race_story import POINTS_PER_ARM
+from tests.optuna.samplers import BEST_ARM, REWARD
 
 pytest.importorskip("plotly")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -32,9 +34,12 @@ def race(
     objective: Callable[[optuna.Trial], float] = quadratic,
     direction: str = "minimize",
     n_trials: int | None = None,
+    make: Callable[..., Any] = IISESampler,
     **options: Any,
 ) -> optuna.Study:
-    sampler = IISESampler("epochs", seed=0, **({"arms": ARMS, "epsilon": 0.05} | options))
+    if make not in REWARD.values():
+        options = {"epsilon": 0.05} | options
+    sampler = make("epochs", seed=0, **({"arms": ARMS} | options))
     study = optuna.create_study(direction=direction, sampler=sampler)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -43,7 +48,8 @@ def race(
 
 
 def trace(figure: Any, name: str) -> Any:
-    found = [trace for trace in figure.data if trace.name == name]
+    """The trace that the legend shows under a name."""
+    found = [t for t in figure.data if t.name == name and t.showlegend is not False]
     assert len(found) == 1, f"{name}: {[trace.name for trace in figure.data]}"
     return found[0]
 
@@ -189,3 +195,68 @@ def test_without_plotly_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(ImportError, match=r"pip install 'mfhpo\[plot\]'"):
         plot_race(optuna.create_study())
+
+
+# Policies that go back and forth between levels, or eliminate nobody.
+
+
+@pytest.mark.parametrize("make", (BEST_ARM | REWARD).values(), ids=(BEST_ARM | REWARD).keys())
+def test_every_sampler_s_race_has_one_line_for_each_arm_and_level(make: Callable[..., Any]) -> None:
+    study = race(make=make, n_trials=150, sigma=0.1)
+    answer = study.sampler.recommendation(study)
+    figure = plot_race(study)
+    for level in (1, 3, 9):
+        assert list(trace(figure, f"epochs = {level}").y).count(None) <= len(ARMS)
+    state = "certified" if answer.certified else "leading"
+    thick = numbers(trace(figure, f"arm {answer.arm}, {state}").y)
+    assert len(thick) > 2
+    last = [t for t in figure.data if t.xaxis == "x2" and t.marker.symbol != "star"]
+    assert sum(len(t.x) for t in last) == len(ARMS)
+    [star] = [t for t in figure.data if t.marker.symbol == "star"]
+    assert star.y[0] == pytest.approx(thick[-1], rel=1e-4)
+    incomplete = answer.certifies and not answer.certified
+    assert ("not certified" in figure.layout.title.text) == incomplete
+
+
+def test_without_eliminations_the_arms_are_in_the_order_of_their_means() -> None:
+    figure = plot_race(race(make=REWARD["UCB"], n_trials=300, bias=[0.05, 0.05, 0.0], sigma=0.1))
+    assert figure.layout.xaxis2.title.text == "arm (the best on the left)"
+    assert list(figure.layout.xaxis2.categoryarray)[2:] == ["2", "3"]
+    assert not any(trace.name == "eliminated" for trace in figure.data)
+    assert figure.layout.title.text.startswith("Arm ")
+    assert "certifies nothing" in figure.layout.title.text
+
+
+def test_where_most_was_spent_on_an_arm_it_is_shown() -> None:
+    """A policy that compares at the target, and then plays at the cheapest level."""
+    study = race(make=REWARD["elimination"], sigma=0.1, budget=2000)
+    at_target = trace(plot_race(study), "epochs = 9")
+    shown = [t for t in plot_race(study).data if t.xaxis == "x2" and t.x]
+    colours = {t.marker.color for t in shown if t.marker.symbol != "star"}
+    paid = {1: 0, 9: 0}
+    for trial in study.trials:
+        if trial.params["x"] == 1.0:
+            paid[trial.params["epochs"]] += trial.params["epochs"]
+    assert paid[9] > paid[1]
+    assert at_target.line.color in colours
+
+
+@pytest.mark.parametrize(
+    ("make", "n_trials", "words"),
+    [
+        (
+            BEST_ARM["top-two"],
+            2,
+            ["4/4 arms left", "pilot", "cost 2", "leader: arm", "at epochs=1"],
+        ),
+        (BEST_ARM["top-two"], 60, ["arms left", "epochs=", "leader: arm", "in ["]),
+        (BEST_ARM["LUCB-C"], 60, ["arms left", "epochs=", "leader: arm"]),
+        (REWARD["UCB"], 60, ["4/4 arms in play", "epochs=", "leader: arm"]),
+        (REWARD["elimination"], 60, ["arms in play", "epochs=", "leader: arm"]),
+    ],
+)
+def test_the_line_of_progress(make: Callable[..., Any], n_trials: int, words: list[str]) -> None:
+    study = race(make=make, n_trials=n_trials, pilot_arms=2)
+    text = progress_text(study.sampler._of(study))
+    for word in words:
+        assert word in text
