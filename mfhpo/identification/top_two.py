@@ -111,17 +111,24 @@ class MFTopTwo(LikelihoodRatioPolicy):
         assert leader is not None
         alternative = float(standing.alternatives[rival])
         above, below = likelihood.distances(leader, rival, alternative, self.epsilon)
-        of_leader = float(likelihood.weights[leader] @ np.maximum(above, 0.0) ** 2)
-        of_rival = float(likelihood.weights[rival] @ np.maximum(below, 0.0) ** 2)
-        if self._is_leaders_turn(of_leader, of_rival, counts):
-            arm, distances = leader, above
-            edges = likelihood.highs[arm] - alternative
-        else:
-            arm, distances = rival, below
-            edges = alternative + self.epsilon - likelihood.lows[arm]
-        scales = self._scales(likelihood.variances[arm])
-        doubt = _doubt(counts[arm], scales)
-        return Pull(arm, self._fidelity_for(counts[arm] > 0, scales, distances, edges, doubt))
+        edges_above = likelihood.highs[leader] - alternative
+        edges_below = alternative + self.epsilon - likelihood.lows[rival]
+        gains, fidelities = [], []
+        for arm, distances, edges in (
+            (leader, above, edges_above),
+            (rival, below, edges_below),
+        ):
+            gains.append(float(likelihood.weights[arm] @ np.maximum(distances, 0.0) ** 2))
+            scales = self._scales(likelihood.variances[arm])
+            doubt = _doubt(counts[arm], scales)
+            seen = counts[arm] > 0
+            fidelities.append(self._fidelity_for(seen, scales, distances, edges, doubt))
+        costs = self._planned_costs
+        assert costs is not None
+        # The shares are of the cost; a dear pull is asked for the less often.
+        per_pull = [gain / costs[m] for gain, m in zip(gains, fidelities, strict=True)]
+        leads = self._is_leaders_turn(per_pull[0], per_pull[1], counts)
+        return Pull(leader, fidelities[0]) if leads else Pull(rival, fidelities[1])
 
     def _pull_of_both(
         self, likelihood: PairLikelihood, leader: int, rival: int, counts: IntArray

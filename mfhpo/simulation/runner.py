@@ -134,11 +134,9 @@ def run_repeats(
 ) -> RunResult:
     """Run any best-arm policy to its end, fast: what it asks for is pulled several times at once.
 
-    A pull of which there are n values already is repeated ``resolution * n`` times before the
-    policy is asked again; at least once, and not more often than it would be if n were the mean
-    number of values of the remaining arms, so that blocks of different arms are of like size. What
-    was decided stays as sure (see `BestArmPolicy.tell_sum`), and no pull is overdone by more than
-    that share.
+    What was decided stays as sure (see `BestArmPolicy.tell_sum`). Every pull is repeated as often,
+    so that the shares of pulls are what the policy wants: a share `resolution` of the mean number
+    of pulls of the remaining arms, and not for more than that share of what was paid so far.
 
     Parameters
     ----------
@@ -147,7 +145,7 @@ def run_repeats(
     instance, rng, max_pulls
         As for `run_rounds`.
     resolution
-        Share of the values of a pull that may be added at once, in [0, 1).
+        The share, in [0, 1); 0 is as `run`.
 
     Raises
     ------
@@ -160,7 +158,9 @@ def run_repeats(
     while not policy.finished and (max_pulls is None or policy.pulls < max_pulls):
         [pull] = policy.ask()
         done, mean, _ = policy.summary(pull.arm, pull.fidelity)
-        count = max(1, int(resolution * min(done, policy.pulls / max(1, len(policy.active)))))
+        affordable = policy.cost / float(instance.costs[pull.fidelity])
+        per_arm = policy.pulls / max(1, len(policy.active))
+        count = max(1, int(resolution * min(per_arm, affordable)))
         arm, so_far = np.array([pull.arm]), np.array([done * mean])
         totals = np.array([done + count])
         sums = instance.running_sums(rng, arm, pull.fidelity, done, so_far, totals)
