@@ -1,12 +1,13 @@
-"""What samplers cost: CPU time per trial beside Optuna's own, for the race and its peers.
+"""What samplers cost: CPU time per trial beside Optuna's own, for our samplers and their peers.
 
     python -m benchmarks.overhead --json
 
-In memory, with 10 parameters and a fidelity, 32 equal arms and epsilon 0, so that the race never
-ends. At 100, 1,000 and 10,000 trials the mean over a window of trials that ends there is taken,
-the median over repeats of it is shown. "own" is the time inside the sampler's methods, "total" is
-the whole trial with Optuna's part and an objective that does next to nothing. Peers see the same
-objective; for a peer that would take minutes, the study is filled with finished trials first.
+In memory, with 10 parameters and a fidelity, 32 equal arms and epsilon 0, so that no race ever
+ends (those that maximise the reward have no budget). `MFSampler` runs one of the others. At 100,
+1,000 and 10,000 trials the mean over a window of trials that ends there is taken, the median over
+repeats of it is shown. "own" is the time inside the sampler's methods, "total" is the whole trial
+with Optuna's part and an objective that does next to nothing. Peers see the same objective; for a
+peer that would take minutes, the study is filled with finished trials first.
 
 A last line gives the wall-clock time per trial with SQLite on the disk of the temporary folder,
 to be read beside a sampler that does nothing but draw at random.
@@ -33,9 +34,17 @@ from optuna.samplers import BaseSampler, QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState, create_trial
 
 from benchmarks.provenance import provenance
-from mfhpo_optuna import IISESampler
+from mfhpo_optuna import (
+    IISESampler,
+    MFEliminationSampler,
+    MFGradSampler,
+    MFLUCBSampler,
+    MFTopTwoSampler,
+    MFUCBSampler,
+)
+from mfhpo_optuna._base import RaceSampler
 
-__all__ = ["SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]
+__all__ = ["OURS", "SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]
 
 _PARAMETERS = 10
 _ARMS = 32
@@ -47,11 +56,30 @@ _HOOKS = (
     "after_trial",
 )
 
-SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
-    # A small pilot, so that at 100 trials the race is past it.
+# A small pilot, so that at 100 trials a race is past it.
+_PILOT_ARMS = 5
+
+OURS: dict[str, Callable[[int], RaceSampler]] = {
     "IISESampler": lambda seed: IISESampler(
-        "fidelity", _ARMS, epsilon=0.0, pilot_arms=5, seed=seed
+        "fidelity", _ARMS, epsilon=0.0, pilot_arms=_PILOT_ARMS, seed=seed
     ),
+    "MFTopTwoSampler": lambda seed: MFTopTwoSampler(
+        "fidelity", _ARMS, epsilon=0.0, pilot_arms=_PILOT_ARMS, seed=seed
+    ),
+    "MFLUCBSampler": lambda seed: MFLUCBSampler(
+        "fidelity", _ARMS, epsilon=0.0, pilot_arms=_PILOT_ARMS, seed=seed
+    ),
+    "MFGradSampler": lambda seed: MFGradSampler(
+        "fidelity", _ARMS, epsilon=0.0, pilot_arms=_PILOT_ARMS, seed=seed
+    ),
+    "MFUCBSampler": lambda seed: MFUCBSampler("fidelity", _ARMS, pilot_arms=_PILOT_ARMS, seed=seed),
+    "MFEliminationSampler": lambda seed: MFEliminationSampler(
+        "fidelity", _ARMS, pilot_arms=_PILOT_ARMS, seed=seed
+    ),
+}
+
+SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
+    **OURS,
     "TPESampler": lambda seed: TPESampler(seed=seed),
     "QMCSampler": lambda seed: QMCSampler(seed=seed, warn_independent_sampling=False),
     "RandomSampler": lambda seed: RandomSampler(seed=seed),
@@ -100,8 +128,8 @@ def objective(trial: optuna.Trial) -> float:
     for number in range(_PARAMETERS):
         trial.suggest_float(f"x{number}", 0.0, 1.0)
     trial.suggest_int("fidelity", 1, 81)
-    # A cheap mixture of the trial's number: as good as noise here.
-    return (trial.number * 0.6180339887498949) % 1.0
+    # No cheap mixture of the number instead: a sampler may count by the same mixture.
+    return float(np.random.default_rng(trial.number).random())
 
 
 def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[int, Figure]:
@@ -121,7 +149,7 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
                 _fill(study, size - window - done, np.random.default_rng(seed + repeat))
             else:
                 study.optimize(objective, n_trials=size - window - done)
-            if isinstance(sampler, IISESampler):
+            if isinstance(sampler, RaceSampler):
                 reason = sampler.recommendation(study).reason
                 if "pilot" in reason:
                     raise RuntimeError(f"after {size - window} trials: {reason}.")
@@ -181,15 +209,15 @@ def _table(report: dict[str, Any]) -> str:
     lines = [
         f"CPU ms per trial, median of {report['repeats']} (own / total); {_PARAMETERS} parameters "
         f"and a fidelity, {_ARMS} arms, in memory",
-        f"{'trials':16}" + "".join(f"{size:>18,}" for size in sizes),
+        f"{'trials':21}" + "".join(f"{size:>18,}" for size in sizes),
     ]
     for name, figures in report["samplers"].items():
         cells = [figures[str(size)] for size in sizes]
-        lines.append(f"{name:16}" + "".join(f"{c['own']:>9.3f} /{c['total']:>7.3f}" for c in cells))
+        lines.append(f"{name:21}" + "".join(f"{c['own']:>9.3f} /{c['total']:>7.3f}" for c in cells))
     lines.append("")
-    lines.append("our own time over the peer's own time")
+    lines.append("IISESampler's own time over the others'")
     for name, ratios in report["ratio_of_own"].items():
-        lines.append(f"{name:16}" + "".join(f"{ratios[str(size)]:>18.2f}" for size in sizes))
+        lines.append(f"{name:21}" + "".join(f"{ratios[str(size)]:>18.2f}" for size in sizes))
     lines.append("")
     for name, milliseconds in report["sqlite_wall_ms"].items():
         lines.append(f"SQLite, wall-clock ms per trial: {name} {milliseconds:.1f}")
@@ -200,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.overhead",
-        description="CPU time per trial of IISESampler and of Optuna's samplers.",
+        description="CPU time per trial of our samplers and of Optuna's.",
     )
     parser.add_argument(
         "--trials", type=int, default=10_000, help="the largest study (default 10000)"
