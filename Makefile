@@ -14,7 +14,7 @@ export MKL_NUM_THREADS ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test lint format table1 overhead quickstart-cost delta clean
+.PHONY: help quickstart test lint format table1 mf-mab mf-grad mf-ucb overhead quickstart-cost delta clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -38,10 +38,19 @@ format: $(VENV)/.for-dev ## repair style and format
 table1: $(VENV)/.for-benchmarks | $(RESULTS) ## repeat Table 1 of the IISE paper; needs MFHPO_DATA
 	$(RUN) -m benchmarks.papers.iise --data "$(MFHPO_DATA)/iise" --output $(RESULTS)/table1.json $(ARGS)
 
+mf-mab: $(VENV)/.for-benchmarks | $(RESULTS) ## repeat Table 3 and Figure 1 of the LUCB paper
+	$(RUN) -m benchmarks.papers.mf_mab --output $(RESULTS)/mf_mab.json --figure $(RESULTS)/mf_mab.html $(ARGS)
+
+mf-grad: $(VENV)/.for-benchmarks | $(RESULTS) ## what certificates cost, over the lower bounds; needs MFHPO_DATA
+	$(RUN) -m benchmarks.papers.mf_grad --data "$(MFHPO_DATA)/iise" --output $(RESULTS)/mf_grad.json --figure $(RESULTS)/mf_grad.html $(ARGS)
+
+mf-ucb: $(VENV)/.for-benchmarks | $(RESULTS) ## reward: MF-UCB over UCB, and elimination's growth with the budget
+	$(RUN) -m benchmarks.papers.mf_ucb --output $(RESULTS)/mf_ucb.json --figure $(RESULTS)/mf_ucb.html $(ARGS)
+
 overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial
 	$(RUN) -m benchmarks.overhead --output $(RESULTS)/overhead.json $(ARGS)
 
-quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's race costs, with and without cheap levels
+quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's race costs, by which policy
 	$(RUN) -m benchmarks.quickstart --output $(RESULTS)/quickstart.json $(ARGS)
 
 delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta

@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from mfhpo_optuna import IISESampler, plot_race
+from mfhpo_optuna import MFSampler, plot_race
 
 TARGET = 90
 pixels, digit = load_digits(return_X_y=True)
@@ -59,7 +59,7 @@ def compare(what: str, trial: optuna.trial.FrozenTrial) -> None:
 def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # the sampler's line of progress is enough
     # Losses that differ by less than epsilon are as good as equal here.
-    sampler = IISESampler("trees", arms=24, delta=0.05, epsilon=0.01, progress=True, seed=0)
+    sampler = MFSampler("trees", arms=24, delta=0.05, epsilon=0.01, progress=True, seed=0)
     study = optuna.create_study(direction="minimize", sampler=sampler)
     study.optimize(objective)  # stops by itself
 
