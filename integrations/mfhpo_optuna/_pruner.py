@@ -36,6 +36,9 @@ class IISEPruner(CurvePruner):
     a margin for it. Without any repeats there is no margin; the noise of single trials is then
     inside the bounds, but a lucky incumbent sets the bar.
 
+    Where bounds on what curves still gain are known, `MFEliminationPruner` takes them, and is then
+    never wrong.
+
     Works with any sampler, save those that run a race themselves, such as `IISESampler`: there a
     pruned trial is one without a value. Needs no state but the study's trials: a new process or
     another worker decides the same. Repeats of arms other than the incumbent that were stopped

@@ -29,7 +29,13 @@ RACE = textwrap.dedent(
     import sqlalchemy
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
-    from mfhpo_optuna import IISESampler
+    from mfhpo_optuna import IISESampler, MFTopTwoSampler, MFUCBSampler
+
+    SAMPLERS = {
+        "IISE": lambda **options: IISESampler("epochs", 4, epsilon=0.3, measure=3, **options),
+        "top-two": lambda **options: MFTopTwoSampler("epochs", 4, epsilon=0.05, **options),
+        "UCB": lambda **options: MFUCBSampler("epochs", 4, budget=250, **options),
+    }
 
     @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
     def leave_writing_to_the_system(connection, _):  # a killed process loses nothing by it
@@ -52,11 +58,11 @@ RACE = textwrap.dedent(
         noise = 0.05 * np.random.default_rng(done).normal()
         return x**2 + 0.5 * (y == "b") + 0.1 / epochs + noise
 
-    def race(path, kill_at=-1, stage="after", lease=1e-6, n_trials=None):
+    def race(path, kill_at=-1, stage="after", lease=1e-6, n_trials=None, name="IISE"):
         global KILL_AT, STAGE
         KILL_AT, STAGE = kill_at, stage
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = IISESampler("epochs", 4, epsilon=0.3, measure=3, seed=0, lease=lease)
+        sampler = SAMPLERS[name](seed=0, lease=lease)
         study = optuna.create_study(
             storage=storage(path), study_name="race", load_if_exists=True, sampler=sampler
         )
@@ -130,6 +136,18 @@ def test_a_killed_study_goes_on_as_if_nothing_had_happened(
     assert study.sampler.recommendation(study) == uninterrupted.sampler.recommendation(
         uninterrupted
     )
+
+
+@pytest.mark.parametrize("name", ["top-two", "UCB"])
+def test_other_policies_go_on_as_if_nothing_had_happened(race, tmp_path, name):
+    path = str(tmp_path / "race.log")
+    killed = in_a_process(f"race({path!r}, kill_at=28, name={name!r})")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    study = race(path, name=name)
+    whole = race(str(tmp_path / "whole.log"), name=name)
+    assert len(finished(whole)) > 30
+    assert finished(study) == finished(whole)
+    assert study.sampler.recommendation(study) == whole.sampler.recommendation(whole)
 
 
 def test_a_study_killed_in_its_first_trial_forgets_nothing(race, uninterrupted, tmp_path):

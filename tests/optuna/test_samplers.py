@@ -253,6 +253,49 @@ def test_pulls_under_way_are_taken_into_account(make):
 
 
 @every
+def test_two_study_objects_on_one_storage_share_a_race(make):
+    storage = optuna.storages.InMemoryStorage()
+    studies = [
+        optuna.create_study(
+            storage=storage,
+            study_name="shared",
+            load_if_exists=True,
+            sampler=make("epochs", ARMS, budget=300, seed=0),
+        )
+        for _ in range(2)
+    ]
+    for _ in range(300):
+        trials = [study.ask() for study in studies]
+        for study, trial in zip(studies, trials, strict=True):
+            study.tell(trial, bowl(trial))
+        if studies[0].sampler.recommendation(studies[0]).finished:
+            break
+    first, second = (study.sampler.recommendation(study) for study in studies)
+    assert first.finished
+    assert first == second
+    assert first.trials == len(pulls(studies[0]))
+    assert first.cost <= 300 + 9
+
+
+@every
+def test_measured_costs_and_another_sampler_that_draws_the_arms(make):
+    sampler = make(
+        Fidelity("epochs", levels=[1, 3, 9], costs="measured"),
+        5,
+        arm_sampler=optuna.samplers.TPESampler(seed=0, n_startup_trials=2),
+        pilot_arms=3,
+        seed=0,
+    )
+    study = run(sampler, n_trials=60)
+    answer = sampler.recommendation(study)
+    assert 0.0 < answer.cost < 60.0
+    assert answer.trials == len(pulls(study)) > 20
+    assert len({trial.params["x"] for trial in pulls(study)}) == 5
+    copy = make(sampler._fidelity, 5, pilot_arms=3, seed=0)
+    assert copy.recommendation(study).cost == pytest.approx(answer.cost)
+
+
+@every
 def test_failures_drop_an_arm_with_one_warning(make):
     def objective(trial):
         value = bowl(trial)
