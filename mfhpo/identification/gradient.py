@@ -150,6 +150,14 @@ class MFGrad(MFTopTwo):
         fidelity, arm = np.unravel_index(int(np.argmax(lag.T)), lag.T.shape)
         return Pull(int(arms[arm]), int(fidelity))
 
+    def _judge_anew(self) -> None:
+        # What was planned was for other arms, or for other bounds.
+        self._gradients[:] = 0.0
+        self._largest_squares = 0.0
+        self._cost_per_pull = 1.0
+        self._steps = 0
+        super()._judge_anew()
+
     def _judge(self, fidelity: int) -> None:
         super()._judge(fidelity)
         arms = self.active
@@ -166,8 +174,11 @@ class MFGrad(MFTopTwo):
         assert costs is not None
         if self._steps == 0:
             self._planned_pulls[arms] = self._evidence.counts[arms]
+            if self._learning_rate == "adaptive":  # published is 1, whatever the costs
+                self._cost_per_pull = 1.0 / float(np.mean(1.0 / costs))
         variances = standing.likelihood.variances[arms]
-        spent = self._likelihood(arms, self._shares(arms) / costs, prior=0.0)
+        means = self._evidence.all_means(arms)
+        spent = self._likelihood(arms, means, self._shares(arms) / costs, prior=0.0)
         if not spent.weights.any():  # the noise is not known anywhere
             self._plan_pulls(arms, np.full(variances.shape, 1.0 / variances.size))
             return
@@ -180,8 +191,8 @@ class MFGrad(MFTopTwo):
         gradient = np.zeros(variances.shape)
         gradient[leader], gradient[rival] = above, below
         scale = self._cost_per_pull / (2.0 * costs)
-        with np.errstate(divide="ignore"):
-            gradient = scale * np.maximum(gradient, 0.0) ** 2 / np.maximum(variances, 1e-300)
+        # Without noise a gradient would be infinite; this one can still be squared.
+        gradient = scale * np.maximum(gradient, 0.0) ** 2 / np.maximum(variances, 1e-100)
         self._gradients[arms] += self._told_at_once * gradient
         self._largest_squares += self._told_at_once * float(gradient.max()) ** 2
         self._plan_pulls(arms, self._shares(arms))

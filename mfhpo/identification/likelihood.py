@@ -44,6 +44,9 @@ IntArray = npt.NDArray[np.int64]
 # Number of pulls of an arm at which the statistic is as strong as it can be.
 _TUNED_FOR = 16.0
 
+# Without noise one value says it all; squares and products of finite weights stay finite.
+_MOST_PRECISION = 1e200
+
 
 def prior_count(level: float) -> float:
     """Give the rho that makes the statistic strongest after 16 pulls of each of two arms.
@@ -118,7 +121,8 @@ class PairLikelihood(abc.ABC):
     ----------
     means, counts, variances
         Mean, number of values and an upper bound on the noise's variance proxy of every arm at
-        every fidelity, shape (K, M); a variance that is infinite takes its values out.
+        every fidelity, shape (K, M); a variance that is infinite takes its values out (they are
+        still paid for in the penalty).
     bounds
         Bias bounds xi_m or gamma_m, shape (M,).
     prior
@@ -165,11 +169,12 @@ class PairLikelihood(abc.ABC):
         self.variances[arms] = variances
         known = np.isfinite(variances)
         with np.errstate(divide="ignore", over="ignore"):
-            precision = np.minimum(1.0 / (2.0 * variances), 1e300)
+            precision = np.minimum(1.0 / (2.0 * variances), _MOST_PRECISION)
         effective = counts.astype(np.float64)
         if self._prior > 0.0:
             effective *= counts / (counts + self._prior)
-            self.penalties[arms] = np.where(known, np.log1p(counts / self._prior) / 2.0, 0.0)
+            # Also for values that are taken out: whether they are may depend on the values.
+            self.penalties[arms] = np.log1p(counts / self._prior) / 2.0
         self.weights[arms] = np.where(known, effective * precision, 0.0)
         self._place(arms)
 
@@ -316,7 +321,7 @@ class OrderBiasLikelihood(PairLikelihood):
         seen = self.weights > 0.0
         with np.errstate(divide="ignore"):
             precision = 1.0 / (0.5 / self.weights + (self.bounds / 2.0) ** 2)
-        precision = np.where(seen, np.minimum(precision, 1e300), 0.0)
+        precision = np.where(seen, np.minimum(precision, _MOST_PRECISION), 0.0)
         total = np.zeros(len(self.means))
         weighted = np.zeros(len(self.means))
         for m in range(len(self.bounds) - 1, -1, -1):
@@ -324,7 +329,7 @@ class OrderBiasLikelihood(PairLikelihood):
             offset = 0.0
             if both.any():
                 ahead = self.means[both, m] - weighted[both] / total[both]
-                offset = float(np.average(ahead, weights=np.minimum(precision, 1e150)[both, m]))
+                offset = float(np.average(ahead, weights=precision[both, m]))
             total += precision[:, m]
             weighted += precision[:, m] * (self.means[:, m] - offset)
         self.centres = weighted / np.where(total > 0.0, total, 1.0)
@@ -363,4 +368,4 @@ class OrderBiasLikelihood(PairLikelihood):
 
 def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
     """The weight of a difference of two means, given the weights of both."""
-    return np.asarray(one * other / np.maximum(one + other, 1e-300))
+    return np.asarray(one * (other / np.maximum(one + other, 1e-300)))

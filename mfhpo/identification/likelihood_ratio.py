@@ -145,23 +145,42 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._standing = self._new_standing(self._evidence.counts)
 
     def _new_standing(self, counts: IntArray) -> Standing:
-        """Who leads, if the present means came of these counts, shape (K, M)."""
+        """Who leads, if the present means came of these counts, shape (K, M).
+
+        Where there is no value yet, the one that is expected is taken for the mean.
+        """
         n_arms = self.problem.n_arms
         arms = np.arange(n_arms)
-        likelihood = self._likelihood(arms, counts, self._prior)
+        means = self._evidence.all_means(arms)
+        awaited = (counts > 0) & (self._evidence.counts == 0)
+        if awaited.any():
+            means = np.where(awaited, self._expected_means(means), means)
+        likelihood = self._likelihood(arms, means, counts, self._prior)
         nothing = np.full(n_arms, np.nan)
         standing = Standing(likelihood, None, nothing, nothing.copy(), nothing.copy())
         standing.renew(self.active, np.ones(n_arms, dtype=bool), self.epsilon)
         return standing
 
+    def _expected_means(self, means: FloatArray) -> FloatArray:
+        """Each arm's centre, plus what means exceed the centres by at a fidelity, shape (K, M)."""
+        assert self._standing is not None
+        likelihood = self._standing.likelihood
+        placed = likelihood.weights.any(axis=1)
+        if not placed.any():
+            return np.zeros(means.shape)
+        centres = np.where(placed, likelihood.centres, likelihood.centres[placed].mean())
+        seen = likelihood.weights > 0.0
+        excess = np.where(seen, means - centres[:, None], 0.0).sum(axis=0)
+        return np.asarray(centres[:, None] + excess / np.maximum(seen.sum(axis=0), 1))
+
     def _likelihood(
-        self, arms: IntArray, counts: IntArray | FloatArray, prior: float
+        self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
     ) -> PairLikelihood:
-        """The likelihood of some arms, if their means came of these counts, shape (n, M)."""
+        """The likelihood of some arms, if the means came of these counts, shape (n, M)."""
         assert self._bias is not None
         kind = OwnBiasLikelihood if self._bias.kind == "max" else OrderBiasLikelihood
         return kind(
-            self._evidence.all_means(arms),
+            means,
             counts,
             self._evidence.variance_bounds(arms),
             np.array(self._bias.bounds),

@@ -77,7 +77,8 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     Raises
     ------
     ValueError
-        If something is not declared, the shape does not fit, or two arms are best.
+        If something is not declared, the shape does not fit, two arms are best, or there is no
+        noise at some fidelity.
 
     Examples
     --------
@@ -178,6 +179,11 @@ def _declared(
             f"first row."
         )
     sigmas = [problem.noise.at(m, n_fidelities) for m in range(n_fidelities)]
+    if min(sigmas) == 0.0:
+        raise ValueError(
+            f"noise={problem.noise!r}: the bound needs a positive sigma at every fidelity; without "
+            f"noise a few pulls are enough."
+        )
     return (
         np.ascontiguousarray(table.T),
         np.array(problem.costs),

@@ -193,8 +193,10 @@ class MFTopTwo(LikelihoodRatioPolicy):
         known = variances[np.isfinite(variances)]
         fallback = float(known.max()) if known.size else 1.0
         usable = np.where(np.isfinite(variances), variances, fallback)
+        if usable.min() > 0.0:
+            return np.sqrt(usable)
         # Without noise, what counts is the cost alone.
-        return np.sqrt(usable) if usable.min() > 0.0 else np.ones_like(usable)
+        return np.full(usable.shape, math.sqrt(usable.max()) or 1.0)
 
     # State.
 
