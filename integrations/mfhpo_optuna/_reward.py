@@ -28,7 +28,8 @@ class MFUCBSampler(DeclaredSampler):
     What it guarantees: nothing at a given probability about the answer, which is never certified.
     What was missed in comparison with the best arm at the target grows with the logarithm of the
     cost only, if what was declared is true. The interval of `recommendation` holds with
-    probability at least 1 - `delta`.
+    probability at least 1 - `delta`. Declared bounds are taken at their word: unlike the samplers
+    that certify, this one does not compare levels to find them wrong.
 
     Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
     goes on for ever. `recommendation` answers at any time. ``study.best_trial`` exists once a
