@@ -130,3 +130,36 @@ def test_all_bounds_hold_together() -> None:
 def test_the_coverage_test_has_power() -> None:
     level, n_paths = 0.1, 2000
     assert violations(0.8, level, n_paths) > binom.ppf(1.0 - 1e-6, n_paths, level)
+
+
+def violations_of_a_rule(prediction: bool, level: float, n_paths: int) -> int:
+    """Count the paths on which a bound was ever below the variance, 1, under an adversarial rule.
+
+    Its arms have mean 0. It pulls an arm once more only where little is to be expected of the next
+    square: where the mean of the values is near 0, and for squares around the mean of all values,
+    which are half as large for the second value, only once. Otherwise it goes to another arm.
+    """
+    rng = np.random.default_rng(7)
+    missed = 0
+    for values in rng.standard_normal((n_paths, 200)).tolist():
+        pooled, count, mean = PooledVariance(level), 0, 0.0
+        lowest = math.inf
+        for value in values:
+            if count:
+                error = (value - mean) ** 2
+                pooled.add(error if prediction else error * count / (count + 1), 1)
+                lowest = min(lowest, pooled.bound)
+            mean = (count * mean + value) / (count + 1)
+            count += 1
+            if abs(mean) > 0.5 or (not prediction and count == 2):
+                count, mean = 0, 0.0
+        missed += lowest < 1.0
+    return missed
+
+
+def test_prediction_errors_hold_for_any_rule() -> None:
+    level, n_paths = 0.1, 4000
+    allowed = binom.ppf(1.0 - 1e-6, n_paths, level)
+    assert violations_of_a_rule(True, level, n_paths) <= allowed
+    # What the rule does to squares around the mean is what prediction errors are for.
+    assert violations_of_a_rule(False, level, n_paths) > allowed

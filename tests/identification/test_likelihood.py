@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -30,7 +31,7 @@ def brute_force(weights: FloatArray, lows: FloatArray, highs: FloatArray) -> flo
     """The minimum over x, by trying every edge and the vertex of every piece between two edges."""
     edges = np.sort(np.concatenate((lows, highs)))
     candidates = list(edges)
-    for left, right in zip(edges[:-1], edges[1:], strict=True):
+    for left, right in itertools.pairwise(edges.tolist()):
         middle = (left + right) / 2.0
         above, below = middle > highs, middle < lows
         weight = weights[above].sum() + weights[below].sum()

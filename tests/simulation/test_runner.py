@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from mfhpo.bias import Kind
 from mfhpo.confidence import HoeffdingRadius
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
+from mfhpo.identification.gradient import MFGrad
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.rounds import Rounds
-from mfhpo.noise import SubGaussian
+from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.simulation.instances import GaussianInstance, synthetic_a
-from mfhpo.simulation.runner import _next_totals, run, run_rounds
+from mfhpo.simulation.runner import _next_totals, run, run_repeats, run_rounds
 
 SMALL = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
@@ -228,3 +234,129 @@ class TestClock:
             run(race(), SMALL, rng, failure_rate=1.0)
         with pytest.raises(ValueError, match="failure_rate"):
             run(race(), SMALL, rng, failure_rate=-0.1)
+
+
+class TestRepeats:
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, IISE])
+    def test_finds_the_best_arm(self, policy: type[BestArmPolicy]) -> None:
+        result = run_repeats(policy(SMALL.problem(), delta=0.05), SMALL, np.random.default_rng(0))
+        assert result.arm == 3
+        assert result.certified
+        assert result.elapsed == result.cost > 0.0
+
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    def test_with_resolution_0_it_is_run(self, policy: type[BestArmPolicy], kind: Kind) -> None:
+        # Every draw comes from the same place in the stream.
+        problem = SMALL.problem(kind)
+        repeats = run_repeats(
+            policy(problem, delta=0.05), SMALL, np.random.default_rng(1), resolution=0.0
+        )
+        assert repeats == run(policy(problem, delta=0.05), SMALL, np.random.default_rng(1))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFLUCB])
+    def test_the_cost_is_close(self, policy: type[BestArmPolicy]) -> None:
+        hard = GaussianInstance([[0.3, 0.8, 0.9], [0.4, 0.6, 1.0]], [1.0, 5.0], variance=0.3)
+        costs = {}
+        for runner in (run, run_repeats):
+            costs[runner] = [
+                runner(policy(hard.problem(), delta=0.1), hard, np.random.default_rng(seed)).cost
+                for seed in range(20)
+            ]
+        means = {runner: float(np.mean(found)) for runner, found in costs.items()}
+        errors = [np.std(found) / math.sqrt(20) for found in costs.values()]
+        assert means[run_repeats] == pytest.approx(
+            means[run], rel=0.02, abs=4.0 * math.hypot(*errors)
+        )
+
+    def test_fewer_questions(self) -> None:
+        asked = 0
+
+        class Counting(MFTopTwo):
+            def tell_sum(self, pull: Pull, count: int, total: float) -> None:
+                nonlocal asked
+                asked += 1
+                super().tell_sum(pull, count, total)
+
+        hard = GaussianInstance([[0.9, 1.0]], [1.0], variance=1.0)
+        result = run_repeats(
+            Counting(hard.problem(), delta=0.1), hard, np.random.default_rng(0), resolution=0.1
+        )
+        assert result.certified
+        assert result.pulls > 500
+        # 200 pulls at most one by one, then blocks that grow by a twentieth.
+        assert asked < result.pulls / 2
+
+    def test_stops_a_race_between_equals(self) -> None:
+        twins = GaussianInstance([[1.0, 1.0]], [1.0])
+        policy = MFTopTwo(twins.problem(), delta=0.001)
+        result = run_repeats(policy, twins, np.random.default_rng(0), max_pulls=10_000)
+        assert not result.certified
+        assert 10_000 <= result.pulls < 10_300
+
+    def test_errors(self) -> None:
+        rng = np.random.default_rng(0)
+        policy = MFTopTwo(SMALL.problem())
+        for resolution in (1.0, -0.1, math.nan):
+            with pytest.raises(ValueError, match="resolution must lie in"):
+                run_repeats(policy, SMALL, rng, resolution=resolution)
+        with pytest.raises(ValueError, match="4 arms and 2 fidelities, but the instance has 2 and"):
+            run_repeats(policy, GaussianInstance([[0.0, 1.0]], [1.0]), rng)
+        for unknown in (SMALL.problem(None), SMALL.problem(noise=EstimatedNoise())):
+            with pytest.raises(ValueError, match="tell the values one by one"):
+                run_repeats(MFTopTwo(unknown), SMALL, rng)
+
+
+class TestSums:
+    """`tell_sum` is telling the values one by one, but for when the rules are checked."""
+
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, SuccessiveElimination, IISE])
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    def test_the_same_is_learned(self, policy: type[BestArmPolicy], kind: Kind) -> None:
+        if policy is MFLUCB and kind == "order":
+            return  # takes bounds on every arm's own bias
+        problem = SMALL.problem(kind, noise=SubGaussian(0.05))
+        summed, single = (policy(problem, delta=0.05, audit=False) for _ in range(2))
+        rng = np.random.default_rng(2)
+        for fidelity in (0, 1):
+            for arm in (3, 0, 1, 2):
+                count = int(rng.integers(1, 20))
+                # The same value each time, so that nothing is judged differently on the way.
+                value = float(SMALL.means[fidelity, arm])
+                summed.tell_sum(Pull(arm, fidelity), count, count * value)
+                for _ in range(count):
+                    single.tell(Pull(arm, fidelity), Observation(value))
+                for either in range(4):
+                    assert summed.summary(either, fidelity) == pytest.approx(
+                        single.summary(either, fidelity)
+                    )
+        assert summed.active.tolist() == single.active.tolist()
+        assert len(summed.active) < 4
+        assert (summed.cost, summed.pulls) == pytest.approx((single.cost, single.pulls))
+        assert summed.finished == single.finished
+        mine, other = summed.recommend(), single.recommend()
+        assert (mine.arm, mine.certified, mine.reason) == (
+            other.arm,
+            other.certified,
+            other.reason,
+        )
+        assert mine.mean == pytest.approx(other.mean)
+        assert mine.interval == pytest.approx(other.interval)
+
+    def test_errors(self) -> None:
+        policy = MFTopTwo(SMALL.problem())
+        before = policy.state_dict()
+        with pytest.raises(ValueError, match="arm must be 0 to 3, got 4"):
+            policy.tell_sum(Pull(4, 0), 1, 0.0)
+        with pytest.raises(ValueError, match="fidelity must be 0 to 1, got 2"):
+            policy.tell_sum(Pull(0, 2), 1, 0.0)
+        with pytest.raises(ValueError, match="count must be at least 1, got 0"):
+            policy.tell_sum(Pull(0, 0), 0, 0.0)
+        assert policy.state_dict() == before
+
+    @pytest.mark.parametrize("noise", [Gaussian(), Bounded(0.0, 1.0), EstimatedNoise()])
+    def test_spreads_cannot_be_summed(self, noise: Noise) -> None:
+        policy = MFTopTwo(SMALL.problem(noise=noise))
+        with pytest.raises(ValueError, match="tell the values one by one"):
+            policy.tell_sum(Pull(0, 0), 3, 1.0)

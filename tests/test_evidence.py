@@ -1,0 +1,189 @@
+"""What is known of the means and of the noise, from the values of all arms at all fidelities."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from mfhpo.bias import Bias
+from mfhpo.confidence import HoeffdingRadius, MixtureRadius
+from mfhpo.evidence import Evidence, NoNoiseWarning
+from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.problem import Problem
+
+BOTH = np.array([0, 1])
+
+
+def evidence(
+    noise: Noise, n_arms: int = 2, adaptive: bool = False, variances: bool = False
+) -> Evidence:
+    problem = Problem(n_arms, costs=(1.0, 10.0), bias=Bias.max(0.5, 0.0), noise=noise)
+    return Evidence(problem, 0.1, 2, None, adaptive=adaptive, variances=variances)
+
+
+class TestVarianceBounds:
+    def test_declared(self) -> None:
+        found = evidence(SubGaussian((2.0, 0.5)), variances=True)
+        assert found.variance_bounds(BOTH).tolist() == [[4.0, 0.25], [4.0, 0.25]]
+        assert found.delta == pytest.approx(0.1)
+        assert not found.estimates_variances
+
+    def test_bounded_values_leave_half_of_delta_to_the_intervals(self) -> None:
+        # Values within [a, b] have a variance proxy of (b - a)^2 / 4.
+        found = evidence(Bounded(-1.0, 2.0), variances=True)
+        assert found.variance_bounds(BOTH).tolist() == [[2.25, 2.25], [2.25, 2.25]]
+        assert found.delta == pytest.approx(0.05)
+        assert evidence(Bounded(-1.0, 2.0)).delta == pytest.approx(0.1)
+
+    def test_each_arms_own(self) -> None:
+        # Values 0, 1, 2, 3, 4: prediction errors 1, 1.5, 2, 2.5. Four degrees, the first renewal
+        # of 1/10 of delta over four pairs: 0.0025 / 2.
+        found = evidence(Gaussian(), variances=True)
+        for value in range(5):
+            assert math.isinf(found.variance_bounds(BOTH)[1, 0])
+            found.add(1, 0, float(value))
+        squares = 1.0 + 2.25 + 4.0 + 6.25
+        expected = squares / chi2.ppf(0.01 / 4 / 2, 4)
+        bounds = found.variance_bounds(BOTH)
+        assert bounds[1, 0] == pytest.approx(expected)
+        assert np.isinf(bounds[[0, 0, 1], [0, 1, 1]]).all()
+        assert found.delta == pytest.approx(0.09)
+        assert found.estimates_variances
+
+    @pytest.mark.parametrize("adaptive", [False, True])
+    def test_one_for_all_arms(self, adaptive: bool) -> None:
+        # Arm 0: 0, 2, 4, prediction errors 2, 3; arm 1: 1, 1, 2, prediction errors 0, 1. Around
+        # the arms' means the squares are 8 and 2/3. Two degrees of each; 1/10 of delta over two
+        # fidelities, half of it for the first renewal.
+        found = evidence(EstimatedNoise(), adaptive=adaptive, variances=True)
+        for values in ((0.0, 1.0), (2.0, 1.0), (4.0, 2.0)):
+            assert np.isinf(found.variance_bounds(BOTH)).all()
+            for arm in (0, 1):
+                found.add(arm, 0, values[arm])
+        squares = 4.0 + 9.0 + 0.0 + 1.0 if adaptive else 8.0 + 2.0 / 3.0
+        expected = squares / chi2.ppf(0.1 * 0.1 / 2 / 2, 4)
+        bounds = found.variance_bounds(BOTH)
+        assert bounds[:, 0] == pytest.approx([expected, expected])
+        assert np.isinf(bounds[:, 1]).all()
+        assert found.delta == pytest.approx(0.09)
+
+    def test_an_arm_that_spreads_more_has_its_own(self) -> None:
+        found = evidence(EstimatedNoise(), n_arms=3, adaptive=True, variances=True)
+        rng = np.random.default_rng(0)
+        for _ in range(100):
+            for arm in (0, 1):
+                found.add(arm, 0, 0.01 * rng.standard_normal())
+        for value in (-7.0, 7.0):
+            found.add(2, 0, value)
+        bounds = found.variance_bounds(np.arange(3))[:, 0]
+        assert bounds[2] == pytest.approx(98.0)  # 2 * 49 / 1
+        assert bounds[0] == bounds[1] < 98.0
+
+    def test_no_noise(self) -> None:
+        found = evidence(EstimatedNoise(), adaptive=True, variances=True)
+        for _ in range(4):
+            found.add(0, 0, 3.0)
+        with pytest.warns(NoNoiseWarning):
+            found.add(0, 0, 3.0)
+        assert found.variance_bounds(BOTH)[:, 0].tolist() == [0.0, 0.0]
+
+    @pytest.mark.parametrize("noise", [Gaussian(), EstimatedNoise()])
+    def test_they_are_saved(self, noise: Noise) -> None:
+        first, second = (evidence(noise, adaptive=True, variances=True) for _ in range(2))
+        rng = np.random.default_rng(1)
+        for _ in range(30):
+            first.add(int(rng.integers(2)), int(rng.integers(2)), rng.standard_normal())
+        second.load_state_dict(first.state_dict())
+        assert second.variance_bounds(BOTH).tolist() == first.variance_bounds(BOTH).tolist()
+        assert np.isfinite(second.variance_bounds(BOTH)).any()
+
+
+class TestIntervals:
+    @given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["max", "order", "none"]))
+    def test_those_of_several_arms_are_those_of_each(self, seed: int, kind: str) -> None:
+        rng = np.random.default_rng(seed)
+        found = evidence(SubGaussian(0.3), n_arms=3)
+        for _ in range(int(rng.integers(0, 25))):
+            found.add(int(rng.integers(3)), int(rng.integers(2)), 0.1 * rng.standard_normal())
+        bias = {"max": Bias.max(0.5, 0.0), "order": Bias.order(0.5, 0.0), "none": None}[kind]
+        lows, highs = found.intervals(np.arange(3), bias)
+        for arm in range(3):
+            assert (lows[arm], highs[arm]) == found.interval(arm, bias)
+
+    def test_contradictory_fidelities_show_it(self) -> None:
+        # `interval` skips what contradicts; `intervals` is empty.
+        found = evidence(SubGaussian(1e-3))
+        found.add(0, 0, 0.0)
+        found.add(0, 1, 9.0)
+        lows, highs = found.intervals(np.array([0]), Bias.max(0.5, 0.0))
+        assert lows[0] > highs[0]
+        low, high = found.interval(0, Bias.max(0.5, 0.0))
+        assert low <= high
+
+
+class TestSeparated:
+    """One value of each arm; at level 0.1 / 4 its radius is B."""
+
+    SIGMA = 0.01
+    B = float(MixtureRadius(SIGMA)(np.array([1]), 0.1 / 4)[0])
+
+    def found(self, gap: float, fidelity: int) -> Evidence:
+        found = evidence(SubGaussian(self.SIGMA))
+        found.add(0, fidelity, gap)
+        found.add(1, fidelity, 0.0)
+        return found
+
+    @pytest.mark.parametrize(
+        ("bias", "fidelity", "needed"),
+        [
+            (Bias.max(0.5, 0.0), 0, 2 * B + 1.0),
+            (Bias.max(0.5, 0.0), 1, 2 * B),
+            (Bias.order(0.5, 0.0), 0, 2 * B + 0.5),
+            (Bias.order(0.5, 0.0), 1, 2 * B),
+        ],
+    )
+    @pytest.mark.parametrize("epsilon", [0.0, 0.05])
+    def test_by_hand(self, bias: Bias, fidelity: int, needed: float, epsilon: float) -> None:
+        others = np.array([1])
+        apart = self.found(needed - epsilon + 1e-9, fidelity)
+        assert apart.separated(0, others, bias, epsilon).tolist() == [True]
+        close = self.found(needed - epsilon - 1e-9, fidelity)
+        assert close.separated(0, others, bias, epsilon).tolist() == [False]
+        assert apart.separated(1, np.array([0]), bias, epsilon).tolist() == [False]
+
+    @pytest.mark.parametrize("bias", [Bias.max(0.5, 0.0), Bias.order(0.5, 0.0)])
+    def test_what_was_not_seen_is_not_separated(self, bias: Bias) -> None:
+        found = evidence(SubGaussian(self.SIGMA))
+        assert found.separated(0, np.array([1]), bias).tolist() == [False]
+        found.add(0, 1, 100.0)
+        assert found.separated(0, np.array([1]), bias).tolist() == [False]
+        found.add(1, 0, 0.0)  # max bounds compare fidelities, order bounds do not
+        assert found.separated(0, np.array([1]), bias).tolist() == [bias.kind == "max"]
+
+
+class TestRadii:
+    def test_one_for_each_fidelity(self) -> None:
+        problem = Problem(2, costs=(1.0, 10.0), bias=Bias.max(0.5, 0.0), noise=SubGaussian(1.0))
+        radii = HoeffdingRadius(1.0), HoeffdingRadius(3.0)
+        found = Evidence(problem, 0.1, 2, radii)
+        counts = np.array([4])
+        for fidelity, radius in enumerate(radii):
+            expected = radius(counts, 0.1 / 4)
+            assert found.radius_after(counts, fidelity).tolist() == expected.tolist()
+
+    @pytest.mark.parametrize("n_radii", [1, 3])
+    def test_another_number_is_an_error(self, n_radii: int) -> None:
+        problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
+        with pytest.raises(ValueError, match=f"radius has {n_radii} entries but there are 2"):
+            Evidence(problem, 0.1, 2, [HoeffdingRadius(1.0)] * n_radii)
+
+    @pytest.mark.parametrize("radius", [3.0, [3.0, 3.0], "mixture"])
+    def test_anything_else_is_an_error(self, radius: object) -> None:
+        problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
+        with pytest.raises(TypeError, match=r"radius must be a mfhpo\.Radius"):
+            Evidence(problem, 0.1, 2, radius)
