@@ -98,7 +98,7 @@ CASES = (
     Case(
         "synthetic_a",
         0.001,
-        0.04,
+        0.02,
         large=True,
         left_out=("MF-GRAD", "MF-GRAD, published", "LUCB, EXPLORE-A", "LUCB, EXPLORE-B"),
         target=8.0,
