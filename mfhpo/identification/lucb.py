@@ -327,8 +327,8 @@ class MFLUCB(BestArmPolicy):
                 f"{self.labels.fidelity(m)} is left for the next dearer one: its bias of up to "
                 f"{self._rules.bounds[m]:.4g} is too large to tell the leading arms apart there at "
                 f"a reasonable cost. The certificate is as good, but a cheaper race may be had "
-                f"with smaller bias bounds if they hold, with closer best_at_most and "
-                f"second_at_least, or with explore='C'",
+                f"with smaller bias bounds if they hold, with closer bounds on the two best means, "
+                f"or with explore='C'",
                 FidelityExhaustedWarning,
                 stacklevel=4,
             )
