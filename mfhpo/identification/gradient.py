@@ -174,11 +174,14 @@ class MFGrad(MFTopTwo):
         assert costs is not None
         if self._steps == 0:
             self._planned_pulls[arms] = self._evidence.counts[arms]
-            if self._learning_rate == "adaptive":  # published is 1, whatever the costs
-                self._cost_per_pull = 1.0 / float(np.mean(1.0 / costs))
+            # Even shares of the cost.
+            self._cost_per_pull = 1.0 / float(np.mean(1.0 / costs))
         variances = standing.likelihood.variances[arms]
         means = self._evidence.all_means(arms)
-        spent = self._likelihood(arms, means, self._shares(arms) / costs, prior=0.0)
+        # As if the pulls so far had been shared like this.
+        pulls = self._shares(arms) / costs
+        pulls *= self._evidence.counts[arms].sum() / pulls.sum()
+        spent = self._likelihood(arms, means, pulls, prior=0.0)
         if not spent.weights.any():  # the noise is not known anywhere
             self._plan_pulls(arms, np.full(variances.shape, 1.0 / variances.size))
             return
