@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +107,15 @@ class Bias:
         bounds = list(self.bounds)
         bounds[fidelity] = max(bounds[fidelity], bound)
         return replace(self, bounds=tuple(bounds), source="widened")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Kind, bounds and source, as plain JSON values."""
+        return {"kind": self.kind, "bounds": list(self.bounds), "source": self.source}
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any]) -> Bias:
+        """The bounds that were saved."""
+        return cls(state["kind"], tuple(state["bounds"]), state["source"])
 
 
 def check_variant(variant: Kind | None, declared: Bias | None) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from mfhpo.bias import Bias
 from mfhpo.confidence import MixtureRadius, Radius, default_radius, pulls_until
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, PooledVariance, SubGaussian
+from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, PooledVariance, declared_sigmas
 from mfhpo.problem import Problem
 from mfhpo.statistics import PullStatistics
 
@@ -67,7 +67,7 @@ class Evidence:
         variances: bool = False,
     ) -> None:
         n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
-        self._noise = noise
+        self._sigmas = declared_sigmas(noise, n_fidelities)
         self._adaptive = adaptive
         self._pooled: list[PooledVariance] = []
         share = 1.0
@@ -257,13 +257,8 @@ class Evidence:
 
         Declared, or estimated: then they all hold with the probability that was set aside for it.
         """
-        n_fidelities = self.counts.shape[1]
-        if isinstance(self._noise, SubGaussian):
-            sigmas = [self._noise.at(m, n_fidelities) for m in range(n_fidelities)]
-            return np.tile(np.square(sigmas), (len(arms), 1))
-        if isinstance(self._noise, Bounded):
-            half_range = (self._noise.high - self._noise.low) / 2.0
-            return np.full((len(arms), n_fidelities), half_range**2)
+        if self._sigmas is not None:
+            return np.tile(np.square(self._sigmas), (len(arms), 1))
         if self._own:
             return np.array([[own.bound for own in self._own[arm]] for arm in arms])
         own = self._statistics.squares[arms] / np.maximum(self.counts[arms] - 1, 1)

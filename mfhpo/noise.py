@@ -11,7 +11,15 @@ from scipy.stats import chi2
 
 from mfhpo._validation import check_nonnegative
 
-__all__ = ["Bounded", "EstimatedNoise", "Gaussian", "Noise", "PooledVariance", "SubGaussian"]
+__all__ = [
+    "Bounded",
+    "EstimatedNoise",
+    "Gaussian",
+    "Noise",
+    "PooledVariance",
+    "SubGaussian",
+    "declared_sigmas",
+]
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,28 @@ class EstimatedNoise:
 
 
 Noise: TypeAlias = SubGaussian | Gaussian | Bounded | EstimatedNoise
+
+
+def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
+    """The sub-Gaussian scale at every fidelity, shape (M,), or None where none is declared.
+
+    Values within [low, high] have half the range, by Hoeffding's lemma.
+
+    Raises
+    ------
+    ValueError
+        If the noise has another number of scales than there are fidelities.
+
+    Examples
+    --------
+    >>> declared_sigmas(Bounded(0.0, 1.0), n_fidelities=2)
+    [0.5, 0.5]
+    """
+    if isinstance(noise, SubGaussian):
+        return [noise.at(fidelity, n_fidelities) for fidelity in range(n_fidelities)]
+    if isinstance(noise, Bounded):
+        return [(noise.high - noise.low) / 2.0] * n_fidelities
+    return None
 
 
 class PooledVariance:

@@ -1,6 +1,6 @@
 """Best-arm identification with fixed confidence."""
 
-from mfhpo.identification.best_arm import ArmWithdrawnWarning, BestArmPolicy
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import (
     IISE,
     Elimination,
@@ -12,6 +12,7 @@ from mfhpo.identification.lower_bound import CostPrediction, cost_lower_bound, p
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.identification.tight_bound import TightBound, tight_cost_lower_bound
 from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.racing import ArmWithdrawnWarning
 
 __all__ = [
     "IISE",

@@ -133,11 +133,10 @@ class Elimination(BestArmPolicy):
         final = sums[np.arange(len(arms)), last]
         self._evidence.set_sums(arms, fidelity, totals[last], final)
         self.pulls += int(pulled.sum())
-        self._cost += float(pulled.sum()) * self._declared_cost(fidelity)
+        self._cost += float(pulled.sum()) * self._cost_of(fidelity)
         gone = exits >= 0
         self._roster.eliminate(arms[gone], arms[by[gone]], fidelity, excess[gone])
-        if self._audit:
-            self._audit_bias(fidelity)
+        self._audit_bias(fidelity)
         self._judge(fidelity)
 
     # The rules.

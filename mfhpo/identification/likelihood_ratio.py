@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo.answer import surest_at_target
 from mfhpo.bias import Kind, check_variant
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.likelihood import (
@@ -252,9 +253,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._roster.restore_eliminated()
 
     def _surest_arm(self) -> int:
-        arms = self.active
-        lowest, _ = self._evidence.intervals(arms, self._bias)
-        return int(arms[np.argmax(lowest)]) if np.isfinite(lowest).any() else super()._surest_arm()
+        return surest_at_target(self._evidence, self.active, self._bias)
 
     def _remaining_cost(self, leader: int | None) -> float | None:
         """A guess: the statistics go on growing in proportion to what was paid for them."""

@@ -41,7 +41,7 @@ from mfhpo.identification.explore import (
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
 from mfhpo.identification.published_radius import PublishedRadius, published_radii
-from mfhpo.noise import Bounded, SubGaussian
+from mfhpo.noise import Bounded, SubGaussian, declared_sigmas
 from mfhpo.problem import Problem, Pull
 
 __all__ = ["MFLUCB", "FidelityExhaustedWarning", "RunningSums"]
@@ -241,11 +241,10 @@ class MFLUCB(BestArmPolicy):
 
     def _scales(self) -> FloatArray:
         """Twice the noise scale at each fidelity; infinite where nothing is known of it yet."""
-        noise, n_fidelities = self.problem.noise, self.problem.n_fidelities
-        if isinstance(noise, SubGaussian):
-            return np.array([2.0 * noise.at(m, n_fidelities) for m in range(n_fidelities)])
-        if isinstance(noise, Bounded):
-            return np.full(n_fidelities, noise.high - noise.low)
+        n_fidelities = self.problem.n_fidelities
+        sigmas = declared_sigmas(self.problem.noise, n_fidelities)
+        if sigmas is not None:
+            return 2.0 * np.array(sigmas)
         seen = np.array([self._evidence.noise_scale(m) for m in range(n_fidelities)])
         return np.where(np.isnan(seen), np.inf, 2.0 * seen)
 
@@ -457,9 +456,8 @@ class MFLUCB(BestArmPolicy):
         self._tell_played(race, origin, counts - told)
         if m >= 0 and self._certificate is None:
             self._certificate = int(m)
-        if self._audit:
-            for fidelity in range(n_fidelities):
-                self._audit_bias(fidelity)
+        for fidelity in range(n_fidelities):
+            self._audit_bias(fidelity)
         self._judge_all()
 
     def _radii_by_count(self, most: int) -> FloatArray:
@@ -481,7 +479,7 @@ class MFLUCB(BestArmPolicy):
         sums[fresh] = race.tape[(*fresh, counts[fresh] - race.start[fresh] - 1)]
         for m in range(counts.shape[1]):
             self._evidence.set_sums(arms, m, counts[:, m], sums[:, m])
-            self._cost += float(pulled[:, m].sum()) * self._declared_cost(m)
+            self._cost += float(pulled[:, m].sum()) * self._cost_of(m)
         self.pulls += int(pulled.sum())
         self._explorations = int(race.clock[1])
         self._set_time()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from mfhpo.confidence import Radius
 from mfhpo.identification.explore import growth
-from mfhpo.noise import Bounded, SubGaussian
+from mfhpo.noise import declared_sigmas
 from mfhpo.problem import Problem
 
 __all__ = ["PublishedRadius", "published_radii"]
@@ -77,14 +77,11 @@ def published_radii(problem: Problem, target_only: bool) -> list[PublishedRadius
     ValueError
         If no noise scale is declared.
     """
-    noise, n_fidelities = problem.noise, problem.n_fidelities
-    if isinstance(noise, SubGaussian):
-        scales = [noise.at(m, n_fidelities) for m in range(n_fidelities)]
-    elif isinstance(noise, Bounded):
-        scales = [(noise.high - noise.low) / 2.0] * n_fidelities
-    else:
+    n_fidelities = problem.n_fidelities
+    sigmas = declared_sigmas(problem.noise, n_fidelities)
+    if sigmas is None:
         raise ValueError(
-            f"schedule needs a declared noise scale, got noise={noise!r}; declare SubGaussian or "
-            f"Bounded, or leave schedule out."
+            f"schedule needs a declared noise scale, got noise={problem.noise!r}; declare "
+            f"SubGaussian or Bounded, or leave schedule out."
         )
-    return [PublishedRadius(sigma, n_fidelities if target_only else 1) for sigma in scales]
+    return [PublishedRadius(sigma, n_fidelities if target_only else 1) for sigma in sigmas]

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
-from mfhpo.identification.answer import surest_arm
+from mfhpo.answer import surest_arm
 from mfhpo.problem import Problem, Pull
-from mfhpo.regret.reward import RewardPolicy, RunningSums, noise_is_estimated
+from mfhpo.regret.reward import RewardPolicy, RunningSums
 
 __all__ = ["MFElimination"]
 
@@ -100,25 +100,30 @@ class MFElimination(RewardPolicy):
         pilot_pulls: int = 2,
     ) -> None:
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
-        unknown = problem.costs is None or noise_is_estimated(problem)
         super().__init__(
             problem,
             delta=delta,
-            compared=1,
             budget=budget,
             max_failures=max_failures,
-            pilot=tuple(sorted({0, problem.target})) if unknown else (),
             pilot_arms=pilot_arms,
             pilot_pulls=pilot_pulls,
-            estimate_bias=False,
             seed=seed,
         )
         self._phase = 0
         self._assumed = self.budget
         if not self._piloting:
-            self._start()
+            self._plan()
 
-    def _start(self) -> None:
+    def _compared_fidelities(self) -> tuple[int, ...]:
+        return (self.problem.target,)
+
+    def _pilot_fidelities(self) -> tuple[int, ...]:
+        return tuple(sorted({0, self.problem.target}))
+
+    def _estimates_bias(self) -> bool:
+        return False
+
+    def _plan(self) -> None:
         assert self._planned_costs is not None
         self._cheapest, self._dearest = (
             float(self._planned_costs[0]),
@@ -164,7 +169,8 @@ class MFElimination(RewardPolicy):
         affordable = self._assumed / self._dearest
         return math.ceil(repeats * math.log(affordable / repeats))
 
-    def _learned(self) -> None:
+    def _judge(self, fidelity: int) -> None:
+        """Go on to the next phases where this one is complete (`fidelity` does not matter)."""
         if math.isinf(self.budget) and self._cost >= self._assumed:
             while self._cost >= self._assumed:
                 self._assume(2.0 * self._assumed)
@@ -184,18 +190,22 @@ class MFElimination(RewardPolicy):
 
     def _judge_anew(self) -> None:
         self._phase = 0
-        self._learned()
+        self._judge(self.problem.target)
 
-    def _choose(self, ahead: IntArray) -> Pull:
-        arms, target = self.active, self.problem.target
-        counts = self._evidence.counts + ahead
+    def _take_note_of_failure(self) -> None:
+        # It was paid for, which may have spent the assumed budget.
+        self._judge(self.problem.target)
+
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        target = self.problem.target
         if self._exploring and self._cost_of(target) <= self.budget - self._cost:
             return Pull(int(arms[np.argmin(counts[arms, target])]), target)
         return Pull(int(arms[counts[:, 0].sum() % len(arms)]), 0)
 
     # Answers.
 
-    def _answer(self, arms: IntArray) -> int:
+    def _surest_arm(self) -> int:
+        arms = self.active
         seen = arms[self._evidence.counts[arms, self.problem.target] > 0]
         return surest_arm(self._evidence, seen if seen.size else arms)
 
@@ -203,14 +213,12 @@ class MFElimination(RewardPolicy):
         """Bounds on the arm's mean at the target, from its values there, valid at all times."""
         return self._evidence.interval(arm, None)
 
-    def _reason(self) -> str:
+    @property
+    def _purpose(self) -> str:
         return (
             "elimination for reward plays the arms that are left and certifies nothing; race with "
             "IISE for a certificate"
         )
-
-    def _assumptions(self) -> tuple[str, ...]:
-        return (self._noise_in_words(),)
 
     # Blocks of plays, for simulations.
 
@@ -248,7 +256,7 @@ class MFElimination(RewardPolicy):
                 totals = counts + most // len(arms)
                 totals[turns[: most % len(arms)]] += 1
             self._tell_block(running_sums, arms, fidelity, totals)
-            self._learned()
+            self._judge(target)
 
     def _affordable(self, fidelity: int, limit: float) -> int:
         """Number of plays until the limit, or until the assumed budget is spent."""
@@ -290,11 +298,8 @@ class MFElimination(RewardPolicy):
             "assumed": self._assumed if math.isfinite(self._assumed) else None,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state (see `Policy.load_state_dict`)."""
-        # What follows from it is derived when the rest is loaded.
+    def _load_details(self, state: Mapping[str, Any]) -> None:
         self._assumed = math.inf if state["assumed"] is None else float(state["assumed"])
-        super().load_state_dict(state)
         self._phase = int(state["phase"])
 
 

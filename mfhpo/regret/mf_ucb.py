@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from mfhpo._compiled import compiled as compile_function
 from mfhpo._validation import check_count
-from mfhpo.identification.answer import bias_in_words, surest_arm
+from mfhpo.answer import surest_at_target
 from mfhpo.problem import Problem, Pull
 from mfhpo.regret.kernel import DRAWS, SPENT, STALE, play_candidates
-from mfhpo.regret.reward import RewardPolicy, RunningSums, noise_is_estimated
+from mfhpo.regret.reward import RewardPolicy, RunningSums
 
 __all__ = ["MFUCB"]
 
@@ -107,26 +107,25 @@ class MFUCB(RewardPolicy):
                 "declare Bias.max(...), or use a best-arm policy such as IISE."
             )
         self.rho = float(rho)
-        alone = problem.n_fidelities == 1
-        unknown = (problem.bias is None and not alone) or problem.costs is None
         super().__init__(
             problem,
             delta=delta,
-            compared=problem.n_fidelities,
             budget=budget,
             max_failures=max_failures,
-            pilot=tuple(range(problem.n_fidelities))
-            if unknown or noise_is_estimated(problem)
-            else (),
             pilot_arms=pilot_arms,
             pilot_pulls=pilot_pulls,
-            estimate_bias=not alone,
             seed=seed,
         )
         if not self._piloting:
-            self._start()
+            self._plan()
 
-    def _start(self) -> None:
+    def _estimates_bias(self) -> bool:
+        return self.problem.n_fidelities > 1 and super()._estimates_bias()
+
+    def _needs_pilot(self) -> bool:
+        return self._estimates_bias() or super()._needs_pilot()
+
+    def _plan(self) -> None:
         n_fidelities = self.problem.n_fidelities
         self._zeta = np.array(self._bias.bounds) if self._bias else np.zeros(n_fidelities)
         costs = self._planned_costs
@@ -145,15 +144,17 @@ class MFUCB(RewardPolicy):
         """Radius of one value, without the root of the logarithm of t, shape (M,)."""
         return self._sigmas() * math.sqrt(2.0 * self.rho)
 
-    def _terms(self, ahead: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Centres and slopes of the upper bounds (see `play_candidates`), both of shape (K, M)."""
-        widths, counts = self._widths(), self._evidence.counts
-        seen = counts > 0
-        means = self._sums() / np.maximum(counts, 1)
+    def _terms(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Centres and slopes of the upper bounds (see `play_candidates`), both of shape (K, M).
+
+        `counts` (K, M) includes what is under way.
+        """
+        widths, told = self._widths(), self._evidence.counts
+        seen = told > 0
+        means = self._evidence.all_means(np.arange(self.problem.n_arms))
         centres = np.where(seen, means + self._zeta, np.inf)
-        if ahead is not None and ahead.any():
-            counts = counts + ahead
-            unseen = ~seen.any(axis=1, keepdims=True) & (ahead > 0)
+        if counts is not told:
+            unseen = ~seen.any(axis=1, keepdims=True) & (counts > told)
             highest = np.where(seen, means, -np.inf).max(axis=0)
             highest[np.isinf(highest)] = 0.0
             centres = np.where(unseen, highest + self._zeta, centres)
@@ -166,10 +167,8 @@ class MFUCB(RewardPolicy):
         fidelities = range(self.problem.n_fidelities)
         return np.stack([self._evidence.sums(arms, m) for m in fidelities], axis=1)
 
-    def _choose(self, ahead: IntArray) -> Pull:
-        arms = self.active
-        counts = self._evidence.counts + ahead
-        centres, slopes = self._terms(ahead)
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        centres, slopes = self._terms(counts)
         pulls = int(counts.sum())
         root = math.sqrt(math.log(pulls + 1))
         arm = int(arms[np.argmax((centres[arms] + slopes[arms] * root).min(axis=1))])
@@ -200,32 +199,15 @@ class MFUCB(RewardPolicy):
 
     # Answers.
 
-    def _answer(self, arms: IntArray) -> int:
-        lower = np.full(len(arms), -np.inf)
-        for m in range(self.problem.n_fidelities):
-            if m < self.problem.target and self._bias is None:
-                continue
-            bias = 0.0 if self._bias is None else self._bias.bounds[m]
-            low = self._evidence.means(arms, m) - self._evidence.half_widths(arms, m) - bias
-            lower = np.maximum(lower, low)
-        if np.isinf(lower).all():
-            return surest_arm(self._evidence, arms)
-        return int(arms[np.argmax(lower)])
+    def _surest_arm(self) -> int:
+        return surest_at_target(self._evidence, self.active, self._bias)
 
-    def interval(self, arm: int) -> tuple[float, float]:
-        """Bounds on the arm's mean at the target fidelity, valid at all times with the others."""
-        return self._evidence.interval(arm, self._bias)
-
-    def _reason(self) -> str:
+    @property
+    def _purpose(self) -> str:
         return (
             "MF-UCB maximises the reward while it runs and certifies nothing; race with IISE for "
             "a certificate"
         )
-
-    def _assumptions(self) -> tuple[str, ...]:
-        if self.problem.n_fidelities == 1:
-            return (self._noise_in_words(),)
-        return self._noise_in_words(), bias_in_words(self._bias, self._n_pilot)
 
     # Blocks of plays, for simulations.
 
@@ -289,7 +271,7 @@ class _Block:
         self._arms = policy.active
         self._counts = policy._evidence.counts.copy()
         self._sums = policy._sums()
-        self._centres, self._slopes = policy._terms()
+        self._centres, self._slopes = policy._terms(policy._evidence.counts)
         self._costs = np.array(policy.problem.costs)
         per_fidelity = (policy._zeta, policy._widths(), policy._gamma, self._costs)
         self._per_fidelity = [self._given(array) for array in per_fidelity]

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from mfhpo.bias import Bias, BiasContradictedWarning
 from mfhpo.confidence import HoeffdingRadius, MixtureRadius, Radius
 from mfhpo.evidence import NoNoiseWarning
-from mfhpo.identification.best_arm import ArmWithdrawnWarning
 from mfhpo.identification.elimination import (
     IISE,
     Elimination,
@@ -27,6 +26,7 @@ from mfhpo.identification.elimination import (
 from mfhpo.identification.rounds import first_eliminations
 from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.racing import ArmWithdrawnWarning
 
 FloatArray = npt.NDArray[np.float64]
 Objective = Callable[[Pull], float]

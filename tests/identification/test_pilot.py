@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mfhpo.bias import estimate_bias
 from mfhpo.evidence import Evidence
-from mfhpo.identification.pilot import Pilot
 from mfhpo.noise import SubGaussian
+from mfhpo.pilot import Pilot
 from mfhpo.problem import Problem, Pull
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mfhpo.bias import Bias
 from mfhpo.evidence import Evidence
 
-__all__ = ["bias_in_words", "remaining_pulls", "surest_arm"]
+__all__ = ["bias_in_words", "remaining_pulls", "surest_arm", "surest_at_target"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -37,6 +37,17 @@ def surest_arm(evidence: Evidence, arms: IntArray) -> int:
         return int(arms[np.argmax(means - half)])
     most = counts[:, fidelity] == counts[:, fidelity].max()
     return int(arms[np.argmax(np.where(most, means, -np.inf))])
+
+
+def surest_at_target(evidence: Evidence, arms: IntArray, bias: Bias | None) -> int:
+    """The arm with the highest lower bound on its target mean, by all that the bias bounds allow.
+
+    `surest_arm` where no bound is finite yet.
+    """
+    lowest, _ = evidence.intervals(arms, bias)
+    if not np.isfinite(lowest).any():
+        return surest_arm(evidence, arms)
+    return int(arms[np.argmax(lowest)])
 
 
 def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: float) -> float:

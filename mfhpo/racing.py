@@ -1,0 +1,462 @@
+"""What all policies that race arms share: pilot, evidence, failures, costs, answers, state.
+
+An arm's radius depends on its own count at a fidelity, so that every decision stays valid when
+pulls arrive late, out of order, twice or never.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo.answer import bias_in_words, surest_arm
+from mfhpo.bias import Bias, Kind
+from mfhpo.confidence import Radius
+from mfhpo.evidence import Evidence
+from mfhpo.pilot import Pilot
+from mfhpo.policy import Policy
+from mfhpo.problem import Observation, Problem, Pull, Recommendation
+from mfhpo.roster import Roster
+
+__all__ = ["ArmWithdrawnWarning", "RacingPolicy"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Of delta, the share that pays for bias bounds that are estimated by the pilot.
+_BIAS_SHARE = 0.5
+
+
+class ArmWithdrawnWarning(UserWarning):
+    """An arm left the race because its pulls kept failing."""
+
+
+class RacingPolicy(Policy):
+    """A policy that pulls arms, and learns from their values which are good.
+
+    `BestArmPolicy` looks for a certificate, `RewardPolicy` for reward; start from one of these.
+    What is not declared is found out by a pilot. Then the subclass decides what to pull.
+
+    Parameters
+    ----------
+    problem
+        What is known.
+    delta
+        Probability with which one of the intervals may fail, in (0, 1).
+    budget
+        Largest total cost, or None.
+    max_failures
+        An arm leaves the race after so many pulls in a row without a value.
+    pilot_arms, pilot_pulls
+        Size of the pilot: arms, and pulls of each at every one of its fidelities.
+    radius
+        Confidence radius, or one per fidelity; None: the tightest for the problem's noise.
+    seed
+        Chooses the pilot's arms.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        delta: float,
+        budget: float | None,
+        max_failures: int,
+        pilot_arms: int,
+        pilot_pulls: int,
+        radius: Radius | Sequence[Radius] | None,
+        seed: int,
+    ) -> None:
+        if budget is not None and not budget > 0.0:
+            raise ValueError(f"budget must be positive or None, got {budget!r}.")
+        self.problem = problem
+        self.delta = check_probability("delta", delta)
+        self.budget = math.inf if budget is None else float(budget)
+        self._max_failures = check_count("max_failures", max_failures, 1)
+        n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
+        order = np.random.default_rng(seed).permutation(n_arms)
+        self._pilot = Pilot(
+            tuple(order.tolist()),
+            check_count("pilot_arms", pilot_arms, 2),
+            check_count("pilot_pulls", pilot_pulls, 2),
+            self._pilot_fidelities(),
+        )
+        self._piloting = self._needs_pilot()
+        self._n_pilot = 0
+
+        # Bounds that are estimated may fail as well; they get their share of delta.
+        self._bias = problem.bias
+        self._bias_delta = _BIAS_SHARE * self.delta if self._estimates_bias() else 0.0
+        self._evidence = Evidence(
+            problem,
+            self.delta - self._bias_delta,
+            len(self._compared_fidelities()),
+            radius,
+            adaptive=self._adaptive,
+            variances=self._variances,
+        )
+        self._roster = Roster(n_arms)
+        self._cost = 0.0
+        self.pulls = 0
+        self._cost_sums: FloatArray = np.zeros(n_fidelities)
+        self._cost_counts: IntArray = np.zeros(n_fidelities, dtype=np.int64)
+        self._planned_costs: FloatArray | None = None
+        if not self._piloting:
+            self._fix_costs()
+
+    # What subclasses decide.
+
+    # Whether what is pulled next depends on the values beyond who is still in the race.
+    _adaptive = True
+
+    # Whether the rules need upper bounds on the noise's variance.
+    _variances = False
+
+    def _compared_fidelities(self) -> tuple[int, ...]:
+        """Fidelities whose values are evidence about the target: the union bound is over these."""
+        return tuple(range(self.problem.n_fidelities))
+
+    def _pilot_fidelities(self) -> tuple[int, ...]:
+        """Fidelities that a pilot pulls."""
+        return self._compared_fidelities()
+
+    @abc.abstractmethod
+    def _needs_pilot(self) -> bool:
+        """Whether something has to be found out by a pilot."""
+
+    def _estimates_bias(self) -> bool:
+        """Whether the pilot is to estimate bias bounds."""
+        return self.problem.bias is None
+
+    def _kind(self) -> Kind:
+        """Kind of bias bound to estimate when none is declared."""
+        return "max"
+
+    @abc.abstractmethod
+    def _plan(self) -> None:
+        """Derive what is needed from the bias bounds and the costs; again when they change."""
+
+    @abc.abstractmethod
+    def _end_pilot(self) -> None:
+        """Go on without the pilot, if that is complete (see `_settle`)."""
+
+    def _take_note(self, arm: int) -> None:
+        """Take note of a pull with a value, before the rules are applied."""
+
+    def _take_note_of_failure(self) -> None:
+        """Take note of a pull without a value, which was paid for."""
+
+    def _audit_bias(self, fidelity: int) -> None:
+        """Compare what was seen at a fidelity with the bias bounds."""
+
+    def _judge(self, fidelity: int) -> None:
+        """Apply the rules that eliminate and certify, after what was seen at one fidelity."""
+
+    def _judge_anew(self) -> None:
+        """Apply the rules to all that is known, after an arm was withdrawn."""
+
+    @abc.abstractmethod
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        """The next pull after the pilot, given counts (K, M) that include what is under way."""
+
+    @property
+    def _winner(self) -> int | None:
+        """The arm that the race has ended with, if it has."""
+        return None
+
+    @property
+    def _certified(self) -> bool:
+        """Whether the answer is certified."""
+        return False
+
+    def _surest_arm(self) -> int:
+        """The best answer before the end, when arms are left."""
+        return surest_arm(self._evidence, self.active)
+
+    @abc.abstractmethod
+    def _reason(self, arm: int | None) -> str:
+        """Why the race is where it is, given the best answer so far."""
+
+    def _noise_in_words(self) -> str:
+        """What is taken for true of the noise."""
+        return self._evidence.assumption
+
+    def _assumptions(self) -> tuple[str, ...]:
+        """What the answer rests on, in words."""
+        parts = [self._noise_in_words()]
+        if len(self._compared_fidelities()) > 1:
+            parts.append(bias_in_words(self._bias, self._n_pilot))
+        if self._roster.withdrawn.any():
+            gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
+            parts.append(f"not compared, because their pulls gave no value: {gone}")
+        return tuple(parts)
+
+    def _remaining_cost(self, leader: int | None) -> float | None:
+        """A guess at what a certificate still costs; None where there is none."""
+        return None
+
+    # The contract.
+
+    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+        """Propose pulls (see `Policy.ask`)."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}.")
+        counts = self._evidence.counts
+        if pending:
+            counts = counts.copy()
+            for pull in pending:
+                self._check(pull)
+                counts[pull.arm, pull.fidelity] += 1
+        if n > 1:
+            counts = counts.copy()
+        pulls: list[Pull] = []
+        for _ in range(n):
+            proposed = self._next_pull(counts)
+            if proposed is None:
+                break
+            pulls.append(proposed)
+            if n > 1:
+                counts[proposed.arm, proposed.fidelity] += 1
+        return pulls
+
+    def tell(self, pull: Pull, observation: Observation) -> None:
+        """Learn from one observation (see `Policy.tell`)."""
+        self._check(pull)
+        arm, fidelity = int(pull.arm), int(pull.fidelity)
+        self._pay(fidelity, observation.cost)
+        if observation.value is None or not observation.has_value:
+            self._count_failure(arm, fidelity)
+            return
+        self.pulls += 1
+        self._roster.failures[arm] = 0
+        self._evidence.add(arm, fidelity, float(observation.value))
+        self._take_note(arm)
+        if self._piloting:
+            self._end_pilot()
+            return
+        self._audit_bias(fidelity)
+        self._judge(fidelity)
+
+    def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
+        """Take an arm out of the race (see `Policy.withdraw`).
+
+        The arms that it had eliminated come back, unless it is the same as another one.
+        """
+        self._check(Pull(arm, 0))
+        if duplicate_of is None:
+            self._roster.withdraw(arm)
+        else:
+            self._roster.merge(arm, duplicate_of)
+        if self._piloting:
+            self._end_pilot()
+        else:
+            self._judge_anew()
+
+    def recommend(self) -> Recommendation:
+        """The best answer so far (see `Policy.recommend`)."""
+        arm, mean, interval, fidelity = self.leader()
+        roster = self._roster
+        certified = self._certified
+        return Recommendation(
+            arm=arm,
+            mean=mean,
+            interval=interval,
+            fidelity=fidelity,
+            delta=self.delta,
+            epsilon=self.epsilon,
+            finished=self.finished,
+            certified=certified,
+            reason=self._reason(arm),
+            cost=self.cost,
+            pulls=self.pulls,
+            survivors=tuple(self.active.tolist()),
+            compared=self.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
+            assumptions=self._assumptions(),
+            remaining_cost=0.0 if certified else self._remaining_cost(arm),
+        )
+
+    # What adapters show while the race runs.
+
+    @property
+    def bias(self) -> Bias | None:
+        """The bias bounds in force, or None before they are estimated."""
+        return self._bias
+
+    @property
+    def epsilon(self) -> float:
+        """The tolerance in force; 0 where there is none."""
+        return 0.0
+
+    @property
+    def cost(self) -> float:
+        """What was paid so far."""
+        return self._cost
+
+    @property
+    def active(self) -> IntArray:
+        """Arms still in the race, shape (n,)."""
+        return self._roster.arms
+
+    @property
+    def piloting(self) -> bool:
+        """Whether the pilot is still under way."""
+        return self._piloting
+
+    def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
+        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far.
+
+        The winner if there is one, else the arm that is surest to be good.
+        """
+        if not self._roster.active.any():
+            return None, math.nan, (-math.inf, math.inf), 0
+        winner = self._winner
+        arm = self._surest_arm() if winner is None else winner
+        seen = np.flatnonzero(self._evidence.counts[arm])
+        if not seen.size:
+            return arm, math.nan, (-math.inf, math.inf), 0
+        highest = int(seen[-1])
+        _, mean, _ = self.summary(arm, highest)
+        return arm, mean, self.interval(arm), highest
+
+    def interval(self, arm: int) -> tuple[float, float]:
+        """Bounds on the arm's mean at the target fidelity, valid at all times with the others."""
+        return self._evidence.interval(arm, self._bias)
+
+    def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
+        """Count, mean and radius of what was observed of an arm at a fidelity."""
+        return self._evidence.summary(arm, fidelity)
+
+    # Pulls.
+
+    def _check(self, pull: Pull) -> None:
+        if not 0 <= pull.arm < self.problem.n_arms:
+            raise ValueError(f"arm must be 0 to {self.problem.n_arms - 1}, got {pull.arm}.")
+        if not 0 <= pull.fidelity <= self.problem.target:
+            raise ValueError(f"fidelity must be 0 to {self.problem.target}, got {pull.fidelity}.")
+
+    def _next_pull(self, counts: IntArray) -> Pull | None:
+        arms = self.active
+        if not arms.size:
+            return None
+        if self._piloting:
+            return self._next_pilot_pull(counts, arms)
+        winner = self._winner
+        if winner is not None:
+            return Pull(winner, self.problem.target)
+        return self._race_pull(counts, arms)
+
+    def _next_pilot_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        missing = self._pilot.missing(counts, self._roster.active)
+        if missing:
+            return missing[0]
+        cheapest = self._pilot.fidelities[0]
+        first = arms[np.argmin(counts[arms, cheapest])]
+        if counts[first, cheapest] < self._pilot.n_pulls:
+            return Pull(int(first), cheapest)
+        # What is left is under way and may never come: pull it once more.
+        return self._pilot.missing(self._evidence.counts, self._roster.active)[0]
+
+    def _settle(self) -> bool:
+        """Take what the pilot found out, if it has all its pulls, and return whether it has."""
+        active = self._roster.active
+        if not active.any() or self._pilot.missing(self._evidence.counts, active):
+            return False
+        if self._bias_delta:
+            level = self._bias_delta / max(1, self.problem.n_fidelities - 1)
+            self._bias = self._pilot.bias(self._evidence, active, self._kind(), level)
+        self._piloting = False
+        self._n_pilot = len(self._pilot.arms(active))
+        self._fix_costs()
+        return True
+
+    def _count_failure(self, arm: int, fidelity: int) -> None:
+        self._roster.failures[arm] += 1
+        failures = int(self._roster.failures[arm])
+        if failures >= self._max_failures and not self._roster.withdrawn[arm]:
+            warnings.warn(
+                f"{self.labels.arm(arm)} leaves the race: {failures} pulls in a row gave no value "
+                f"(they failed, were pruned or ran out of time), the last at "
+                f"{self.labels.fidelity(fidelity)}; mend the objective for this configuration, or "
+                f"raise max_failures={self._max_failures}",
+                ArmWithdrawnWarning,
+                stacklevel=3,
+            )
+            self.withdraw(arm)
+        if not self._piloting:
+            self._take_note_of_failure()
+
+    # Costs.
+
+    def _pay(self, fidelity: int, cost: float | None) -> None:
+        if cost is not None:
+            cost = check_nonnegative("cost", float(cost))
+        elif self.problem.costs is None:
+            raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
+        else:
+            cost = self.problem.costs[fidelity]
+        self._cost += cost
+        self._cost_sums[fidelity] += cost
+        self._cost_counts[fidelity] += 1
+
+    def _cost_of(self, fidelity: int) -> float:
+        """Cost of a pull: declared, or the mean of what was paid (0 before the first)."""
+        if self.problem.costs is not None:
+            return self.problem.costs[fidelity]
+        return float(self._cost_sums[fidelity] / max(1, self._cost_counts[fidelity]))
+
+    def _fix_costs(self) -> None:
+        """Fix the costs to plan with, shape (M,): what is measured must not move the plan later."""
+        paid = np.array([self._cost_of(m) for m in range(self.problem.n_fidelities)])
+        # A coarse clock measures 0; a fidelity must not be pulled for ever for being free.
+        paid[paid == 0.0] = 1e-3 * paid.max() if paid.any() else 1.0
+        self._planned_costs = paid
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return {
+            "evidence": self._evidence.state_dict(),
+            "roster": self._roster.state_dict(),
+            "cost_sums": self._cost_sums.tolist(),
+            "cost_counts": self._cost_counts.tolist(),
+            "cost": self._cost,
+            "pulls": self.pulls,
+            "bias": None if self._bias is None else self._bias.state_dict(),
+            "planned_costs": None if self._planned_costs is None else self._planned_costs.tolist(),
+            "piloting": self._piloting,
+            "n_pilot": self._n_pilot,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        self._evidence.load_state_dict(state["evidence"])
+        self._roster.load_state_dict(state["roster"])
+        self._cost_sums = np.asarray(state["cost_sums"], dtype=np.float64)
+        self._cost_counts = np.asarray(state["cost_counts"], dtype=np.int64)
+        self._cost = float(state["cost"])
+        self.pulls = int(state["pulls"])
+        bias = state["bias"]
+        self._bias = None if bias is None else Bias.from_state_dict(bias)
+        costs = state["planned_costs"]
+        self._planned_costs = None if costs is None else np.asarray(costs, dtype=np.float64)
+        self._piloting = bool(state["piloting"])
+        self._n_pilot = int(state["n_pilot"])
+        self._load_details(state)
+        if not self._piloting:
+            self._plan()
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        """Load what the plan depends on beyond what all policies save."""
