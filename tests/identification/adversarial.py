@@ -22,7 +22,7 @@ _LUCK = 1e-4
 
 @dataclass(frozen=True)
 class Hard:
-    """Arm 0 is the best by `gap` at the target, and looks as bad as the bounds allow below it.
+    """The last arm is the best by `gap`, and looks as bad below the target as the bounds allow.
 
     `gap`, `bound` and `epsilon` are in units of the noise. The bias bounds are `bound`, of the
     kind. Values are Gaussian, or 0 or 1.
@@ -40,7 +40,7 @@ class Hard:
     def instance(self) -> Instance:
         """Three fidelities; biases of -bound and +bound, or of half that for order bounds."""
         unit = 0.5 if self.bernoulli else 2.0
-        best = np.arange(self.n_arms) == 0
+        best = np.arange(self.n_arms) == self.n_arms - 1
         target = np.where(best, self.gap, 0.0)
         reach = self.bound if self.kind == "max" else self.bound / 2.0
         bias = np.where(best, -reach, reach)
@@ -78,7 +78,9 @@ def wrong_and_certified(hard: Hard, make: MakePolicy, races: int, seed: int) -> 
         certified += answer.certified
         assert answer.arm is not None
         gap = float(instance.means[-1].max() - instance.means[-1, answer.arm])
-        wrong += (answer.certified and gap > hard.tolerance) or 0 not in policy.active
+        wrong += (
+            answer.certified and gap > hard.tolerance
+        ) or instance.best_arm not in policy.active
     return wrong, certified
 
 
