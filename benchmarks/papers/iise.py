@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.provenance import provenance
+from benchmarks.report import progress
 from mfhpo.confidence import HoeffdingRadius
 from mfhpo.identification.elimination import (
     IISE,
@@ -128,7 +129,7 @@ def measure(
         return costs, errors, (time.process_time() - started) / count
 
     baseline, errors, cpu = race("SE", runs * _SE_RUNS_PER_RUN)
-    _progress(f"  SE: mean cost {baseline.mean():.4g}, {cpu:.3f} s per run")
+    progress(f"  SE: mean cost {baseline.mean():.4g}, {cpu:.3f} s per run")
     figures = {"SE": Figure(100.0, 0.0, errors, cpu)}
     share_of_one = (1.0 / baseline).reshape(runs, _SE_RUNS_PER_RUN).mean(axis=1)
     for algorithm in algorithms:
@@ -138,7 +139,7 @@ def measure(
         percents = 100.0 * costs * share_of_one
         half = 1.96 * float(percents.std(ddof=1)) / math.sqrt(runs)
         figures[algorithm] = Figure(float(percents.mean()), half, errors, cpu)
-        _progress(f"  {algorithm}: mean cost {costs.mean():.4g}, {cpu:.3f} s per run")
+        progress(f"  {algorithm}: mean cost {costs.mean():.4g}, {cpu:.3f} s per run")
     return figures
 
 
@@ -176,10 +177,6 @@ def _interval(value: float, half: float) -> str:
     return f"{value:.{digits}f} ± {half:.{digits}f}"
 
 
-def _progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
@@ -213,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name for name, case in INSTANCES.items() if options.data or case.recipe
     ]
     if not options.data:
-        _progress(
+        progress(
             "No --data: the instances are drawn afresh from the paper's recipe. The percentages "
             "vary with the gap between the two best arms, from draw to draw by a factor of ten "
             "and more, and the published ones belong to the published instances. Yahtzee has no "
@@ -229,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else:
                 instance = fresh_instance(name, options.seed)
             target = np.sort(instance.means[-1])
-            _progress(f"{name}: {instance.n_arms} arms, top gap {target[-1] - target[-2]:.4g}")
+            progress(f"{name}: {instance.n_arms} arms, top gap {target[-1] - target[-2]:.4g}")
             results[name] = measure(
                 instance,
                 options.runs,

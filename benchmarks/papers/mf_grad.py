@@ -12,7 +12,6 @@ and races of IISE and SE are checked at steps of 0.1 %.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.provenance import provenance
+from benchmarks.report import as_json, progress, verdict, write
 from mfhpo.choice import recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
@@ -313,10 +313,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append(measure(case, algorithm, figures, options.data))
             print(_line(rows[-1]), flush=True)
     holds = _holds(rows)
-    for words, true in holds.items():
-        print(f"{'yes' if true else 'NO'}: {words}")
+    print(verdict(holds), flush=True)
     seconds = round(time.perf_counter() - started, 1)
-    print(f"{seconds:.0f} s", file=sys.stderr)
+    progress(f"{seconds:.0f} s")
     if options.output:
         command = [f"--{name}={getattr(options, name)}" for name in ("runs", "resolution", "seed")]
         report = provenance("benchmarks.papers.mf_grad", ["--data=FOLDER", *command], "numba") | {
@@ -324,10 +323,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "holds": holds,
             "rows": rows,
         }
-        text = json.dumps(report, indent=1, allow_nan=False) + "\n"
-        options.output.write_text(text, encoding="utf-8")
+        write(options.output, as_json(report))
     if options.figure:
-        _picture(rows).write_html(options.figure, include_plotlyjs="cdn")
+        write(options.figure, _picture(rows).to_html(include_plotlyjs="cdn"))
     return 0 if all(holds.values()) else 1
 
 

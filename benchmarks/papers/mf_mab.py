@@ -13,22 +13,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
+from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.simulation.instances import BernoulliInstance, Instance
 from mfhpo.simulation.lucb import run_lucb
@@ -200,7 +198,7 @@ def _rows(all_races: Sequence[Races], settings: Settings) -> Iterator[Row]:
         for races in all_races
         for start in range(0, races.runs, races.chunk)
     ]
-    results = _mapped(_run, tasks, settings.workers)
+    results = mapped(_run, tasks, settings.workers)
     for races in all_races:
         found = [next(results) for _ in range(0, races.runs, races.chunk)]
         figures = [figure for part in found for figure in part]
@@ -221,14 +219,6 @@ def _rows(all_races: Sequence[Races], settings: Settings) -> Iterator[Row]:
             "cpu_s": round(median(figure[4] for figure in figures), 4),
             "lower_bound": round(lower_bound(INSTANCES[races.instance](), races.delta), 1),
         }
-
-
-def _mapped(function: Callable[[Any], Any], tasks: Sequence[Any], workers: int) -> Iterator[Any]:
-    if workers == 1:
-        yield from map(function, tasks)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(function, tasks)
 
 
 # Part 1: Table 3.
@@ -272,7 +262,7 @@ def _table_3_part(settings: Settings) -> Outcome:
     rows = []
     for row in _rows(all_races, settings):
         rows.append(row)
-        _progress(_line(row))
+        progress(_line(row))
     return Outcome(
         rows,
         "\n".join([_HEADER, *map(_line, rows)]),
@@ -383,7 +373,7 @@ def _figure_1_part(settings: Settings) -> Outcome:
     rows = []
     for row in _rows(all_races, settings):
         rows.append(row)
-        _progress(_line(row))
+        progress(_line(row))
     return Outcome(
         rows,
         "\n".join([_HEADER, *map(_line, rows)]),
@@ -468,23 +458,6 @@ def _named(algorithm: str) -> str:
     return "target alone" if algorithm == "top" else f"EXPLORE-{algorithm}"
 
 
-def _progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _page(outcomes: dict[str, Outcome]) -> str:
-    """All pictures on one page."""
-    parts = []
-    for number, (name, outcome) in enumerate(outcomes.items()):
-        library = "cdn" if number == 0 else False
-        parts.append(f"<h2>{escape(_TITLES.get(name, name))}</h2>")
-        parts.append(outcome.picture().to_html(full_html=False, include_plotlyjs=library))
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>mf_mab</title></head>'
-        f'<body style="font-family: sans-serif">\n{chr(10).join(parts)}\n</body></html>\n'
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status says whether all holds that must hold."""
     started = time.perf_counter()
@@ -509,8 +482,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, least in (("runs", 2), ("workers", 1)):
         if getattr(options, name) < least:
             parser.error(f"--{name} must be at least {least}, got {getattr(options, name)}.")
-    if find_spec("numba") is None:
-        _progress("numba is not installed: the races take about thirty times as long.")
+    packages = numba_if_installed()
+    if not packages:
+        progress("numba is not installed: the races take about thirty times as long.")
     settings = Settings(
         options.runs,
         options.seed,
@@ -523,14 +497,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.parts:
         outcomes[name] = PARTS[name](settings)
         print(f"{_TITLES.get(name, name)}\n{outcomes[name].table}")
-        for words, true in outcomes[name].holds.items():
-            print(f"{'yes' if true else 'NO'}: {words}")
-        print(flush=True)
-        _progress(f"{name}: {time.perf_counter() - started:.0f} s so far")
+        print(verdict(outcomes[name].holds), end="\n\n", flush=True)
+        progress(f"{name}: {time.perf_counter() - started:.0f} s so far")
     if options.output:
         command = [f"--{name}={getattr(options, name)}" for name in ("runs", "seed")]
         command.append(f"--parts {' '.join(options.parts)}")
-        packages = ["numba"] if find_spec("numba") is not None else []
         report = provenance("benchmarks.papers.mf_mab", command, *packages) | {
             "seconds": round(time.perf_counter() - started, 1),
             "parts": {
@@ -538,13 +509,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for name, outcome in outcomes.items()
             },
         }
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(
-            json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-        )
+        write(options.output, as_json(report))
     if options.figure:
-        options.figure.parent.mkdir(parents=True, exist_ok=True)
-        options.figure.write_text(_page(outcomes), encoding="utf-8")
+        pictures = {_TITLES.get(name, name): found.picture() for name, found in outcomes.items()}
+        write(options.figure, html_page("mf_mab", pictures))
     return 0 if all(all(outcome.holds.values()) for outcome in outcomes.values()) else 1
 
 

@@ -20,15 +20,12 @@ Three questions:
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,7 +33,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
+from benchmarks.report import as_json, numba_if_installed, progress, write
 from mfhpo import Bounded
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, Instance
@@ -183,7 +182,7 @@ def ratios(
     for number in numbers:
         capitals = tuple(_capitals(number, most))
         tasks = [(number, seed, run, capitals) for run in range(runs)]
-        regrets = np.stack(list(_mapped(_regrets, tasks, workers)))
+        regrets = np.stack(list(mapped(_regrets, tasks, workers, _chunk(tasks, workers))))
         for place, capital in enumerate(capitals):
             ours, theirs = regrets[:, 0, place], regrets[:, 1, place]
             yield Ratio(
@@ -248,7 +247,9 @@ def exponents(
     gaps = [*np.geomspace(0.001, 0.5, n_gaps).tolist(), _FIXED_GAP]
     for n_arms in numbers_of_arms:
         tasks = [(seed, n_arms, budget, gap, seeds) for budget, gap in product(budgets, gaps)]
-        regrets = np.array(list(_mapped(_elimination_regret, tasks, workers)))
+        regrets = np.array(
+            list(mapped(_elimination_regret, tasks, workers, _chunk(tasks, workers)))
+        )
         regrets = regrets.reshape(len(budgets), len(gaps))
         worst, fixed = regrets[:, :-1].max(axis=1), regrets[:, -1]
         logs = np.log10(budgets)
@@ -339,7 +340,7 @@ def speeds(numbers: Sequence[int], repeats: int, *, seed: int = 0) -> Iterator[S
         "naive": naive_plays,
         "lazy": partial(_played, compiled=False),
     }
-    if find_spec("numba") is not None:
+    if numba_if_installed():
         methods["lazy, compiled"] = partial(_played, compiled=True)
     for number in numbers:
         instance = draw_instance(number, np.random.default_rng([seed, number]))
@@ -358,12 +359,9 @@ def speeds(numbers: Sequence[int], repeats: int, *, seed: int = 0) -> Iterator[S
             yield Speed(number, name, plays, float(np.median(seconds)), same)
 
 
-def _mapped(function: Callable[[Any], Any], tasks: Sequence[Any], workers: int) -> Iterator[Any]:
-    if workers == 1:
-        yield from map(function, tasks)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(function, tasks, chunksize=max(1, len(tasks) // (8 * workers)))
+def _chunk(tasks: Sequence[Any], workers: int) -> int:
+    """Tasks to hand over at once: most are too short to be handed over alone."""
+    return max(1, len(tasks) // (8 * workers))
 
 
 # What is written.
@@ -465,10 +463,6 @@ def _exponent_line(row: Exponent) -> str:
 _EXPONENT_HEADER = f"{'arms':>8} {'exponent':>10} {'scaled worst regret':>20} {'per decade':>12}"
 
 
-def _progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status says whether the exponents are between .64 and .70."""
     started = time.perf_counter()
@@ -513,7 +507,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         found.append(ratio)
         print(_ratio_line(ratio), flush=True)
-    _progress(f"ratios: {time.perf_counter() - started:.0f} s")
+    progress(f"ratios: {time.perf_counter() - started:.0f} s")
 
     print(f"\n{_EXPONENT_HEADER}", flush=True)
     grown = []
@@ -528,7 +522,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         grown.append(exponent)
         print(_exponent_line(exponent), flush=True)
-    _progress(f"exponents: {time.perf_counter() - started:.0f} s")
+    progress(f"exponents: {time.perf_counter() - started:.0f} s")
 
     print(f"\n{'instance':>8} {'method':<16} {'s per 1e6':>10}   same plays", flush=True)
     timed = []
@@ -539,26 +533,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush=True,
         )
     seconds = time.perf_counter() - started
-    _progress(f"all: {seconds:.0f} s")
+    progress(f"all: {seconds:.0f} s")
 
     if options.output:
         names = ("runs", "capital_max", "gaps", "seeds", "budget_max", "repeats", "seed")
         command = [f"--{name.replace('_', '-')}={getattr(options, name):g}" for name in names]
         command.append(f"--instances {' '.join(map(str, options.instances))}")
-        packages = ["numba"] if find_spec("numba") is not None else []
-        report = provenance("benchmarks.papers.mf_ucb", command, *packages) | {
+        report = provenance("benchmarks.papers.mf_ucb", command, *numba_if_installed()) | {
             "seconds": round(seconds, 1),
             "ratios": [asdict(row) for row in found],
             "exponents": [asdict(row) for row in grown],
             "speeds": [asdict(row) for row in timed],
         }
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(
-            json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-        )
+        write(options.output, as_json(report))
     if options.figure:
-        options.figure.parent.mkdir(parents=True, exist_ok=True)
-        _figure(found, grown).write_html(options.figure, include_plotlyjs="cdn")
+        write(options.figure, _figure(found, grown).to_html(include_plotlyjs="cdn"))
     return 0 if all(0.64 <= row.exponent <= 0.70 for row in grown) else 1
 
 

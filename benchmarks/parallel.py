@@ -1,0 +1,20 @@
+"""Tasks on several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+__all__ = ["mapped"]
+
+
+def mapped(
+    function: Callable[[Any], Any], tasks: Sequence[Any], workers: int, chunksize: int = 1
+) -> Iterator[Any]:
+    """Results of a function in the order of its tasks; with one worker without any process."""
+    if workers == 1:
+        yield from map(function, tasks)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(function, tasks, chunksize=chunksize)
