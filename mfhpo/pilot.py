@@ -64,8 +64,11 @@ class Pilot:
         """Bias bounds for all arms of the race, from the pilot's means (see `estimate_bias`)."""
         n_arms, n_fidelities = evidence.counts.shape
         arms = self.arms(active)
-        if n_fidelities == 1 or len(arms) < 2:
-            # One arm, or one fidelity: there is nothing that a bias could mislead.
-            return Bias(kind, (0.0,) * n_fidelities, source="estimated")
+        if n_fidelities == 1:
+            return Bias(kind, (0.0,), source="estimated")
+        if len(arms) < 2:
+            # One arm has no other to be compared with, and order bounds say no more than that:
+            # nothing is claimed of its own bias.
+            return Bias("order", (0.0,) * n_fidelities, source="estimated")
         means = np.stack([evidence.means(arms, m) for m in range(n_fidelities)], axis=1)
         return estimate_bias(means - means[:, -1:], kind, n_arms, level)

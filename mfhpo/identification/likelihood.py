@@ -16,8 +16,9 @@ level = delta / (K - 1) the best arm is never beaten, with probability at least 
 
 The same holds for a part of the fidelities, without the penalties of the others, and for averages
 of such supermartingales. The statistic is the largest of all fidelities together, with weight 1/2,
-and of one fidelity of each arm, with weight 1 / (2 M^2) for each choice of the two: a fidelity that
-was pulled often and tells nothing then costs ln 2 instead of its penalty.
+and of one fidelity of each arm, the other half shared evenly by the M^2 choices of the two (M with
+order bounds, which compare arms at the same fidelity): a fidelity that was pulled often and tells
+nothing then costs the logarithm of that number instead of its penalty.
 """
 
 from __future__ import annotations
@@ -206,6 +207,11 @@ class PairLikelihood(abc.ABC):
             epsilon, shape (n,); 0 where the bounds leave it open.
         """
 
+    @property
+    @abc.abstractmethod
+    def _n_choices(self) -> int:
+        """Number of choices of one fidelity of each arm that can tell something."""
+
     @abc.abstractmethod
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         """The same from one fidelity of each arm, shape (n, M, M): the leader's, the other's."""
@@ -238,7 +244,7 @@ class PairLikelihood(abc.ABC):
         if n_fidelities == 1:
             return together
         of_two = self._ratios_of_two(leader, others, epsilon) - penalties
-        best_two = of_two.reshape(len(others), -1).max(axis=1) - 2.0 * math.log(n_fidelities)
+        best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(self._n_choices)
         return np.asarray(np.maximum(together, best_two) - math.log(2.0))
 
     @abc.abstractmethod
@@ -289,6 +295,10 @@ class OwnBiasLikelihood(PairLikelihood):
         # What does not fit any case at all speaks against none of them.
         explained = self.residuals[leader] + self.residuals[others]
         return np.maximum(value - explained, 0.0), alternative
+
+    @property
+    def _n_choices(self) -> int:
+        return len(self.bounds) ** 2
 
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         gaps = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
@@ -348,6 +358,10 @@ class OrderBiasLikelihood(PairLikelihood):
         """What each fidelity contributes, shape (n, M)."""
         joint = _joint(self.weights[leader], self.weights[others])
         return np.asarray(joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2)
+
+    @property
+    def _n_choices(self) -> int:
+        return len(self.bounds)
 
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         ratios = np.zeros((len(others), len(self.bounds), len(self.bounds)))

@@ -216,8 +216,8 @@ class MFElimination(RewardPolicy):
     @property
     def _purpose(self) -> str:
         return (
-            "elimination for reward plays the arms that are left and certifies nothing; race with "
-            "IISE for a certificate"
+            "elimination for reward plays the arms that are left and certifies nothing; race for "
+            "the best arm for a certificate"
         )
 
     # Blocks of plays, for simulations.

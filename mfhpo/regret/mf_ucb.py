@@ -104,7 +104,7 @@ class MFUCB(RewardPolicy):
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
-                "declare Bias.max(...), or use a best-arm policy such as IISE."
+                "declare Bias.max(...), or use MFElimination, which needs no bounds."
             )
         self.rho = float(rho)
         super().__init__(
@@ -205,8 +205,8 @@ class MFUCB(RewardPolicy):
     @property
     def _purpose(self) -> str:
         return (
-            "MF-UCB maximises the reward while it runs and certifies nothing; race with IISE for "
-            "a certificate"
+            "MF-UCB maximises the reward while it runs and certifies nothing; race for the best "
+            "arm for a certificate"
         )
 
     # Blocks of plays, for simulations.

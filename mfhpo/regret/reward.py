@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.confidence import MixtureRadius, Radius, StudentMixtureRadius
-from mfhpo.noise import Bounded, SubGaussian, declared_sigmas
+from mfhpo.noise import Bounded, EstimatedNoise, Noise, SubGaussian, declared_sigmas
 from mfhpo.problem import Problem
 from mfhpo.racing import RacingPolicy
 
@@ -60,7 +60,7 @@ class RewardPolicy(RacingPolicy):
             max_failures=max_failures,
             pilot_arms=pilot_arms,
             pilot_pulls=pilot_pulls,
-            radius=_radii(self._declared_sigmas, problem.n_fidelities),
+            radius=_radii(problem.noise, self._declared_sigmas, problem.n_fidelities),
             seed=seed,
         )
 
@@ -119,10 +119,12 @@ class RewardPolicy(RacingPolicy):
             return "values within the declared bounds"
         if isinstance(self.problem.noise, SubGaussian):
             return super()._noise_in_words()
-        return (
-            "noise: Gaussian; the choice of pulls takes the pooled standard deviation of each "
-            "fidelity for sigma, the interval each arm's own variance"
+        choice = (
+            "the choice of pulls takes the pooled standard deviation of each fidelity for sigma"
         )
+        if isinstance(self.problem.noise, EstimatedNoise):
+            return f"{super()._noise_in_words()}; {choice}"
+        return f"noise: Gaussian; {choice}, the interval each arm's own variance"
 
     # The noise.
 
@@ -151,11 +153,13 @@ class RewardPolicy(RacingPolicy):
         return limit
 
 
-def _radii(sigmas: list[float] | None, n_fidelities: int) -> list[Radius]:
+def _radii(noise: Noise, sigmas: list[float] | None, n_fidelities: int) -> list[Radius] | None:
     """Confidence radii that hold at all times whatever the rule that chooses the pulls, shape (M,).
 
-    A pooled variance would not do: it is for pulls that do not depend on the values.
+    None: those for one variance of all arms of a fidelity, estimated from prediction errors.
     """
-    if sigmas is None:
-        return [StudentMixtureRadius()] * n_fidelities
-    return [MixtureRadius(sigma) for sigma in sigmas]
+    if sigmas is not None:
+        return [MixtureRadius(sigma) for sigma in sigmas]
+    if isinstance(noise, EstimatedNoise):
+        return None
+    return [StudentMixtureRadius()] * n_fidelities

@@ -23,7 +23,7 @@ class RewardPolicyContract(PolicyContract):
         assert policy.cost == sum(COSTS[pull.fidelity] for pull, _ in script)
         assert policy.cost <= self.budget < policy.cost + COSTS[following.fidelity]
         assert "budget of 3000 is spent" in policy.recommend().reason
-        assert "certifies nothing; race with IISE" in policy.recommend().reason
+        assert "certifies nothing; race for the best arm" in policy.recommend().reason
 
 
 class TestMFUCB(RewardPolicyContract):

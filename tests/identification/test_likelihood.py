@@ -341,15 +341,17 @@ class TestStatistic:
         statistic = likelihood.statistic(0, np.array([1]), ratio)
         assert statistic[0] == pytest.approx(36.0 - 2.0 * math.log(2.0) - math.log(2.0))
 
-    @pytest.mark.parametrize("make", [own, order])
-    def test_a_fidelity_that_tells_nothing_costs_no_more_than_its_choice(self, make: Any) -> None:
+    @pytest.mark.parametrize(("make", "choices"), [(own, 4), (order, 2)])
+    def test_a_fidelity_that_tells_nothing_costs_no_more_than_its_choice(
+        self, make: Any, choices: int
+    ) -> None:
         # The cheap fidelity was pulled a million times each: its penalties together are
-        # ln(500001) = 13.1; without it: 18, two penalties of ln(2) / 2, ln(2 M^2) = ln 8.
+        # ln(500001) = 13.1; without it: 18, two penalties of ln(2) / 2, ln 2 and the choice.
         many = 10**6
         likelihood = make([[0.0, 6.0], [0.0, 0.0]], [[many, 2], [many, 2]], [9.0, 0.0], prior=2.0)
         ratio, _ = likelihood.against(0, np.array([1]))
         statistic = likelihood.statistic(0, np.array([1]), ratio)
-        assert statistic[0] == pytest.approx(18.0 - math.log(2.0) - math.log(8.0))
+        assert statistic[0] == pytest.approx(18.0 - math.log(2.0) - math.log(2.0 * choices))
 
     def test_one_fidelity_of_each(self) -> None:
         # The leader was seen at the target, at 6, the other one at the cheap fidelity, at most 2.
@@ -436,7 +438,8 @@ def _statistics(
     mine, theirs = penalties[0::2], penalties[1::2]
     together = ratio - mine.sum(axis=1) - theirs.sum(axis=1)
     pairs = (pairs - mine[:, :, None] - theirs[:, None, :]).reshape(len(one), -1).max(axis=1)
-    statistic = np.maximum(together, pairs - 2.0 * math.log(2.0)) - math.log(2.0)
+    choices = 4.0 if kind is OwnBiasLikelihood else 2.0
+    statistic = np.maximum(together, pairs - math.log(choices)) - math.log(2.0)
     return statistic, leads.argmax(axis=1)
 
 

@@ -12,7 +12,8 @@ from mfhpo.bias import estimate_bias
 from mfhpo.evidence import Evidence
 from mfhpo.noise import SubGaussian
 from mfhpo.pilot import Pilot
-from mfhpo.problem import Problem, Pull
+from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.regret.mf_ucb import MFUCB
 
 
 def mask(*arms: int, of: int) -> npt.NDArray[np.bool_]:
@@ -99,3 +100,15 @@ def test_nothing_to_estimate_for_one_arm_or_one_fidelity(kind: str) -> None:
     assert (one_fidelity.bounds, one_fidelity.source) == ((0.0,), "estimated")
     one_arm = PILOT.bias(evidence_of(4, 2), mask(2, of=4), kind, 0.05)
     assert (one_arm.bounds, one_arm.source) == ((0.0, 0.0), "estimated")
+
+
+def test_nothing_is_claimed_of_the_bias_of_a_single_arm() -> None:
+    # A cheap fidelity that is 100 off: with bounds of 0 it would give a wrong interval.
+    problem = Problem(1, costs=(1.0, 10.0), noise=SubGaussian(0.1))
+    policy = MFUCB(problem, budget=200.0, delta=0.05)
+    rng = np.random.default_rng(0)
+    while not policy.finished:
+        [pull] = policy.ask()
+        policy.tell(pull, Observation((100.0, 0.0)[pull.fidelity] + 0.1 * rng.standard_normal()))
+    low, high = policy.recommend().interval
+    assert low < 0.0 < high

@@ -245,7 +245,7 @@ class TestTheRule:
 
     def test_order_bounds_are_refused(self) -> None:
         problem = Problem(3, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
-        with pytest.raises(ValueError, match=r"declare Bias\.max\(\.\.\.\), or use a best-arm pol"):
+        with pytest.raises(ValueError, match=r"declare Bias\.max\(\.\.\.\), or use MFElimination"):
             MFUCB(problem)
 
     @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan])
