@@ -7,7 +7,7 @@ import math
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -198,9 +198,8 @@ class RaceSampler(BaseSampler):
             race = self._read(study)
             if race.policy is not None and race.policy.finished and _stop(study):
                 race.over.add(trial.number)
-                if not race.certificates:
-                    _conclude(study, race)
-                    self._progress.close(race)
+                _conclude(study, race)
+                self._progress.close(race)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
                         f"trial {trial.number} was enqueued after the race ended: it is pruned. "
@@ -348,17 +347,14 @@ def _conclude(study: optuna.Study, race: Race) -> None:
             stacklevel=4,
         )
         return
-    earlier = [trial.user_attrs[CERTIFICATE_KEY] for trial in race.certificates]
-    if any((e["arm"], e["certified"]) == (answer.arm, answer.certified) for e in earlier):
+    if any(_is_repeat(answer, trial.user_attrs[CERTIFICATE_KEY]) for trial in race.certificates):
         return
     distributions = dict(race.arms.distributions(answer.arm))
     params = {name: answer.params[name] for name in distributions}
     if race.fidelity_distribution is not None:
         distributions[race.fidelity.name] = race.fidelity_distribution
         params[race.fidelity.name] = answer.level
-    # An uncertified answer is only worth what is certain of it, so that a later certified one,
-    # if the race goes on with a larger budget, takes its place as the best trial.
-    value = answer.mean if answer.certified else answer.interval[0 if race.sign > 0 else 1]
+    value = _value_shown(answer, race)
     study.add_trial(
         create_trial(
             value=value,
@@ -369,13 +365,35 @@ def _conclude(study: optuna.Study, race: Race) -> None:
     )
     race.read(study)
     shown = study.best_trial
-    if shown.user_attrs.get(CERTIFICATE_KEY, {}).get("arm") != answer.arm:
+    if (shown.user_attrs.get(CERTIFICATE_KEY, {}).get("arm"), shown.value) != (answer.arm, value):
         warnings.warn(
             f"study.best_trial still shows trial {shown.number}, whose value {shown.value:.5g} "
-            f"beats the mean {answer.mean:.5g} of the answer; it is an earlier, uncertified answer "
-            f"or was not part of the race. Use sampler.recommendation(study).",
+            f"beats the value {value:.5g} of the answer; it is an earlier answer or was not part "
+            f"of the race. Use sampler.recommendation(study).",
             stacklevel=4,
         )
+
+
+def _is_repeat(answer: StudyRecommendation, earlier: Mapping[str, Any]) -> bool:
+    """Whether an earlier answer, as it was recorded, says all that this one says."""
+    if (earlier["arm"], earlier["certified"]) != (answer.arm, answer.certified):
+        return False
+    if answer.certified:
+        # Workers that end after the certificate change the mean a little, but not the claim.
+        return bool(earlier["delta"] <= answer.delta and earlier["epsilon"] <= answer.epsilon)
+    return bool(earlier["trials"] == answer.trials)
+
+
+def _value_shown(answer: StudyRecommendation, race: Race) -> float:
+    """The mean; of an uncertified answer what is certain of it, so that a later one beats it.
+
+    Nothing may be certain, or less than an earlier answer was given for: then it is the mean, too.
+    """
+    certain = answer.interval[0 if race.sign > 0.0 else 1]
+    earlier = max((race.sign * t.values[0] for t in race.certificates), default=-math.inf)
+    if answer.certified or not math.isfinite(certain) or race.sign * certain <= earlier:
+        return answer.mean
+    return certain
 
 
 def _stop(study: optuna.Study) -> bool:

@@ -160,6 +160,35 @@ def test_each_reward_is_played_where_it_is_earned():
         assert sum(cost for cost in paid if cost == level) > 0.5 * sum(paid)
 
 
+@both_directions
+@reward
+def test_a_larger_budget_shows_the_later_answer(make, direction, sign):
+    study = optuna.create_study(direction=direction)
+    costs = []
+    for budget in (120, 1000, 2000):
+        study.sampler = make("epochs", ARMS, budget=budget, seed=0)
+        study.optimize(signed(sign))
+        answer = study.sampler.recommendation(study)
+        costs.append(answer.cost)
+        assert study.best_value in (answer.mean, answer.interval[1 if sign > 0 else 0])
+        assert study.best_trial.user_attrs[CERTIFICATE]["cost"] == answer.cost
+    assert costs == sorted(set(costs))
+
+
+@both_directions
+@reward
+def test_where_nothing_is_certain_the_best_value_is_the_mean(make, direction, sign):
+    sampler = make("epochs", ARMS, budget=20, seed=0)
+    study = run(sampler, signed(sign), direction=direction)
+    answer = sampler.recommendation(study)
+    assert answer.interval == (-np.inf, np.inf)
+    assert np.isfinite(study.best_value)
+    assert study.best_value == answer.mean
+    study.sampler = make("epochs", ARMS, budget=20, seed=0)
+    study.optimize(signed(sign))
+    assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
+
+
 # For all.
 
 
@@ -172,6 +201,7 @@ def test_a_budget_that_is_too_small_for_a_certificate(make):
     assert not answer.certified
     assert answer.cost <= 150
     assert "budget of 150 is spent" in answer.reason
+    assert np.isfinite(study.best_value)
     assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is False
 
 
