@@ -174,7 +174,8 @@ class MFLUCB(BestArmPolicy):
                 f"they bound the best and the second-best mean."
             )
         if explore == "top":
-            problem = replace(problem, bias=Bias.max(*[0.0] * problem.n_fidelities))
+            # Of kind "order", so that no cheaper fidelity says anything of a target mean.
+            problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
             options = options | {"audit": False}
         elif problem.bias is not None and problem.bias.kind != "max":
             raise ValueError(

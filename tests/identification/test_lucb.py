@@ -731,6 +731,25 @@ def test_wrong_problems() -> None:
     assert policy.summary(0, 0)[2] == pytest.approx(4.0 * math.sqrt(math.log(4.0 * 4 / 0.05)))
 
 
+def test_the_target_only_says_nothing_by_cheaper_fidelities() -> None:
+    # Fidelity 0 shows 5 + arm, the target the arm's number: only the latter counts.
+    problem = Problem(2, (1.0, 5.0), Bias.max(0.5, 0.0), SubGaussian(0.1))
+    policy = MFLUCB(problem, explore="top")
+    for arm in (0, 1):
+        for _ in range(200):
+            policy.tell(Pull(arm, 0), Observation(5.0 + arm))
+    assert policy.interval(1) == (-math.inf, math.inf)
+    assert not policy.recommend().certified
+    for arm in (0, 1):
+        for _ in range(60):
+            policy.tell(Pull(arm, 1), Observation(float(arm)))
+    recommendation = policy.recommend()
+    radius = policy.summary(1, 1)[2]
+    assert recommendation.arm == 1
+    assert recommendation.mean == pytest.approx(1.0)
+    assert recommendation.interval == pytest.approx((1.0 - radius, 1.0 + radius))
+
+
 # Certificates are wrong with probability at most delta.
 
 
