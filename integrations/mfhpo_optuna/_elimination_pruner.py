@@ -53,8 +53,8 @@ class MFEliminationPruner(CurvePruner):
 
     **Without them it is a heuristic.** At the checked step with index p = 0, 1, ... a trial stops
     when its value plus ``2^(1-p) W`` does not exceed the best value of another trial at the same
-    step. W is the spread of the values at the first checked step (of their middle 80 %). The
-    tolerance halves from check to check as in the paper, whose guarantee does not carry over: it
+    step. W is the spread of the values at the first checked step (of their middle 80 %); if they
+    are equal there, p counts from the first step where they are not. The tolerance halves from check to check as in the paper, whose guarantee does not carry over: it
     is about repeated noisy pulls at the target. The rule is right where, from check p on, no two
     trials gain amounts that differ by more than ``2^(1-p) W``; late bloomers break that.
 
@@ -199,7 +199,7 @@ class _EliminationHistory(CurveHistory):
         curve = self.curve(trial)
         if trial.state != TrialState.FAIL and not np.isnan(curve).all():
             self._n_begun += 1
-            self._note_first(float(curve[0]))
+            self._note(curve)
         if trial.state == TrialState.COMPLETE and np.isfinite(curve[-1]):
             self._add(trial, curve)
 
@@ -213,8 +213,8 @@ class _EliminationHistory(CurveHistory):
     ) -> Verdict:
         """Judge a curve whose last value is at `fidelity`."""
 
-    def _note_first(self, value: float) -> None:
-        """Take note of the first value of a trial that came past the first check."""
+    def _note(self, curve: FloatArray) -> None:
+        """Take note of a trial that came past the first check, and may have been stopped."""
 
     def is_hopeless(self, trial: FrozenTrial) -> bool:
         """Whether the trial is surely, or probably, worse than another."""
@@ -286,8 +286,8 @@ class _Phases(_EliminationHistory):
     def _restart(self) -> None:
         self._race = PhasedCurves(len(self.steps))
 
-    def _note_first(self, value: float) -> None:
-        self._race.begin(value)
+    def _note(self, curve: FloatArray) -> None:
+        self._race.begin(curve)
 
     def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
         self._race.add(self._pruner._arm(trial), curve)

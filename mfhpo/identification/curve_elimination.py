@@ -25,6 +25,9 @@ Run = tuple[Hashable, FloatArray]
 # The spread of the first values is that of the middle 80 %: runs that diverge must not widen it.
 _OUTER_SHARE = 0.1
 
+# A spread below this share of the values is rounding: they are equal.
+_ROUNDING = 1e-9
+
 
 def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -> FloatArray:
     """Check bounds on what curves still gain, and return them as an array of shape (S, 2).
@@ -193,7 +196,9 @@ class PhasedCurves:
     Algorithm 3 of paper 002 keeps an arm in phase p while ``mean + 2^(1-p) W`` exceeds the largest
     mean, W being the width of the values. Here phase p is the fidelity with index p, W the spread
     of the values at the first one (the middle 80 % of them, where all runs are seen before any is
-    stopped), and an arm is compared with what the others had at the same fidelity.
+    stopped), and an arm is compared with what the others had at the same fidelity. Where the values
+    at the first fidelity are equal, the first one that spreads them takes its place, and phases
+    count from there: nothing is stopped before.
 
     The paper's guarantee is about phases that repeat noisy pulls at the target, and does not carry
     over. What would have to be true here: from fidelity p on, no two arms gain amounts that differ
@@ -208,7 +213,7 @@ class PhasedCurves:
     --------
     >>> curves = PhasedCurves(3)
     >>> for first in (0.0, 0.25, 0.5, 0.75, 1.0):
-    ...     curves.begin(first)
+    ...     curves.begin(np.array([first, np.nan, np.nan]))
     >>> curves.add("a", np.array([0.5, 0.9, 1.0]))
     >>> round(curves.spread, 2), curves.judge("b", 1, 0.05).stop, curves.judge("b", 1, 0.15).stop
     (0.8, True, False)
@@ -217,8 +222,8 @@ class PhasedCurves:
     def __init__(self, n_fidelities: int) -> None:
         if n_fidelities < 1:
             raise ValueError(f"n_fidelities must be at least 1, got {n_fidelities!r}.")
-        self._firsts: list[float] = []
-        self._spread: float | None = None
+        self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]
+        self._width: tuple[int, float] | None = None
         self._arms: list[Hashable] = []
         self._rows: dict[Hashable, int] = {}
         self._sums: FloatArray = np.zeros((16, n_fidelities))
@@ -227,32 +232,28 @@ class PhasedCurves:
     @property
     def n_begun(self) -> int:
         """Number of values at the first fidelity."""
-        return len(self._firsts)
+        return len(self._seen[0])
 
     @property
     def spread(self) -> float:
-        """W, the spread of the values at the first fidelity; infinite while there are none."""
-        if self._spread is None:
-            if not self._firsts:
-                return math.inf
-            low, high = np.quantile(self._firsts, [_OUTER_SHARE, 1.0 - _OUTER_SHARE])
-            self._spread = float(high - low)
-        return self._spread
+        """W, the spread of the values at the first fidelity that has one; infinite if none has."""
+        return self._first_spread()[1]
 
     def tolerance(self, fidelity: int) -> float:
-        """How far an arm may be behind at a fidelity."""
-        return self.spread * 2.0 ** (1 - fidelity)
+        """How far an arm may be behind at a fidelity; infinite before the one that gives W."""
+        first, spread = self._first_spread()
+        return math.inf if fidelity < first else spread * 2.0 ** (1 - fidelity + first)
 
-    def begin(self, value: float) -> None:
-        """Note a value at the first fidelity, of a run that may have been stopped later on."""
-        if math.isfinite(value):
-            self._firsts.append(float(value))
-            self._spread = None
+    def begin(self, curve: FloatArray) -> None:
+        """Note the values, shape (M,), of a run that may have been stopped later on."""
+        for fidelity in np.flatnonzero(np.isfinite(curve)):
+            self._seen[fidelity].append(float(curve[fidelity]))
+        self._width = None
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
         """Add a finished curve, shape (M,); repeats of an arm are averaged.
 
-        What is not finite was not seen. Its first value is to be noted by `begin` as well.
+        What is not finite was not seen. The curve is to be noted by `begin` as well.
         """
         row = self._rows.setdefault(arm, len(self._arms))
         if row == len(self._arms):
@@ -304,3 +305,15 @@ class PhasedCurves:
                 bar, incumbent = float(seen[fidelity]), other
         reach = mean + self.tolerance(fidelity)
         return Verdict(reach <= bar and mean < bar, reach, bar, incumbent)
+
+    def _first_spread(self) -> tuple[int, float]:
+        """The first fidelity below the target whose values differ, and their spread."""
+        if self._width is None:
+            self._width = (0, math.inf)
+            for fidelity, values in enumerate(self._seen[:-1]):
+                if values:
+                    low, high = np.quantile(values, [_OUTER_SHARE, 1.0 - _OUTER_SHARE])
+                    if high - low > _ROUNDING * max(abs(low), abs(high)):
+                        self._width = (fidelity, float(high - low))
+                        break
+        return self._width

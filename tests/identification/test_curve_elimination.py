@@ -170,7 +170,7 @@ def test_worked_example_of_phases():
     curves = PhasedCurves(4)
     assert curves.spread == math.inf
     for value in np.linspace(0.0, 1.0, 11):
-        curves.begin(value)
+        curves.begin(curve(value, NAN, NAN, NAN))
     assert curves.n_begun == 11
     assert curves.spread == pytest.approx(0.8)
     assert [curves.tolerance(p) for p in range(3)] == pytest.approx([1.6, 0.8, 0.4])
@@ -187,7 +187,7 @@ def test_worked_example_of_phases():
 def test_repeats_are_averaged_in_phases():
     curves = PhasedCurves(2)
     for value in (0.0, 1.0):
-        curves.begin(value)
+        curves.begin(curve(value, NAN))
     curves.add("a", curve(5.0, 6.0))
     curves.add("a", curve(7.0, 6.0))
     curves.add("b", curve(1.0, 6.0))
@@ -195,27 +195,43 @@ def test_repeats_are_averaged_in_phases():
     assert curves.judge("b", 0, 4.0).reach == pytest.approx(2.5 + 2.0 * curves.spread)
 
 
-def test_equal_values_are_not_told_apart():
-    curves = PhasedCurves(2)
-    for _ in range(5):
-        curves.begin(1.0)
-    curves.add("a", curve(1.0, 1.0))
-    assert curves.spread == 0.0
-    assert not curves.judge("b", 0, 1.0).stop
-    assert curves.judge("b", 0, 0.9).stop
+@pytest.mark.parametrize("rounding", [0.0, 1e-13])
+def test_equal_values_stop_nothing_and_the_first_spread_takes_their_place(rounding):
+    """As of a network that has learned nothing yet: every accuracy is 1/10."""
+    curves = PhasedCurves(4)
+    for k in range(11):
+        curves.begin(curve(0.1 + k * rounding, k / 10, NAN, NAN))
+    curves.add("a", curve(0.1, 1.0, 1.0, 1.0))
+    assert curves.spread == pytest.approx(0.8)
+    assert [curves.tolerance(p) for p in range(3)] == pytest.approx([math.inf, 1.6, 0.8])
+    assert not curves.judge("b", 0, 0.0).stop
+    assert not curves.judge("b", 1, -0.5).stop  # -.5 + 1.6 > 1
+    assert curves.judge("b", 1, -0.7).stop
+    assert curves.judge("b", 2, 0.15).stop  # .15 + .8 < 1
+    assert not curves.judge("b", 2, 0.25).stop
+
+
+def test_equal_values_everywhere_stop_nothing():
+    curves = PhasedCurves(3)
+    for final in range(5):
+        curves.begin(curve(1.0, 2.0, final))  # the target's values come too late to be judged by
+    curves.add("a", curve(1.0, 2.0, 4.0))
+    assert curves.spread == math.inf
+    assert not curves.judge("b", 1, 1.9).stop
 
 
 def test_runs_that_diverge_do_not_widen_the_tolerance():
     curves = PhasedCurves(2)
     for value in [*np.linspace(0.0, 1.0, 19), -1e9, -math.inf, NAN]:
-        curves.begin(value)
+        curves.begin(curve(value, NAN))
     assert curves.n_begun == 20
     assert curves.spread < 1.0
 
 
 def test_many_arms_outgrow_the_arrays():
     curves = PhasedCurves(2)
-    curves.begin(0.0)
+    for value in (0.0, 0.5):
+        curves.begin(curve(value, NAN))
     for arm in range(100):
         curves.add(arm, curve(arm, arm))
     verdict = curves.judge("new", 0, 98.0)

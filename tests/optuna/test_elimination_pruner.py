@@ -239,6 +239,15 @@ def test_two_trials_that_differ_in_the_first_check_only_give_the_spread():
         assert not verdict(study, 0.0)
 
 
+def test_equal_first_values_stop_nothing_at_the_first_check():
+    curves = [(0.1, k / 10, 5.0, 5.0) for k in range(11)]
+    pruner = MFEliminationPruner(final_step=27)
+    study = study_of(curves, pruner, steps=(1, 3, 9, 27))  # W = .8, at the second check
+    assert not verdict(study, 0.0, step=1)
+    assert not verdict(study, -0.5, step=3)
+    assert verdict(study, -0.7, step=3)
+
+
 # Both kinds.
 
 KINDS = [{"bias": LEARN}, {"bias": LEARN, "noise": 0.01}, {}]
