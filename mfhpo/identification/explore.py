@@ -41,6 +41,7 @@ __all__ = [
     "time_of",
     "top_two",
     "unseen",
+    "usable_fidelities",
     "weight_of_a_pull",
 ]
 
@@ -136,6 +137,16 @@ def out_of_the_race(
 # The fidelity.
 
 
+def usable_fidelities(costs: FloatArray) -> BoolArray:
+    """Which fidelities cost less than every one with a larger index, shape (M,).
+
+    Declared costs all do. Measured ones need not, and the others are never pulled: a fidelity that
+    is closer to the target costs no more. The target is always among the usable ones.
+    """
+    least_above = np.append(np.minimum.accumulate(costs[:0:-1])[::-1], np.inf)
+    return np.asarray(costs < least_above)
+
+
 def assumed_means(rules: Rules, lows: FloatArray, highs: FloatArray) -> tuple[float, float]:
     """Upper bound on the best mean and lower bound on the second-best (Section 3.2.2).
 
@@ -181,6 +192,8 @@ def _by_index(
     most = high - means[1] if leads else means[0] - low
     best, largest, fewest = 0, -math.inf, cells.counts[arm].max() + 1
     for m in range(len(rules.bounds)):
+        if not rules.usable[m]:
+            continue
         count = cells.counts[arm, m]
         index = most / rules.roots[m]
         if cells.seen[arm, m] and math.isfinite(rules.scales[m]):
@@ -196,7 +209,7 @@ def _by_index(
 def _by_radius(rules: Rules, cells: Cells, arm: int) -> int:
     """EXPLORE-C: the cheapest fidelity whose radius is not below its bias bound (Algorithm 4)."""
     for m in range(len(rules.bounds) - 1):
-        if cells.radii[arm, m] >= rules.bounds[m]:
+        if rules.usable[m] and cells.radii[arm, m] >= rules.bounds[m]:
             return m
     return len(rules.bounds) - 1
 
@@ -233,12 +246,12 @@ def choose_fidelity(
     if rules.explore == BY_RADIUS:
         return _by_radius(rules, cells, arm)
     sweeps = rules.explore == BY_SWEEP
+    counts = cells.counts[arm][rules.usable]
     if rules.explore == INDEX_AND_SWEEP and committed == NOT_COMMITTED:
         # Half of the pulls are those of the sweeps that are complete, or the next sweep's.
-        in_sweeps = len(rules.bounds) * cells.counts[arm].min()
-        sweeps = 2 * in_sweeps < cells.counts[arm].sum()
+        sweeps = 2 * len(counts) * counts.min() < counts.sum()
     if sweeps:
-        return int(np.argmin(cells.counts[arm]))
+        return int(np.flatnonzero(rules.usable)[np.argmin(counts)])
     return _by_index(rules, cells, arm, leads, means, low, high)
 
 
@@ -258,10 +271,13 @@ def commit(
     explore = rules.explore
     if committed != NOT_COMMITTED or (explore != BY_SWEEP and explore != INDEX_AND_SWEEP):
         return committed
-    sweeps = cells.seen[arm].min()
+    seen = cells.seen[arm][rules.usable]
+    sweeps = seen.min()
     if sweeps > 0:
         best, largest, widest = 0, -math.inf, 0.0
         for m in range(len(rules.bounds)):
+            if not rules.usable[m]:
+                continue
             share = _gap(rules, cells, arm, m, leads, means) / rules.roots[m]
             if share > largest:
                 best, largest = m, share
@@ -270,8 +286,8 @@ def commit(
         if math.isfinite(largest) and largest >= needed:
             return best
     if explore == INDEX_AND_SWEEP:
-        by_index = cells.seen[arm].sum() - len(rules.bounds) * sweeps
-        most = cells.seen[arm].max() - sweeps
+        by_index = seen.sum() - len(seen) * sweeps
+        most = seen.max() - sweeps
         if by_index >= _CONVERGED_PULLS and most >= _CONVERGED_SHARE * by_index:
             return ONLY_INDEX
     return NOT_COMMITTED
@@ -294,8 +310,11 @@ def lowest_radius(rules: Rules, m: int) -> float:
 
 def _left_in_doubt(rules: Rules, cells: Cells, arm: int, m: int, exhausted: BoolArray) -> int:
     """The first fidelity from `m` on that is worth its cost; those before it are noted."""
-    while m < len(rules.bounds) - 1 and cells.radii[arm, m] <= lowest_radius(rules, m):
-        exhausted[m] = True
+    while m < len(rules.bounds) - 1:
+        if rules.usable[m]:
+            if cells.radii[arm, m] > lowest_radius(rules, m):
+                break
+            exhausted[m] = True
         m += 1
     return m
 
@@ -360,11 +379,11 @@ def steer(
 
 
 def unseen(rules: Rules, counts: IntArray, active: BoolArray) -> tuple[int, int]:
-    """The first (arm, fidelity) without a pull, cheapest fidelity first; (-1, -1) if none."""
+    """The first usable (arm, fidelity) without a pull, cheapest first; (-1, -1) if none."""
     first = len(rules.bounds) - 1 if rules.explore == TARGET_ONLY else 0
     for m in range(first, len(rules.bounds)):
         missing = np.flatnonzero(active & (counts[:, m] == 0))
-        if missing.size:
+        if rules.usable[m] and missing.size:
             return int(missing[0]), m
     return -1, -1
 

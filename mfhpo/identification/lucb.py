@@ -37,6 +37,7 @@ from mfhpo.identification.explore import (
     target_bounds,
     time_of,
     top_two,
+    usable_fidelities,
     weight_of_a_pull,
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
@@ -94,7 +95,8 @@ class MFLUCB(BestArmPolicy):
     problem
         What is known. The bias bounds must be of kind "max", or None: then they are estimated.
     explore
-        How a fidelity is chosen for an arm.
+        How a fidelity is chosen for an arm. One that was measured to cost no less than one with
+        a larger index is never chosen.
 
         - "A": by an optimistic index of how much a unit of cost tells (EXPLORE-A). A fidelity at
           which the arm was never pulled is tried only while it may be the best by what is known.
@@ -226,6 +228,7 @@ class MFLUCB(BestArmPolicy):
             explore=self._explore,
             bounds=np.array(self._bias.bounds),
             roots=np.sqrt(self._planned_costs),
+            usable=usable_fidelities(self._planned_costs),
             scales=self._scales(),
             best_at_most=math.nan if self._best_at_most is None else float(self._best_at_most),
             second_at_least=(

@@ -25,6 +25,8 @@ class Rules(NamedTuple):
         Bias bounds xi_m, shape (M,).
     roots
         Square roots of the costs, shape (M,).
+    usable
+        Fidelities that cost less than every one with a larger index, shape (M,).
     scales
         Twice the noise scale, shape (M,), 1 for values within [0, 1]; infinite where unknown.
     best_at_most, second_at_least
@@ -46,6 +48,7 @@ class Rules(NamedTuple):
     explore: int
     bounds: FloatArray
     roots: FloatArray
+    usable: BoolArray
     scales: FloatArray
     best_at_most: float
     second_at_least: float

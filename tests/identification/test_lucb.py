@@ -37,6 +37,8 @@ from mfhpo.identification.explore import (
     steer,
     target_bounds,
     top_two,
+    unseen,
+    usable_fidelities,
 )
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.identification.lucb_state import Cells, Rules
@@ -60,6 +62,7 @@ def rules(
         "explore": explore,
         "bounds": np.array(bounds),
         "roots": np.sqrt(costs),
+        "usable": usable_fidelities(np.array(costs, dtype=float)),
         "scales": np.ones(len(bounds)),
         "best_at_most": 0.9,
         "second_at_least": 0.5,
@@ -267,7 +270,10 @@ class TestSweeps:
         ):
             n = len(counts)
             given_rules = both._replace(
-                bounds=np.array([0.1, 0.05, 0.0][-n:]), roots=np.ones(n), scales=np.ones(n)
+                bounds=np.array([0.1, 0.05, 0.0][-n:]),
+                roots=np.ones(n),
+                usable=np.ones(n, dtype=bool),
+                scales=np.ones(n),
             )
             known = cells([[0.5] * n], [counts])
             got = commit(given_rules, known, 0, False, NOT_COMMITTED, (0.9, 0.5))
@@ -748,6 +754,83 @@ def test_the_target_only_says_nothing_by_cheaper_fidelities() -> None:
     assert recommendation.arm == 1
     assert recommendation.mean == pytest.approx(1.0)
     assert recommendation.interval == pytest.approx((1.0 - radius, 1.0 + radius))
+
+
+# Measured costs need not increase.
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"),
+    [
+        ([2.0], [True]),
+        ([1.0, 2.0, 4.0], [True, True, True]),
+        ([10.0, 1.0], [False, True]),
+        ([1.0, 1.0], [False, True]),
+        ([1.0, 9.0, 4.0], [True, False, True]),
+        ([5.0, 2.0, 4.0], [False, True, True]),
+        ([9.0, 6.0, 3.0], [False, False, True]),
+    ],
+)
+def test_usable_fidelities(costs: list[float], expected: list[bool]) -> None:
+    assert usable_fidelities(np.array(costs)).tolist() == expected
+
+
+class TestUnusableFidelities:
+    """The middle fidelity of three costs more than the target."""
+
+    COSTS, BOUNDS = (1.0, 9.0, 4.0), (0.3, 0.1, 0.0)
+
+    @pytest.mark.parametrize("explore", [BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP])
+    def test_are_never_chosen(self, explore: int) -> None:
+        given_rules = rules(explore, self.COSTS, self.BOUNDS)
+        counts = np.zeros((1, 3), dtype=int)
+        for n in range(200):
+            known = cells([[0.5, 0.5, 0.5]], counts.copy(), np.full((1, 3), 3.0 / (1 + n)))
+            counts[0, choose(given_rules, known)] += 1
+        assert counts[0, 1] == 0
+        assert counts[0, 2] > 0
+
+    def test_are_not_part_of_sweeps(self) -> None:
+        # As in `test_line_10`, with nothing at the middle fidelity.
+        given_rules = rules(BY_SWEEP, self.COSTS, (0.1, 0.05, 0.0))
+        for number, expected in ((388, NOT_COMMITTED), (389, 0)):
+            known = cells([[0.5, 0.0, 0.5]], [[number + 7, 0, number]])
+            assert commit(given_rules, known, 0, False, NOT_COMMITTED, (1.0, 0.5)) == expected
+
+    def test_are_skipped_by_the_safeguard(self) -> None:
+        given_rules = rules(BY_SWEEP, self.COSTS, self.BOUNDS)
+        known = cells([[0.6, 0.0, 0.0], [0.5, 0.0, 0.0]], [[99, 0, 0]] * 2, [[0.04, 0.0, 0.0]] * 2)
+        lows, highs = target_bounds(known, given_rules.bounds, np.ones(2, dtype=bool))
+        exhausted = np.zeros(3, dtype=bool)
+        committed = np.zeros(2, dtype=np.int64)
+        chosen = steer(given_rules, known, lows, highs, (0, 1), committed, exhausted)
+        assert chosen == (2, 2)
+        assert exhausted.tolist() == [True, False, False]
+
+    def test_are_not_pulled_once_by_each(self) -> None:
+        given_rules = rules(costs=self.COSTS, bounds=self.BOUNDS)
+        active = np.ones(2, dtype=bool)
+        assert unseen(given_rules, np.array([[1, 0, 1], [1, 0, 0]]), active) == (1, 2)
+        assert unseen(given_rules, np.array([[1, 0, 1], [1, 0, 1]]), active) == (-1, -1)
+
+
+@pytest.mark.parametrize("explore", EXPLORE)
+def test_measured_costs_that_fall(explore: Any) -> None:
+    # The cheap level turns out to cost 10 and the target 1.
+    problem = Problem(3, None, Bias.max(0.3, 0.0), SubGaussian(0.1), n_fidelities=2)
+    policy = MFLUCB(problem, explore=explore)
+    rng = np.random.default_rng(4)
+    after_the_pilot: list[Pull] = []
+    while not policy.finished:
+        [pull] = policy.ask()
+        if not policy.piloting:
+            after_the_pilot.append(pull)
+        value = 0.5 * pull.arm + 0.1 * rng.standard_normal()
+        policy.tell(pull, Observation(value, cost=(10.0, 1.0)[pull.fidelity]))
+    assert policy.recommend().arm == 2
+    assert policy.recommend().certified
+    assert all(pull.fidelity == 1 for pull in after_the_pilot)
+    assert policy.cost <= 66.0 + 60.0  # a pilot of two pulls of each, and little at the target
 
 
 # Certificates are wrong with probability at most delta.
