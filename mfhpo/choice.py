@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from mfhpo.identification.best_arm import BestArmPolicy
@@ -32,17 +31,33 @@ class PolicyChoice:
         The class.
     reason
         Why, in words.
-    options
-        Arguments that the choice comes with.
     """
 
     policy: type[BestArmPolicy] | type[RewardPolicy]
     reason: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, problem: Problem, **options: Any) -> Policy:
-        """Make the policy; `options` are those of the class, and go before the choice's own."""
-        return self.policy(problem, **{**self.options, **options})
+        """Make the policy.
+
+        Parameters
+        ----------
+        problem
+            What is known.
+        **options
+            Arguments of the class.
+
+        Raises
+        ------
+        TypeError
+            If the class has no such argument.
+        """
+        try:
+            return self.policy(problem, **options)
+        except TypeError as error:
+            raise TypeError(
+                f"{self.policy.__name__} was chosen, and cannot be made with "
+                f"{', '.join(sorted(options)) or 'no options'}: {error}"
+            ) from error
 
 
 def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
@@ -82,6 +97,11 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
             "target fidelity first and then to play the best of them at the cheapest",
         )
     if aim == "reward per cost":
+        if problem.bias is not None and problem.bias.kind != "max":
+            raise ValueError(
+                f"bias={problem.bias!r}: aim='reward per cost' needs bounds on every arm's own "
+                f"bias; declare Bias.max(...), or take aim='reward per pull', which needs none."
+            )
         return PolicyChoice(
             MFUCB,
             "plays earn in proportion to their cost, so that arms are dropped at the cheapest "
@@ -91,18 +111,25 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
 
 
 def _for_the_best_arm(problem: Problem) -> PolicyChoice:
-    """The policy for a certificate; benchmarks/papers/mf_mab.py measures what this rests on."""
+    """The policy for a certificate.
+
+    The first branch is what benchmarks/papers/mf_grad.py measures, from 2 to 2000 arms and costs
+    that differ by up to 1000 times. The others are for values whose spread is far below what their
+    bounds allow, or differs from arm to arm: there confidence bounds that see the spread won the
+    races on recorded evaluations that were tried.
+    """
     if isinstance(problem.noise, (SubGaussian, EstimatedNoise)):
         return PolicyChoice(
             MFTopTwo,
             "likelihood ratios of pairs of arms need the fewest pulls where the noise's scale is "
             "declared, or one scale is estimated for all arms",
         )
-    unknown_scale = "the noise's scale is each arm's own, which confidence intervals see sooner"
+    spread = (
+        "no scale of the noise is declared or shared by the arms, and confidence bounds see how "
+        "little each arm's values spread"
+    )
     if problem.bias is not None and problem.bias.kind == "max":
-        return PolicyChoice(
-            MFLUCB, f"{unknown_scale}; with bounds on every arm's own bias, LUCB is the cheapest"
-        )
+        return PolicyChoice(MFLUCB, f"{spread}; with bounds on every arm's own bias LUCB uses them")
     return PolicyChoice(
-        IISE, f"{unknown_scale}; IISE takes order bounds, and estimates them where none are given"
+        IISE, f"{spread}; IISE takes order bounds, and estimates them where none are given"
     )

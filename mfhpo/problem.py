@@ -171,8 +171,8 @@ class Recommendation:
     assumptions
         What the certificate rests on, in words; what was estimated is named as such.
     remaining_cost
-        A guess of what it would still take to certify: 0 when certified, infinite when no amount
-        will (a tie and epsilon = 0), None when too little is known.
+        A guess of what it would still take to certify: 0 when certified, infinite when it looks as
+        if no amount will (a tie and epsilon = 0), None when too little is known.
     """
 
     arm: int | None

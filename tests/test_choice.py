@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mfhpo.bias import Bias
-from mfhpo.choice import PolicyChoice, recommend_policy
+from mfhpo.choice import recommend_policy
 from mfhpo.identification.elimination import IISE
-from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
@@ -37,7 +36,7 @@ def test_one_scale_of_the_noise(noise: Noise, bias: Bias | None) -> None:
 def test_a_scale_of_each_arm(noise: Noise, bias: Bias | None, policy: type) -> None:
     choice = recommend_policy(problem(noise, bias))
     assert choice.policy is policy
-    assert "each arm's own" in choice.reason
+    assert "no scale of the noise is declared or shared" in choice.reason
 
 
 def test_nothing_is_known() -> None:
@@ -76,10 +75,14 @@ def test_options_are_passed_on() -> None:
     assert policy.problem is declared
 
 
-def test_given_options_go_before_the_choices_own() -> None:
+def test_an_option_that_the_policy_does_not_have_is_an_error() -> None:
     declared = problem(SubGaussian(0.1))
-    choice = PolicyChoice(MFGrad, "because", {"delta": 0.2, "epsilon": 0.1})
-    policy = choice.make(declared, delta=0.3)
-    assert isinstance(policy, MFGrad)
-    assert (policy.delta, policy.epsilon) == (0.3, 0.1)
-    assert choice.options == {"delta": 0.2, "epsilon": 0.1}
+    with pytest.raises(TypeError, match="MFTopTwo was chosen, and cannot be made with explore"):
+        recommend_policy(declared).make(declared, explore="A")
+
+
+def test_order_bounds_are_of_no_use_for_reward_per_cost() -> None:
+    with pytest.raises(ValueError, match="aim='reward per cost' needs bounds on every arm's own"):
+        recommend_policy(problem(SubGaussian(0.1), ORDER), aim="reward per cost")
+    choice = recommend_policy(problem(SubGaussian(0.1), ORDER), aim="reward per pull")
+    assert choice.policy is MFElimination

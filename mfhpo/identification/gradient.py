@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -88,8 +89,9 @@ class MFGrad(MFTopTwo):
     ) -> None:
         if stop not in ("mixture", "published"):
             raise ValueError(f"stop must be 'mixture' or 'published', got {stop!r}.")
+        a_number = isinstance(learning_rate, Real) and not isinstance(learning_rate, bool)
         if learning_rate not in ("adaptive", "decreasing") and not (
-            isinstance(learning_rate, (int, float)) and 0.0 < learning_rate < math.inf
+            a_number and 0.0 < float(learning_rate) < math.inf
         ):
             raise ValueError(
                 f"learning_rate must be 'adaptive', 'decreasing' or a positive number, got "
@@ -98,6 +100,11 @@ class MFGrad(MFTopTwo):
         self._learning_rate = learning_rate
         self._published_stop = stop == "published"
         self._max_arms = check_count("max_arms", max_arms, 2)
+        if self._published_stop and problem.n_arms > self._max_arms:
+            raise ValueError(
+                f"max_arms={max_arms} is below the {problem.n_arms} arms, none of which leaves on "
+                f"the way with stop='published': raise max_arms, or leave stop='mixture'."
+            )
         shape = (problem.n_arms, problem.n_fidelities)
         self._gradients: FloatArray = np.zeros(shape)
         self._largest_squares = 0.0
@@ -127,6 +134,12 @@ class MFGrad(MFTopTwo):
         if self._published_stop and not beaten.all():
             return others[:0]
         return super()._eliminable(others, beaten)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        if not self._published_stop:
+            return super()._assumptions()
+        heuristic = "the published stop of MF-GRAD keeps delta, which is not proven"
+        return (heuristic, *super()._assumptions())
 
     # The pulls.
 

@@ -115,10 +115,10 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_variant(variant, problem.bias)
         self._variant: Kind = variant or "order"
-        if "radius" in options:
+        if options.pop("radius", None) is not None:
             raise TypeError(
-                f"radius={options['radius']!r}: {type(self).__name__} decides by likelihood "
-                f"ratios; leave radius out, or use IISE or MFLUCB."
+                f"radius: {type(self).__name__} decides by likelihood ratios and takes none; leave "
+                f"it out, or use IISE or MFLUCB."
             )
         self._standing: Standing | None = None
         self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.identification.likelihood import OwnBiasLikelihood, PairLikelihood
+from mfhpo.identification.likelihood import OwnBiasLikelihood, PairLikelihood, prior_count
 from mfhpo.identification.likelihood_ratio import LikelihoodRatioPolicy, Standing
 from mfhpo.problem import Problem, Pull
 
@@ -22,9 +22,12 @@ BoolArray = npt.NDArray[np.bool_]
 # The fractional parts of its multiples are spread evenly over [0, 1), however many there are.
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
-# The leader and its rival each get at least this share of their pulls, so that neither starves
-# while nothing of what tells them apart came from it.
+# The leader and its rival each get at least this share of what is spent on the two, so that neither
+# starves while nothing of what tells them apart came from it.
 _LEAST_SHARE = 0.1
+
+# Noise below this share of the largest at any fidelity counts as this share.
+_LEAST_NOISE = 1e-6
 
 
 class MFTopTwo(LikelihoodRatioPolicy):
@@ -89,7 +92,13 @@ class MFTopTwo(LikelihoodRatioPolicy):
         assert standing is not None
         if standing.leader is None:  # the noise is not known anywhere
             return Pull(int(arms[np.argmin(counts[arms, 0])]), 0)
-        return self._pull_of_two(standing, _rival(standing, arms), counts)
+        return self._pull_of_two(standing, self._rival(standing, counts, arms), counts)
+
+    def _rival(self, standing: Standing, counts: IntArray, arms: IntArray) -> int:
+        """The arm that the leader is least told from, rarely pulled ones first."""
+        others = arms[arms != standing.leader]
+        log_counts = np.log1p(counts[others] / prior_count(self._level)).sum(axis=1)
+        return int(others[np.argmin(standing.ratios[others] + log_counts)])
 
     def _explored_fidelity(self) -> int:
         if len(self.active) < 2:
@@ -119,15 +128,13 @@ class MFTopTwo(LikelihoodRatioPolicy):
             (rival, below, edges_below),
         ):
             gains.append(float(likelihood.weights[arm] @ np.maximum(distances, 0.0) ** 2))
-            scales = self._scales(likelihood.variances[arm])
-            doubt = _doubt(counts[arm], scales)
+            sigmas = _sigmas(likelihood.variances[arm])
+            doubt = _doubt(counts[arm], sigmas)
             seen = counts[arm] > 0
-            fidelities.append(self._fidelity_for(seen, scales, distances, edges, doubt))
+            fidelities.append(self._fidelity_for(seen, sigmas, distances, edges, doubt))
         costs = self._planned_costs
         assert costs is not None
-        # The shares are of the cost; a dear pull is asked for the less often.
-        per_pull = [gain / costs[m] for gain, m in zip(gains, fidelities, strict=True)]
-        leads = self._is_leaders_turn(per_pull[0], per_pull[1], counts)
+        leads = self._is_leaders_turn(gains, costs[fidelities], counts)
         return Pull(leader, fidelities[0]) if leads else Pull(rival, fidelities[1])
 
     def _pull_of_both(
@@ -135,33 +142,46 @@ class MFTopTwo(LikelihoodRatioPolicy):
     ) -> Pull:
         """The best fidelity to compare the two at, then the arm: with order bounds."""
         difference = likelihood.means[leader] - likelihood.means[rival] + self.epsilon
-        scales = self._scales(np.maximum(likelihood.variances[leader], likelihood.variances[rival]))
-        doubt = _doubt(counts[leader], scales) + _doubt(counts[rival], scales)
+        sigmas = _sigmas(np.maximum(likelihood.variances[leader], likelihood.variances[rival]))
+        doubt = _doubt(counts[leader], sigmas) + _doubt(counts[rival], sigmas)
         fidelity = self._fidelity_for(
             (counts[leader] > 0) & (counts[rival] > 0),
-            scales,
+            sigmas,
             difference - likelihood.bounds,
             difference + likelihood.bounds,
             doubt,
         )
         # Both owe the same difference to the other's weight.
-        of_leader, of_rival = likelihood.weights[[rival, leader], fidelity]
-        leads = self._is_leaders_turn(float(of_leader), float(of_rival), counts)
+        gains = likelihood.weights[[rival, leader], fidelity].tolist()
+        leads = self._is_leaders_turn(gains, np.ones(2), counts)
         return Pull(leader if leads else rival, fidelity)
 
-    def _is_leaders_turn(self, of_leader: float, of_rival: float, counts: IntArray) -> bool:
-        """Whether it is the leader that is pulled, given what each contributes."""
-        total = of_leader + of_rival
-        share = of_leader / total if total > 0.0 else 0.5
+    def _is_leaders_turn(self, gains: Sequence[float], costs: FloatArray, counts: IntArray) -> bool:
+        """Whether it is the leader that is pulled, and not its rival.
+
+        Parameters
+        ----------
+        gains
+            What the statistic owes to the leader and to the rival.
+        costs
+            What a pull of each would cost, shape (2,).
+        counts
+            Pulls with those under way, shape (K, M).
+        """
+        total = sum(gains)
+        share = gains[0] / total if total > 0.0 else 0.5
         share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
+        # The share is one of the cost: a dear pull is asked for the less often.
+        per_pull = share / costs[0]
+        of_pulls = per_pull / (per_pull + (1.0 - share) / costs[1])
         # A count decides instead of a coin: asking twice must give the same answer.
         under_way = int(counts.sum()) - self.pulls
-        return ((self._n_told + under_way) * _GOLDEN_RATIO) % 1.0 < share
+        return bool(((self._n_told + under_way) * _GOLDEN_RATIO) % 1.0 < of_pulls)
 
     def _fidelity_for(
         self,
         seen: BoolArray,
-        scales: FloatArray,
+        sigmas: FloatArray,
         distances: FloatArray,
         edges: FloatArray,
         doubt: FloatArray,
@@ -170,7 +190,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
 
         Parameters
         ----------
-        seen, scales
+        seen, sigmas
             Whether there are values at each fidelity, and sigma there, shape (M,).
         distances
             How far the means at each fidelity are from the nearest alternative, shape (M,).
@@ -184,19 +204,11 @@ class MFTopTwo(LikelihoodRatioPolicy):
         if math.isinf(farthest):
             return 0
         hoped = np.where(seen, np.minimum(distances + doubt, farthest), farthest)
+        # Without noise, what counts is the cost; next to none, one value says nearly all.
+        largest = float(sigmas.max())
+        scales = np.maximum(sigmas, _LEAST_NOISE * largest) if largest > 0.0 else np.ones(len(seen))
         index = hoped / (scales * np.sqrt(self._planned_costs))
         return int(np.argmax(index)) if index.max() > 0.0 else self.problem.target
-
-    @staticmethod
-    def _scales(variances: FloatArray) -> FloatArray:
-        """Noise scales, shape (M,); where unknown, the largest known one; all 1 if none is."""
-        known = variances[np.isfinite(variances)]
-        fallback = float(known.max()) if known.size else 1.0
-        usable = np.where(np.isfinite(variances), variances, fallback)
-        if usable.min() > 0.0:
-            return np.sqrt(usable)
-        # Without noise, what counts is the cost alone.
-        return np.full(usable.shape, math.sqrt(usable.max()) or 1.0)
 
     # State.
 
@@ -210,15 +222,14 @@ class MFTopTwo(LikelihoodRatioPolicy):
         self._n_told = int(state["n_told"])
 
 
-def _rival(standing: Standing, arms: IntArray) -> int:
-    """The arm that the leader is least told from, rarely pulled ones first."""
-    others = arms[arms != standing.leader]
-    # Half the log counts are the penalties.
-    log_counts = 2.0 * standing.likelihood.penalties[others].sum(axis=1)
-    return int(others[np.argmin(standing.ratios[others] + log_counts)])
+def _sigmas(variances: FloatArray) -> FloatArray:
+    """Noise scales, shape (M,); where unknown, the largest known one; all 1 if none is."""
+    known = variances[np.isfinite(variances)]
+    fallback = float(known.max()) if known.size else 1.0
+    return np.sqrt(np.where(np.isfinite(variances), variances, fallback))
 
 
-def _doubt(counts: IntArray, scales: FloatArray) -> FloatArray:
+def _doubt(counts: IntArray, sigmas: FloatArray) -> FloatArray:
     """Sigma sqrt(2 ln N / n) for the means of n of an arm's N values, shape (M,)."""
     logs = math.log(max(2, int(counts.sum())))
-    return np.asarray(scales * np.sqrt(2.0 * logs / np.maximum(counts, 1)))
+    return np.asarray(sigmas * np.sqrt(2.0 * logs / np.maximum(counts, 1)))

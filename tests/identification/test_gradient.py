@@ -230,3 +230,29 @@ def test_delta_is_kept(name: str, stop: Any) -> None:
     )
     assert wrong <= most_allowed(races, delta)
     assert certified >= 0.8 * races or name not in ("max", "max, epsilon")
+
+
+def test_the_published_stop_says_what_it_is() -> None:
+    problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
+    assert "not proven" in MFGrad(problem, stop="published").recommend().assumptions[0]
+    assert "not proven" not in " ".join(MFGrad(problem).recommend().assumptions)
+
+
+def test_the_published_stop_needs_all_arms_at_once() -> None:
+    problem = Problem(40, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
+    with pytest.raises(ValueError, match="max_arms=32 is below the 40 arms"):
+        MFGrad(problem, stop="published")
+    MFGrad(problem, stop="published", max_arms=40)
+
+
+@pytest.mark.parametrize("rate", [np.float32(0.1), np.int64(1), 0.25])
+def test_a_learning_rate_of_any_type_of_number(rate: Any) -> None:
+    problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
+    MFGrad(problem, learning_rate=rate)
+
+
+@pytest.mark.parametrize("rate", [True, 0.0, -1.0, math.inf, "fast", None])
+def test_a_learning_rate_that_is_none(rate: Any) -> None:
+    problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
+    with pytest.raises(ValueError, match="learning_rate must be 'adaptive', 'decreasing'"):
+        MFGrad(problem, learning_rate=rate)

@@ -281,8 +281,44 @@ class TestRace:
             three_arms(**options)
 
     def test_a_radius_is_an_error(self) -> None:
-        with pytest.raises(TypeError, match="leave radius out"):
+        with pytest.raises(TypeError, match="radius: MFTopTwo decides by likelihood ratios"):
             three_arms(radius=MixtureRadius(1.0))
+        assert three_arms(radius=None).ask() == [Pull(0, 0)]
+
+
+class TestExtremes:
+    @pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0), (1e5, 400.0)])
+    def test_a_dear_target_is_not_pulled_more_than_it_is_worth(
+        self, dear: float, most: float
+    ) -> None:
+        # The target alone takes 60 to 150 of its pulls; the cheap fidelity tells nothing at all.
+        instance = GaussianInstance(
+            [[0.5, 0.5, 0.5], [0.4, 0.5, 0.6]], [1.0, dear], xi=[0.1, 0.0], variance=0.01
+        )
+        for seed in range(3):
+            policy = MFTopTwo(instance.problem("max"), delta=0.05, audit=False)
+            result = run_repeats(policy, instance, np.random.default_rng(seed), resolution=0.02)
+            assert (result.arm, result.certified) == (2, True)
+            assert result.cost < most * dear
+
+    @pytest.mark.parametrize("bias", [Bias.max(0.01, 0.0), Bias.order(0.02, 0.0)])
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    def test_without_noise_a_few_pulls_are_enough(self, bias: Bias, scale: float) -> None:
+        bounds = [scale * bound for bound in bias.bounds]
+        problem = Problem(3, (1.0, 10.0), replace(bias, bounds=tuple(bounds)), SubGaussian(0.0))
+        means = scale * np.array([[0.0, 0.01], [0.015, 0.02], [0.02, 0.03]])
+        policy = MFTopTwo(problem)
+        while not policy.finished:
+            assert policy.pulls < 30
+            [pull] = policy.ask()
+            tell(policy, (pull.arm, pull.fidelity, means[pull.arm, pull.fidelity]))
+        assert policy.recommend().arm == 2
+
+    def test_one_fidelity_without_noise(self) -> None:
+        noise = SubGaussian((0.0, 1.0))
+        policy = MFTopTwo(Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), noise))
+        tell(policy, (0, 0, 1.0), (1, 0, 0.0))
+        assert policy.recommend().certified
 
 
 class TestUnits:
