@@ -34,7 +34,7 @@ class MFElimination(RewardPolicy):
     ``4^p log(Lambda / (4^p lambda_M))`` values there, Lambda being the budget; it stays if its mean
     plus ``2^(1-p) W`` exceeds the largest mean, W being the width of the values. That goes on while
     ``p < log2(2 W / epsilon)`` and more than one arm is left. The remaining arms are then played in
-    turn at the cheapest fidelity.
+    turn at the cheapest fidelity: the first, or the target if that was measured to cost no more.
 
     For a reward that is earned per play, whatever the play costs: every play earns its arm's target
     mean. It certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
@@ -125,18 +125,18 @@ class MFElimination(RewardPolicy):
 
     def _plan(self) -> None:
         assert self._planned_costs is not None
-        self._cheapest, self._dearest = (
-            float(self._planned_costs[0]),
-            float(self._planned_costs[-1]),
-        )
-        first = _FIRST_TARGET_PULLS * self.problem.n_arms * self._dearest
+        target = self.problem.target
+        self._played = 0 if self._planned_costs[0] < self._planned_costs[target] else target
+        self._cost_played = float(self._planned_costs[self._played])
+        self._cost_compared = float(self._planned_costs[target])
+        first = _FIRST_TARGET_PULLS * self.problem.n_arms * self._cost_compared
         self._assume(first if math.isinf(self._assumed) else self._assumed)
 
     def _assume(self, budget: float) -> None:
         """Take a budget as given."""
         self._assumed = budget
         # Below e the share would grow with the budget.
-        affordable = max(math.e, budget / self._cheapest)
+        affordable = max(math.e, budget / self._cost_played)
         self._share = math.pow(self.problem.n_arms * math.log(affordable) / affordable, 1.0 / 3.0)
 
     # The rule.
@@ -158,7 +158,7 @@ class MFElimination(RewardPolicy):
     def _exploring(self) -> bool:
         """Whether arms are still compared."""
         repeats = 4.0**self._phase
-        payable = self._assumed >= math.e * repeats * self._dearest
+        payable = self._assumed >= math.e * repeats * self._cost_compared
         worthwhile = self._phase == 0 or 2.0 * self._width > self.epsilon * 2.0**self._phase
         return payable and worthwhile and bool(np.count_nonzero(self._roster.active) > 1)
 
@@ -166,7 +166,7 @@ class MFElimination(RewardPolicy):
     def _needed(self) -> int:
         """Values at the target that every remaining arm needs for the phase to end."""
         repeats = 4.0**self._phase
-        affordable = self._assumed / self._dearest
+        affordable = self._assumed / self._cost_compared
         return math.ceil(repeats * math.log(affordable / repeats))
 
     def _judge(self, fidelity: int) -> None:
@@ -200,7 +200,7 @@ class MFElimination(RewardPolicy):
         target = self.problem.target
         if self._exploring and self._cost_of(target) <= self.budget - self._cost:
             return Pull(int(arms[np.argmin(counts[arms, target])]), target)
-        return Pull(int(arms[counts[:, 0].sum() % len(arms)]), 0)
+        return Pull(int(arms[counts[:, self._played].sum() % len(arms)]), self._played)
 
     # Answers.
 
@@ -243,7 +243,7 @@ class MFElimination(RewardPolicy):
         target = self.problem.target
         while (arms := self.active).size:
             explores = self._exploring and self._cost_of(target) <= self.budget - self._cost
-            fidelity = target if explores else 0
+            fidelity = target if explores else self._played
             most = self._affordable(fidelity, limit)
             if most < 1:
                 return
@@ -251,7 +251,7 @@ class MFElimination(RewardPolicy):
             if explores:
                 totals = _filled(counts, self._needed, most)
             else:
-                first = int(self._evidence.counts[:, 0].sum())
+                first = int(self._evidence.counts[:, fidelity].sum())
                 turns = (first + np.arange(min(most, len(arms)))) % len(arms)
                 totals = counts + most // len(arms)
                 totals[turns[: most % len(arms)]] += 1

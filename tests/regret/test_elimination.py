@@ -287,3 +287,49 @@ class TestRegret:
         assert (steps > 0.0).all()
         assert steps.max() < 1.6 * steps.min()
         assert regrets[-1] < 3.0 * regrets[0]
+
+
+class TestMeasuredCosts:
+    """The costs of the first, the middle and the target fidelity are found out by the pilot."""
+
+    def race(self, costs: tuple[float, float, float]) -> tuple[MFElimination, list[Pull]]:
+        problem = Problem(3, None, noise=SubGaussian(0.1), n_fidelities=3)
+        policy = MFElimination(problem, budget=2000.0)
+        rng = np.random.default_rng(5)
+        after_the_pilot: list[Pull] = []
+        while not policy.finished:
+            [pull] = policy.ask()
+            if not policy.piloting:
+                after_the_pilot.append(pull)
+            value = pull.arm + 0.1 * rng.standard_normal()
+            policy.tell(pull, Observation(value, cost=costs[pull.fidelity]))
+        return policy, after_the_pilot
+
+    def test_that_fall_are_played_at_the_target(self) -> None:
+        policy, pulls = self.race((10.0, 5.0, 1.0))
+        assert {pull.fidelity for pull in pulls} == {2}
+        # 2 pulls of each arm at the first fidelity cost 60, all else is spent at 1.
+        assert policy.counts[:, 0].tolist() == [2, 2, 2]
+        assert policy.pulls == 6 + 1940
+        assert policy.recommend().arm == 2
+        assert policy.recommend().fidelity == 2
+        # W (K log(L) / L)^(1/3) with L in units of the target's cost; W = 2 sigma.
+        assert policy.epsilon == pytest.approx(0.2 * (3 * math.log(2000) / 2000) ** (1 / 3))
+
+    def test_that_increase_are_played_at_the_first(self) -> None:
+        policy, pulls = self.race((1.0, 5.0, 10.0))
+        assert {pull.fidelity for pull in pulls} == {0, 2}
+        assert pulls[-1] == Pull(2, 0)
+        assert policy.epsilon == pytest.approx(0.2 * (3 * math.log(2000) / 2000) ** (1 / 3))
+
+    def test_arms_that_are_left_take_turns_at_the_target(self) -> None:
+        problem = Problem(3, None, noise=SubGaussian(0.1), n_fidelities=2)
+        policy = MFElimination(problem, budget=3000.0, epsilon=0.5)
+        pulls: list[Pull] = []
+        while not policy.finished:
+            [pull] = policy.ask()
+            pulls.append(pull)
+            policy.tell(pull, Observation(0.0, cost=(10.0, 1.0)[pull.fidelity]))
+        counts = policy.counts[:, 1]
+        assert counts.max() - counts.min() <= 1
+        assert {pull.fidelity for pull in pulls[-2000:]} == {1}
