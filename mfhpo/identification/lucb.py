@@ -409,10 +409,10 @@ class MFLUCB(BestArmPolicy):
         Raises
         ------
         ValueError
-            If something is left for a pilot to find out, the radius depends on the values, or
-            there is a budget: then use `ask` and `tell`.
+            If something is left for a pilot to find out, costs are measured, the radius depends
+            on the values, or there is a budget: then use `ask` and `tell`.
         """
-        if self._piloting or self._evidence.depends_on_values:
+        if self._piloting or self._evidence.depends_on_values or self.problem.costs is None:
             raise ValueError(
                 "play needs declared bias, costs, epsilon and noise, and a radius that does not "
                 "depend on the values; use ask and tell."
@@ -483,7 +483,11 @@ class MFLUCB(BestArmPolicy):
         sums[fresh] = race.tape[(*fresh, counts[fresh] - race.start[fresh] - 1)]
         for m in range(counts.shape[1]):
             self._evidence.set_sums(arms, m, counts[:, m], sums[:, m])
-            self._cost += float(pulled[:, m].sum()) * self._cost_of(m)
+            told = int(pulled[:, m].sum())
+            paid = told * self._cost_of(m)
+            self._cost += paid
+            self._cost_sums[m] += paid
+            self._cost_counts[m] += told
         self.pulls += int(pulled.sum())
         self._explorations = int(race.clock[1])
         self._set_time()

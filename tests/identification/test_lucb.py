@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -831,6 +832,29 @@ def test_measured_costs_that_fall(explore: Any) -> None:
     assert policy.recommend().certified
     assert all(pull.fidelity == 1 for pull in after_the_pilot)
     assert policy.cost <= 66.0 + 60.0  # a pilot of two pulls of each, and little at the target
+
+
+@pytest.mark.parametrize("explore", ["C", "top"])
+def test_play_needs_declared_costs(explore: Any) -> None:
+    problem = Problem(2, None, Bias.max(0.3, 0.0), SubGaussian(0.1), n_fidelities=2)
+    policy = MFLUCB(problem, explore=explore, pilot_pulls=2)
+    tapes = Tapes(np.array([[0.0, 0.0], [0.1, 0.1]]), 0.1, seed=0)
+    while policy.piloting:
+        [pull] = policy.ask()
+        policy.tell(pull, replace(tapes.next(pull), cost=1.0))
+    with pytest.raises(ValueError, match="play needs declared bias, costs"):
+        policy.play(tapes.running_sums)
+
+
+def test_play_pays_as_ask_and_tell() -> None:
+    means = np.array([[0.0, 0.1], [0.4, 0.5], [0.1, 0.2]])
+    problem = Problem(3, (1.0, 7.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
+    told, played = MFLUCB(problem), MFLUCB(problem)
+    race(told, Tapes(means, 0.1, seed=2))
+    played.play(Tapes(means, 0.1, seed=2).running_sums)
+    for name in ("cost", "cost_sums", "cost_counts"):
+        assert played.state_dict()[name] == pytest.approx(told.state_dict()[name])
+    assert sum(played.state_dict()["cost_counts"]) == played.pulls > 0
 
 
 # Certificates are wrong with probability at most delta.
