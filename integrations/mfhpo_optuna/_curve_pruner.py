@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import math
 import threading
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,11 +16,16 @@ from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from mfhpo._validation import check_count
 from mfhpo.identification.curves import check_steps, read_curve
+from mfhpo_optuna._checks import check_number
 
 __all__ = ["CurveHistory", "CurvePruner"]
 
 FloatArray = npt.NDArray[np.float64]
+
+# So many COMPLETE trials show how long curves are.
+_ENOUGH = 3
 
 
 class CurvePruner(BasePruner):
@@ -45,22 +51,17 @@ class CurvePruner(BasePruner):
                 f"replicate_params must be a collection of names, got {replicate_params!r}; "
                 f"write ({replicate_params!r},)."
             )
+        check_number("reduction_factor", reduction_factor)
         if not (reduction_factor > 1.0 and math.isfinite(reduction_factor)):
             raise ValueError(f"reduction_factor must be above 1, got {reduction_factor!r}; try 3.")
-        if final_step is not None and final_step < 1:
-            raise ValueError(f"final_step must be at least 1 or None, got {final_step!r}.")
-        for name, value in (
-            ("n_startup_trials", n_startup_trials),
-            ("n_warmup_steps", n_warmup_steps),
-        ):
-            if value < 0:
-                raise ValueError(f"{name} must be an integer of at least 0, got {value!r}.")
-        self._n_startup_trials = n_startup_trials
-        self._n_warmup_steps = n_warmup_steps
+        self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
+        self._n_warmup_steps = check_count("n_warmup_steps", n_warmup_steps, 0)
         self._reduction_factor = reduction_factor
-        self._final_step = final_step
+        self._final_step = None if final_step is None else check_count("final_step", final_step, 1)
         self._replicate_params = frozenset(replicate_params)
         self._forget()
+        if self._final_step is not None and len(self._steps(self._final_step)) == 1:
+            raise ValueError(self._nothing_to_check(self._final_step))
 
     @abc.abstractmethod
     def _new_history(self, sign: float) -> CurveHistory:
@@ -107,6 +108,19 @@ class CurvePruner(BasePruner):
         """The checked steps and the final one, given the final one or 0 if it is not known."""
         return check_steps(final_step, self._reduction_factor, self._n_warmup_steps)
 
+    def _least_final_step(self) -> int:
+        """The least step at which a curve can be finished; what ends earlier was cut short."""
+        return 1
+
+    def _nothing_to_check(self, final_step: int) -> str:
+        """What is wrong, and what would be right, where no step is checked before the final one."""
+        return (
+            f"nothing is ever stopped: no step is checked from n_warmup_steps="
+            f"{self._n_warmup_steps} on and before final_step={final_step}, with reduction_factor="
+            f"{self._reduction_factor:g}. Report more steps, or lower n_warmup_steps or "
+            f"reduction_factor."
+        )
+
     def _arm(self, trial: FrozenTrial) -> Hashable:
         if not trial.params:
             return trial.number
@@ -150,6 +164,9 @@ class CurveHistory(abc.ABC):
         self._pruner = pruner
         self._sign = sign
         self._n_read = 0
+        self._n_complete = 0
+        self._longest = 0
+        self._warned_of_steps = False
         self._unfinished: set[int] = set()
         self.running: list[FrozenTrial] = []
         self._begin(pruner._final_step or 0)
@@ -180,8 +197,11 @@ class CurveHistory(abc.ABC):
         ]
         finished = _finished(news)
         lengths = [_length(t) for t in finished if t.state == TrialState.COMPLETE]
-        if self._pruner._final_step is None and max(lengths, default=0) > self._final_step:
-            self._begin(max(lengths))
+        self._warn_of_steps(lengths)
+        longest = max(lengths, default=0)
+        least = max(self._final_step + 1, self._pruner._least_final_step())
+        if self._pruner._final_step is None and longest >= least:
+            self._begin(longest)
             finished = _finished(trials)
         for trial in finished:
             self._take(trial)
@@ -189,6 +209,18 @@ class CurveHistory(abc.ABC):
     def curve(self, trial: FrozenTrial) -> FloatArray:
         """Values at the fidelities, larger is better, shape (M,), NaN where none."""
         return self._sign * read_curve(trial.intermediate_values, self.steps)
+
+    def _warn_of_steps(self, lengths: Sequence[int]) -> None:
+        """Warn once, after a few trials, of curves that end before there is a step to check."""
+        self._n_complete += len(lengths)
+        self._longest = max(self._longest, *lengths, 0)
+        if self._n_complete < _ENOUGH or self._warned_of_steps or not self._longest:
+            return
+        least = max(self._longest, self._pruner._least_final_step())
+        steps = self._pruner._steps(self._pruner._final_step or least)
+        if len(steps) == 1 or self._longest < steps[0]:
+            self._warned_of_steps = True
+            warnings.warn(self._pruner._nothing_to_check(self._longest), stacklevel=5)
 
     def _begin(self, final_step: int) -> None:
         self._final_step = final_step

@@ -22,6 +22,7 @@ from mfhpo.identification.curve_elimination import (
     check_gains,
 )
 from mfhpo.identification.curves import Verdict
+from mfhpo_optuna._checks import check_number, check_numbers
 from mfhpo_optuna._curve_pruner import CurveHistory, CurvePruner
 
 __all__ = ["MFEliminationPruner"]
@@ -54,9 +55,10 @@ class MFEliminationPruner(CurvePruner):
     **Without them it is a heuristic.** At the checked step with index p = 0, 1, ... a trial stops
     when its value plus ``2^(1-p) W`` does not exceed the best value of another trial at the same
     step. W is the spread of the values at the first checked step (of their middle 80 %); if they
-    are equal there, p counts from the first step where they are not. The tolerance halves from check to check as in the paper, whose guarantee does not carry over: it
-    is about repeated noisy pulls at the target. The rule is right where, from check p on, no two
-    trials gain amounts that differ by more than ``2^(1-p) W``; late bloomers break that.
+    are equal there, p counts from the first step where they are not. The tolerance halves from
+    check to check as in the paper, whose guarantee does not carry over: it is about repeated noisy
+    pulls at the target. The rule is right where, from check p on, no two trials gain amounts that
+    differ by more than ``2^(1-p) W``; late bloomers break that.
 
     Works with any sampler, save those that run a race themselves, such as `IISESampler`. Needs no
     state but the study's trials: a new process or another worker decides the same.
@@ -84,7 +86,8 @@ class MFEliminationPruner(CurvePruner):
         twice and so on, down to 1; above 1. A report counts for the last check before it.
     final_step
         The step at which a curve is finished. None: the largest step that any COMPLETE trial has
-        reported. Declare it when trials may report beyond it, or end earlier.
+        reported, where trials that end while `bias` still allows them to gain or lose are no
+        finished curves. Declare it when trials may report beyond it, or end earlier.
     replicate_params
         Names of parameters that distinguish repeats of the same arm, such as a seed or a fold: an
         arm is never stopped by its own repeats.
@@ -92,8 +95,11 @@ class MFEliminationPruner(CurvePruner):
     Raises
     ------
     ValueError
-        If an argument is out of its range, the bounds grow with the step, or the study has several
-        objectives.
+        If an argument is out of its range, the bounds grow with the step, no step is left to check
+        before `final_step`, or the study has several objectives. Where only the trials show that
+        none is left, a warning says so once for each study.
+    TypeError
+        If an argument is no number where one is needed.
 
     Notes
     -----
@@ -101,6 +107,10 @@ class MFEliminationPruner(CurvePruner):
       by what they have shown so far. A running trial that fails later may have stopped others that
       were worse than it would have been, and better than all the rest. PRUNED and FAIL trials
       count for nothing but the spread W (PRUNED only).
+    * A trial whose worker died without a word stays RUNNING in the storage, and counts for ever by
+      what it had shown. Its bounds are as true as any other's, but it will never be the best trial.
+      Give the storage a ``heartbeat_interval``, so that Optuna marks such trials as failed, or do
+      so by ``study.tell(number, state=TrialState.FAIL)``.
     * "Would have ended" is about arms' mean final values. With noise, which of two arms is the
       better one by its single final value is another matter, and no pruner can tell.
     * Finished curves check the bounds. Where one contradicts them beyond the noise, a
@@ -154,9 +164,9 @@ class MFEliminationPruner(CurvePruner):
                 )
             steps = sorted(check_count("bias: step", step, 0) for step in bias)
             bias = {step: bias[step] for step in steps}
-            check_gains(steps, [_as_gain(bias[step]) for step in steps])
+            check_gains(steps, [_as_gain(step, bias[step]) for step in steps])
         self._bias = bias
-        self._noise = check_nonnegative("noise", noise)
+        self._noise = check_nonnegative("noise", check_number("noise", noise))
         if n_startup_trials is None:
             n_startup_trials = 10 if bias is None else 0
         super().__init__(
@@ -166,6 +176,8 @@ class MFEliminationPruner(CurvePruner):
             final_step=final_step,
             replicate_params=replicate_params,
         )
+        if isinstance(bias, Mapping) and max(bias) < self._n_warmup_steps:
+            raise ValueError(self._nothing_to_check(_NEVER))
 
     def _new_history(self, sign: float) -> CurveHistory:
         return _Phases(self, sign) if self._bias is None else _Bounds(self, sign)
@@ -177,12 +189,27 @@ class MFEliminationPruner(CurvePruner):
             return (*(step for step in self._bias if first <= step < last), last)
         return super()._steps(final_step) if final_step else (last,)
 
+    def _least_final_step(self) -> int:
+        if not isinstance(self._bias, Mapping):
+            return 1
+        over = [step for step, bound in self._bias.items() if not np.any(bound)]
+        return max(1, over[0] if over else max(self._bias) + 1)
+
+    def _nothing_to_check(self, final_step: int) -> str:
+        if not isinstance(self._bias, Mapping):
+            return super()._nothing_to_check(final_step)
+        before = "" if final_step == _NEVER else f" and before the final step {final_step}"
+        return (
+            f"nothing is ever stopped: bias has steps {list(self._bias)}, none of them from "
+            f"n_warmup_steps={self._n_warmup_steps} on{before}. Declare a bound at such a step."
+        )
+
     def _gains(self, steps: Sequence[int], sign: float) -> FloatArray:
         """Bounds on the gains in values that are maximised, shape (M, 2)."""
         bias = self._bias
         assert bias is not None
         bounds = [bias[step] if isinstance(bias, Mapping) else bias(step) for step in steps[:-1]]
-        gains = check_gains(steps[:-1], [_as_gain(bound) for bound in bounds])
+        gains = check_gains(steps[:-1], list(map(_as_gain, steps, bounds)))
         return np.concatenate((sign * gains[:, :: int(sign)], np.zeros((1, 2))))
 
 
@@ -299,10 +326,13 @@ class _Phases(_EliminationHistory):
         return self._race.judge(self._pruner._arm(trial), fidelity, value, others)
 
 
-def _as_gain(bound: Bound) -> tuple[float, float]:
+def _as_gain(step: int, bound: Bound) -> tuple[float, float]:
     """The least and the largest gain that a bound allows."""
-    if isinstance(bound, Sequence):
-        if len(bound) != 2:
-            raise ValueError(f"bias: a bound must be a number or a pair, got {bound!r}.")
-        return float(bound[0]), float(bound[1])
-    return -float(bound), float(bound)
+    name = f"bias[{step}]"
+    if isinstance(bound, (Sequence, np.ndarray)):
+        pair = check_numbers(name, bound, "a number or a pair of numbers")
+        if len(pair) != 2:
+            raise ValueError(f"{name}: a bound must be a number or a pair, got {bound!r}.")
+        return pair[0], pair[1]
+    largest = check_number(name, bound, " or a pair of numbers")
+    return -largest, largest

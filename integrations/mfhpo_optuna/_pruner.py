@@ -9,8 +9,9 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_probability
+from mfhpo._validation import check_count, check_probability
 from mfhpo.identification.curves import CurveRace
+from mfhpo_optuna._checks import check_number
 from mfhpo_optuna._curve_pruner import CurveHistory, CurvePruner
 
 __all__ = ["IISEPruner"]
@@ -143,16 +144,16 @@ class IISEPruner(CurvePruner):
             final_step=final_step,
             replicate_params=replicate_params,
         )
-        if not 0.0 <= explore <= 1.0:
+        if not 0.0 <= check_number("explore", explore) <= 1.0:
             raise ValueError(f"explore must be between 0 and 1, got {explore!r}; try 0.05.")
-        if seed < 0:
-            raise ValueError(f"seed must be an integer of at least 0, got {seed!r}.")
-        self._coverage = check_probability("coverage", coverage)
-        self._noise_level = check_probability("noise_level", noise_level)
+        self._coverage = check_probability("coverage", check_number("coverage", coverage))
+        self._noise_level = check_probability(
+            "noise_level", check_number("noise_level", noise_level)
+        )
         if noise_level >= 0.5:
             raise ValueError(f"noise_level must be below 0.5, got {noise_level!r}; try 0.05.")
         self._explore = explore
-        self._seed = seed
+        self._seed = check_count("seed", seed, 0)
 
     def _new_history(self, sign: float) -> CurveHistory:
         return _History(self, sign)

@@ -339,16 +339,103 @@ def test_why_a_trial_was_stopped_is_logged(caplog):
         ({"bias": {3: 0.2, 1: 0.1}}, r"bias must not grow with the step: bias\[3\]"),
         ({"bias": {-1: 0.2}}, r"step must be at least 0, got -1"),
         ({"noise": -0.1}, "noise must be a finite number of at least 0, got -0.1"),
-        ({"n_startup_trials": -1}, "n_startup_trials must be an integer of at least 0, got -1"),
-        ({"n_warmup_steps": -1}, "n_warmup_steps must be an integer of at least 0, got -1"),
+        ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
+        ({"n_warmup_steps": -1}, "n_warmup_steps must be at least 0, got -1"),
         ({"reduction_factor": 1.0}, "reduction_factor must be above 1, got 1.0"),
-        ({"final_step": 0}, "final_step must be at least 1 or None, got 0"),
+        ({"final_step": 0}, "final_step must be at least 1, got 0"),
         ({"replicate_params": "seed"}, r"write \('seed',\)"),
     ],
 )
 def test_wrong_arguments_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         MFEliminationPruner(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bias": {1: "0.1"}}, r"bias\[1\] must be a number or a pair of numbers, got '0.1'"),
+        ({"bias": {1: None}}, r"bias\[1\] must be a number or a pair of numbers, got None"),
+        ({"bias": {1: (0.0, "a")}}, r"bias\[1\]\[1\] must be a number, got 'a'"),
+        ({"noise": "0.1"}, "noise must be a number, got '0.1'"),
+        ({"reduction_factor": "3"}, "reduction_factor must be a number, got '3'"),
+        ({"final_step": 2.5}, "final_step must be a whole number, got 2.5"),
+        ({"n_warmup_steps": 1.5}, "n_warmup_steps must be a whole number, got 1.5"),
+        ({"n_startup_trials": True}, "n_startup_trials must be a whole number, got True"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(options, message):
+    with pytest.raises(TypeError, match=message):
+        MFEliminationPruner(**options)
+
+
+def test_a_pair_may_be_an_array():
+    study = study_of(WORKED, MFEliminationPruner(bias={1: np.array([0.0, 0.4])}))
+    assert verdict(study, 0.45)
+    assert not verdict(study, 0.55)
+
+
+def test_a_function_without_an_answer_is_named():
+    pruner = MFEliminationPruner(bias=lambda step: None)
+    study = study_of([(0.1, 0.2)], pruner)
+    with pytest.raises(TypeError, match=r"bias\[1\] must be a number or a pair.*None"):
+        pruner.prune(study, running(0.0))
+
+
+# Steps that leave nothing to check, and trials that end early.
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bias": {30: 0.2, 100: 0.1}, "final_step": 27}, ["[30, 100]", "final step 27"]),
+        ({"bias": {30: 0.2}, "final_step": 30}, ["[30]", "final step 30"]),
+        ({"bias": {1: 0.2}, "final_step": 27, "n_warmup_steps": 3}, ["n_warmup_steps=3"]),
+        ({"final_step": 2}, ["final_step=2", "reduction_factor=3"]),
+        ({"final_step": 27, "n_warmup_steps": 10}, ["n_warmup_steps=10", "final_step=27"]),
+    ],
+)
+def test_steps_of_which_none_is_checked_are_refused(options, words):
+    with pytest.raises(ValueError, match="nothing is ever stopped") as caught:
+        MFEliminationPruner(**options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_all_bounds_before_the_warm_up_are_refused_without_a_final_step():
+    with pytest.raises(ValueError, match=r"bias has steps \[1, 3\], none .* n_warmup_steps=5"):
+        MFEliminationPruner(bias={1: 0.4, 3: 0.1}, n_warmup_steps=5)
+
+
+@pytest.mark.parametrize("options", [{"bias": {30: 0.2}}, {"n_warmup_steps": 10}])
+def test_curves_that_end_before_any_check_are_warned_of_once(options):
+    study = study_of([(0.1, 0.2)] * 3, MFEliminationPruner(**options), steps=(1, 27))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for value in (0.0, 0.1):
+            assert not verdict(study, value)
+            add(study, value, (0.0, 0.0), steps=(1, 27))
+    [message] = [str(warning.message) for warning in caught]
+    assert message.startswith("nothing is ever stopped")
+    assert "27" in message
+
+
+def test_a_trial_that_ended_while_it_could_still_gain_is_no_finished_curve():
+    """Its last value says no more than a report there; 2.0 at step 1 ends at 1.6 at least."""
+    study = study_of([(2.0,)], MFEliminationPruner(bias={1: 0.4, 3: 0.1}), steps=(1,))
+    add(study, 1, (2.0, 2.0), steps=(1, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not verdict(study, 0.0)
+        add(study, 2, (1.0, 1.0, 1.0), steps=(1, 3, 9))
+        assert verdict(study, 0.5)
+        assert not verdict(study, 0.7)  # the trials that ended early would have stopped it
+
+
+def test_where_nothing_is_gained_any_more_a_curve_is_finished():
+    study = study_of([(0.8, 0.9)], MFEliminationPruner(bias={1: 0.4, 3: 0.0}))
+    assert verdict(study, 0.45)
+    assert not verdict(study, 0.55)
 
 
 def test_a_function_whose_bounds_grow_is_named_when_it_is_asked():

@@ -281,15 +281,15 @@ def test_why_a_trial_was_stopped_is_logged(caplog):
     [
         ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
         ({"coverage": 1.0}, "coverage must lie strictly between 0 and 1, got 1.0"),
-        ({"n_startup_trials": -1}, "n_startup_trials must be an integer of at least 0, got -1"),
-        ({"n_warmup_steps": -1}, "n_warmup_steps must be an integer of at least 0, got -1"),
+        ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
+        ({"n_warmup_steps": -1}, "n_warmup_steps must be at least 0, got -1"),
         ({"reduction_factor": 1.0}, "reduction_factor must be above 1, got 1.0"),
         ({"reduction_factor": math.nan}, "reduction_factor must be above 1, got nan"),
-        ({"final_step": 0}, "final_step must be at least 1 or None, got 0"),
+        ({"final_step": 0}, "final_step must be at least 1, got 0"),
         ({"replicate_params": "seed"}, r"write \('seed',\)"),
         ({"noise_level": 0.5}, "noise_level must be below 0.5, got 0.5"),
         ({"explore": 1.5}, "explore must be between 0 and 1, got 1.5"),
-        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
     ],
 )
 def test_wrong_arguments_are_named(options, message):
