@@ -30,6 +30,9 @@ IntArray = npt.NDArray[np.int64]
 _ACCURACY = 1e-4
 _MOST_CUTS = 200
 
+# What rounding makes of means that are exactly as far from the target's as the bounds allow.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class TightBound:
@@ -72,13 +75,17 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     delta
         Probability of a wrong answer.
     means
-        Means at all fidelities, shape (M, K), the cheapest first. They should satisfy the bounds.
+        Means at all fidelities, shape (M, K), the cheapest first. They must satisfy the bounds. An
+        arm that breaks them by less than its gap to the best arm is clearly not the best all the
+        same: its means are taken for the nearest ones to its target mean that satisfy them.
 
     Raises
     ------
     ValueError
-        If something is not declared, the shape does not fit, two arms are best, or there is no
-        noise at some fidelity.
+        If something is not declared, the shape does not fit, two arms are best, there is no noise
+        at some fidelity, or the means break the bounds.
+    RuntimeError
+        If the linear programme fails, or the bound is not found in 200 rounds.
 
     Examples
     --------
@@ -100,6 +107,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
         )
     # In units of the costs and of the smallest gap, so that the solver's tolerances fit.
     unit = 2.0 * float(variances.max()) / float(gaps.min()) ** 2
+    table = _within_bounds(table, bounds, best)
     cuts = _Cuts(table, bounds, variances / unit, best)
     for part in np.linspace(0.0, 1.0, 9):
         cuts.add(others, table[others, -1] + part * gaps)
@@ -119,6 +127,12 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
         if not violated.any():
             break
         cuts.add(others[violated], alternatives[violated])
+    else:
+        raise RuntimeError(
+            f"the bound was not found in {_MOST_CUTS} rounds, the information is still only "
+            f"{information.min():.6g} of what is needed; a smaller ratio of the largest to the "
+            f"smallest gap is easier: leave out arms that are far from the best."
+        )
     spent = pulls * costs
     coefficient = float(spent.sum()) * unit
     needed = math.log(1.0 / (2.4 * delta))
@@ -190,3 +204,20 @@ def _declared(
         np.array(problem.bias.bounds),
         np.square(sigmas),
     )
+
+
+def _within_bounds(table: FloatArray, bounds: FloatArray, best: int) -> FloatArray:
+    """Means (K, M) moved within the bias bounds, or raise where that could change the answer."""
+    target = table[:, -1:]
+    excess = np.abs(table - target) - bounds
+    gaps = target[best] - target
+    breaking = excess > _ROUNDING * (bounds + np.abs(table) + np.abs(target))
+    refused = np.argwhere(breaking & (excess >= gaps))
+    if refused.size:
+        arm, m = refused[0]
+        raise ValueError(
+            f"means breaks the bias bound of arm {arm} at fidelity {m}: {table[arm, m]:.6g} there "
+            f"and {table[arm, -1]:.6g} at the target differ by more than {bounds[m]:.6g}; declare "
+            f"a bound of at least {bounds[m] + excess[arm, m]:.6g}, or correct the means."
+        )
+    return np.clip(table, target - bounds, target + bounds)

@@ -167,6 +167,32 @@ class TestProperties:
             assert 1.0 / max(information.min(), 1e-12) >= found.coefficient * (1.0 - 2e-4)
 
 
+class TestMeansOutsideTheBounds:
+    @given(seed=numbers)
+    def test_of_a_bad_arm_are_moved_within_them(self, seed: int) -> None:
+        instance = random_instance(seed)
+        rng = np.random.default_rng(seed)
+        target = instance.means[-1]
+        within, broken = instance.means.copy(), instance.means.copy()
+        gaps = target.max() - target
+        worst = int(np.argmin(target))
+        broken[:, worst] = target[worst] + instance.xi + rng.uniform(0.1, 0.9) * gaps[worst]
+        broken[-1, worst] = target[worst]
+        within[:, worst] = target[worst] + instance.xi
+        found = tight_cost_lower_bound(instance.problem(), 0.05, means=broken)
+        expected = tight_cost_lower_bound(instance.problem(), 0.05, means=within)
+        assert found.coefficient == pytest.approx(expected.coefficient, rel=1e-9)
+
+    @pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+    def test_rounding_is_no_breach(self, unit: float) -> None:
+        # .1 + .2 is not .3.
+        means = unit * np.array([[0.1 + 0.2, 1.1], [0.1, 0.9]])
+        found = bound(means, (1.0, 5.0), (unit * 0.2, 0.0), sigma=unit)
+        assert found.coefficient > 0.0
+        best = unit * np.array([[0.1, 0.9 + 0.1 + 0.1], [0.1, 0.9]])
+        assert bound(best, (1.0, 5.0), (unit * 0.2, 0.0), sigma=unit).coefficient > 0.0
+
+
 class TestPublished:
     @pytest.mark.parametrize(("name", "ratio"), [("bai_5x2", 57 / 30), ("bai_4x5", 85 / 41)])
     def test_ratio_of_the_two_bounds(self, data_folder: Path, name: str, ratio: float) -> None:
@@ -231,6 +257,26 @@ class TestErrors:
         problem = Problem(2, (1.0, 2.0), Bias.max(0.1, 0.0), SubGaussian(sigma))
         with pytest.raises(ValueError, match="needs a positive sigma"):
             tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
+
+    @pytest.mark.parametrize(
+        ("means", "arm", "least"),
+        [
+            # The best arm, by .2.
+            ([[0.0, 1.3], [0.0, 1.0]], 1, 0.3),
+            # Another arm, by 1 or more: that is as much as it is behind.
+            ([[1.1, 1.0], [0.0, 1.0]], 0, 1.1),
+            ([[-2.0, 1.0], [0.0, 1.0]], 0, 2.0),
+        ],
+    )
+    def test_means_that_break_the_bounds(self, means: Any, arm: int, least: float) -> None:
+        with pytest.raises(ValueError, match=f"arm {arm} at fidelity 0.* at least {least:.6g}"):
+            tight_cost_lower_bound(self.PROBLEM, 0.05, means=means)
+
+    def test_a_bound_that_is_not_found_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("mfhpo.identification.tight_bound._MOST_CUTS", 1)
+        instance = random_instance(3)
+        with pytest.raises(RuntimeError, match="not found in 1 rounds"):
+            of_instance(instance)
 
     @pytest.mark.parametrize("delta", [0.0, 1.0, math.nan])
     def test_delta(self, delta: float) -> None:
