@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.problem import Observation
 from mfhpo.simulation.instances import Instance
-from mfhpo.simulation.runner import RunResult
+from mfhpo.simulation.runner import RunResult, check_shape
 
 __all__ = ["run_lucb"]
 
@@ -58,6 +58,7 @@ def run_lucb(
         drawn = instance.running_sums(rng, np.array([arm]), fidelity, start, sums, totals)
         return np.asarray(drawn[0])
 
+    check_shape(policy, instance)
     most = math.inf if max_pulls is None else max_pulls
     while not policy.finished and policy.pulls < most:
         before = policy.pulls

@@ -12,6 +12,7 @@ from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
 from mfhpo.regret.regret import regret_per_cost, regret_per_play
 from mfhpo.simulation.instances import Instance
+from mfhpo.simulation.runner import check_shape
 
 __all__ = ["PlaysResult", "run_plays"]
 
@@ -71,13 +72,7 @@ def run_plays(
     >>> policy.recommend().arm, result.cost
     (1, 9998.0)
     """
-    expected = (policy.problem.n_arms, policy.problem.n_fidelities)
-    if expected != (instance.n_arms, instance.n_fidelities):
-        raise ValueError(
-            f"the policy's problem has {expected[0]} arms and {expected[1]} fidelities, but the "
-            f"instance has {instance.n_arms} and {instance.n_fidelities}; make the policy from "
-            f"instance.problem()."
-        )
+    check_shape(policy, instance)
     policy.play(partial(instance.running_sums, rng), capital)
     counts, targets, costs = policy.counts, instance.means[-1], instance.costs.tolist()
     return PlaysResult(

@@ -16,7 +16,7 @@ from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
 from mfhpo.simulation.instances import Instance
 
-__all__ = ["RunResult", "run", "run_repeats", "run_rounds"]
+__all__ = ["RunResult", "check_shape", "run", "run_repeats", "run_rounds"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -96,7 +96,7 @@ def run_rounds(
         raise ValueError(f"resolution must lie in [0, 1), got {resolution!r}; try 1e-3.")
     if block < 1:
         raise ValueError(f"block must be at least 1, got {block}.")
-    _check_shape(policy, instance)
+    check_shape(policy, instance)
     while not policy.finished and (max_pulls is None or policy.pulls < max_pulls):
         plan = policy.plan_rounds()
         totals = _next_totals(plan, resolution, block)
@@ -136,14 +136,17 @@ def run_repeats(
 
     What was decided stays as sure (see `BestArmPolicy.tell_sum`). Every pull is repeated as often,
     so that the shares of pulls are what the policy wants: a share `resolution` of the mean number
-    of pulls of the remaining arms, and not for more than that share of what was paid so far.
+    of pulls of the remaining arms, and not for more than that share of what was paid so far. The
+    policy's budget is kept.
 
     Parameters
     ----------
     policy
         A policy with declared bias, costs and noise.
-    instance, rng, max_pulls
+    instance, rng
         As for `run_rounds`.
+    max_pulls
+        Stop after so many pulls (a race between equals never ends by itself).
     resolution
         The share, in [0, 1); 0 is as `run`.
 
@@ -154,13 +157,17 @@ def run_repeats(
     """
     if not 0.0 <= resolution < 1.0:
         raise ValueError(f"resolution must lie in [0, 1), got {resolution!r}; try 1e-2.")
-    _check_shape(policy, instance)
+    check_shape(policy, instance)
     while not policy.finished and (max_pulls is None or policy.pulls < max_pulls):
         [pull] = policy.ask()
         done, mean, _ = policy.summary(pull.arm, pull.fidelity)
-        affordable = policy.cost / float(instance.costs[pull.fidelity])
+        cost = float(instance.costs[pull.fidelity])
         per_arm = policy.pulls / max(1, len(policy.active))
-        count = max(1, int(resolution * min(per_arm, affordable)))
+        wanted = resolution * min(per_arm, policy.cost / cost)
+        most = (policy.budget - policy.cost) / cost
+        if max_pulls is not None:
+            most = min(most, max_pulls - policy.pulls)
+        count = max(1, int(min(wanted, most)))
         arm, so_far = np.array([pull.arm]), np.array([done * mean])
         totals = np.array([done + count])
         sums = instance.running_sums(rng, arm, pull.fidelity, done, so_far, totals)
@@ -233,7 +240,7 @@ def run(
         raise ValueError(f"workers must be at least 1, got {workers}.")
     if not 0.0 <= check_nonnegative("failure_rate", failure_rate) < 1.0:
         raise ValueError(f"failure_rate must lie in [0, 1), got {failure_rate!r}.")
-    _check_shape(policy, instance)
+    check_shape(policy, instance)
     clock, paid, told, started = 0.0, 0.0, 0, 0
     # (when it ends, a number that breaks ties, how long it takes, pull, observation)
     under_way: list[tuple[float, int, float, Pull, Observation]] = []
@@ -276,7 +283,7 @@ def _evaluate(
     return Observation(instance.draw(rng, pull.arm, pull.fidelity), cost=cost), cost
 
 
-def _check_shape(policy: Policy, instance: Instance) -> None:
+def check_shape(policy: Policy, instance: Instance) -> None:
     """Raise ValueError where a policy names its problem and the instance is another one."""
     problem = getattr(policy, "problem", None)
     if problem is None:

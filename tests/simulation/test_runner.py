@@ -293,7 +293,16 @@ class TestRepeats:
         policy = MFTopTwo(twins.problem(), delta=0.001)
         result = run_repeats(policy, twins, np.random.default_rng(0), max_pulls=10_000)
         assert not result.certified
-        assert 10_000 <= result.pulls < 10_300
+        assert result.pulls == 10_000
+
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, IISE])
+    @pytest.mark.parametrize("resolution", [0.0, 0.01, 0.5])
+    def test_keeps_the_budget(self, policy: type[BestArmPolicy], resolution: float) -> None:
+        twins = GaussianInstance([[1.0, 1.0], [1.0, 1.0]], [1.0, 3.0])
+        race = policy(twins.problem(), budget=500.0)
+        result = run_repeats(race, twins, np.random.default_rng(0), resolution=resolution)
+        assert 497.0 < result.cost <= 500.0
+        assert not result.certified
 
     def test_errors(self) -> None:
         rng = np.random.default_rng(0)
