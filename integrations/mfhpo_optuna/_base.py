@@ -20,6 +20,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from mfhpo import Policy, Pull
 from mfhpo._validation import check_count
 from mfhpo_optuna._arms import Arms, ArmsLike
+from mfhpo_optuna._checks import check_number
 from mfhpo_optuna._delegate import ArmsOnlyStudy
 from mfhpo_optuna._fidelity import Fidelity, contains
 from mfhpo_optuna._progress import ProgressLine
@@ -55,7 +56,7 @@ class RaceSampler(BaseSampler):
         Arms(arms, self._fidelity.name, 0)  # raises for bad arms before any study exists
         if seed is not None:
             seed = check_count("seed", seed, 0)
-        if lease is not None and not lease > 0.0:
+        if lease is not None and not check_number("lease", lease, " of seconds or None") > 0.0:
             raise ValueError(f"lease must be positive or None, got {lease!r}.")
         if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
             raise TypeError(

@@ -15,6 +15,7 @@ from mfhpo.identification.gradient import LearningRate, MFGrad
 from mfhpo.identification.lucb import MFLUCB, Explore, Schedule
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo_optuna._arms import ArmsLike
+from mfhpo_optuna._checks import check_number
 from mfhpo_optuna._declared import BiasLike, DeclaredSampler, SigmaLike, mirrored_radius
 from mfhpo_optuna._fidelity import Fidelity
 
@@ -243,7 +244,7 @@ class MFLUCBSampler(DeclaredSampler):
         found so far.
     second_no_worse_than
         A value that the second-best arm's mean at the target is no worse than; it must be worse
-        than `best_no_better_than`. None: what the race has found so far.
+        than `best_no_better_than`. For "A", "B" and "AB". None: what the race has found so far.
     ratio
         "B" settles for a level that is at least so good as this share of the best one, in (0, 1).
     safeguard
@@ -261,7 +262,8 @@ class MFLUCBSampler(DeclaredSampler):
     Raises
     ------
     ValueError
-        For bias bounds of kind "order", and as `IISESampler` does. When the study's direction is
+        For bias bounds of kind "order", if a bound on the means is given for "C" or "top", and as
+        `IISESampler` does. When the study's direction is
         known: if `second_no_worse_than` is not worse than `best_no_better_than`.
 
     Examples
@@ -319,8 +321,15 @@ class MFLUCBSampler(DeclaredSampler):
             ("best_no_better_than", best_no_better_than),
             ("second_no_worse_than", second_no_worse_than),
         ):
-            if value is not None and not math.isfinite(value):
+            if value is None:
+                continue
+            if not math.isfinite(check_number(name, value, " or None")):
                 raise ValueError(f"{name} must be finite or None, got {value!r}.")
+            if explore in ("C", "top"):
+                raise ValueError(
+                    f"{name}={value!r} has no part in explore={explore!r}, which needs no idea of "
+                    f"the means; leave it out, or take explore='A', 'B' or 'AB'."
+                )
         super().__init__(
             fidelity=fidelity,
             arms=arms,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import abc
 import copy
+import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 from optuna.samplers import BaseSampler
@@ -14,12 +16,16 @@ from mfhpo.bias import Kind
 from mfhpo.confidence import Radius
 from mfhpo_optuna._arms import ArmsLike
 from mfhpo_optuna._base import RaceSampler
+from mfhpo_optuna._checks import check_number, check_numbers
 from mfhpo_optuna._fidelity import Fidelity
 
 __all__ = ["BiasLike", "DeclaredSampler", "SigmaLike", "mirrored_radius"]
 
 BiasLike: TypeAlias = Bias | Sequence[float] | None
 SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
+
+# Options that are numbers, or None for what the policy makes of it.
+_NUMBERS = {"budget", "delta", "epsilon", "ratio", "rho"}
 
 
 class DeclaredSampler(RaceSampler):
@@ -69,7 +75,11 @@ class DeclaredSampler(RaceSampler):
         self._bias = _as_bias(self._fidelity.bias if bias is None else bias, kind)
         self._noise = _as_noise(sigma)
         self._options = dict(options)
+        for name in _NUMBERS & self._options.keys():
+            if self._options[name] is not None:
+                check_number(name, self._options[name])
         self._rehearse()
+        self._check_budget()
 
     @abc.abstractmethod
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
@@ -92,12 +102,26 @@ class DeclaredSampler(RaceSampler):
     def _rehearse(self) -> None:
         """Check now what is known already, not in the first trial."""
         if self._fidelity.levels is not None:
-            problem = self._problem(2, self._fidelity.levels, 1.0)
+            problems = {sign: self._problem(2, self._fidelity.levels, sign) for sign in (1.0, -1.0)}
         else:
             declared = self._bias.bounds if self._bias else getattr(self._noise, "sigma", 1.0)
             number = len(declared) if isinstance(declared, Sequence) else 1
             problem = Problem(2, None, bias=self._bias, noise=self._noise, n_fidelities=number)
-        self._policy_for(problem, 1.0, self._options | {"seed": 0})
+            problems = {1.0: problem, -1.0: problem}
+        for sign, problem in problems.items():
+            self._policy_for(problem, sign, self._options | {"seed": 0})
+
+    def _check_budget(self) -> None:
+        """Warn of a budget that pays for nothing, if the levels tell."""
+        budget, levels = self._options["budget"], self._fidelity.levels
+        costs = None if levels is None else self._fidelity.costs_of(levels)
+        if budget is not None and costs is not None and budget < costs[0]:
+            warnings.warn(
+                f"budget={budget!r} is less than the {costs[0]:g} that one evaluation costs at the "
+                f"cheapest level, {self._fidelity.name}={levels[0] if levels else None!r}: nothing "
+                f"will be evaluated. Give a larger budget.",
+                stacklevel=4,
+            )
 
 
 def mirrored_radius(radius: Radius | Sequence[Radius] | None) -> Any:
@@ -120,7 +144,8 @@ def _mirrored_noise(noise: Noise) -> Noise:
 def _as_bias(bias: BiasLike, kind: Kind) -> Bias | None:
     if bias is None or isinstance(bias, Bias):
         return bias
-    return Bias.order(*bias) if kind == "order" else Bias.max(*bias)
+    bounds = check_numbers("bias", bias, "one number for each level, a mfhpo.Bias or None")
+    return Bias.order(*bounds) if kind == "order" else Bias.max(*bounds)
 
 
 def _as_noise(sigma: SigmaLike) -> Noise:
@@ -128,4 +153,7 @@ def _as_noise(sigma: SigmaLike) -> Noise:
         return EstimatedNoise()
     if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):
         return sigma
-    return SubGaussian(sigma)
+    if isinstance(sigma, Real) and not isinstance(sigma, bool):
+        return SubGaussian(float(sigma))
+    right = "a number, one for each level, a noise such as mfhpo.Gaussian() or None"
+    return SubGaussian(check_numbers("sigma", sigma, right))

@@ -17,6 +17,7 @@ from optuna.distributions import (
 
 from mfhpo import Bias
 from mfhpo._validation import check_increasing
+from mfhpo_optuna._checks import check_numbers
 
 __all__ = ["Fidelity"]
 
@@ -74,8 +75,10 @@ class Fidelity:
             if self.costs[0] <= 0.0:
                 raise ValueError(f"costs must be positive, got {list(self.costs)}.")
         if self.bias is not None and not isinstance(self.bias, Bias):
-            Bias.max(*self.bias)  # raises for bounds that no kind of bias may have
-            object.__setattr__(self, "bias", tuple(self.bias))
+            right = "one number for each level, a mfhpo.Bias or None"
+            bounds = check_numbers("bias", self.bias, right)
+            Bias.max(*bounds)  # raises for bounds that no kind of bias may have
+            object.__setattr__(self, "bias", tuple(bounds))
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(native(level) for level in self.levels))
             self._check_levels(self.levels)

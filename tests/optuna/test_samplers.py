@@ -370,12 +370,67 @@ def test_wrong_arguments_raise_when_the_sampler_is_made(cls, options, words):
         assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("cls", [MFLUCBSampler, MFUCBSampler])
-def test_order_bounds_where_they_do_not_help(cls):
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sigma": "a"}, ["sigma", "a number, one for each level", "'a'"]),
+        ({"sigma": True}, ["sigma", "a number", "True"]),
+        ({"budget": "3"}, ["budget", "a number", "'3'"]),
+        ({"delta": "0.1"}, ["delta", "a number", "'0.1'"]),
+        ({"lease": "1"}, ["lease", "a number of seconds or None", "'1'"]),
+    ],
+)
+@every_class
+def test_arguments_of_the_wrong_kind_raise_when_the_sampler_is_made(cls, options, words):
+    with pytest.raises(TypeError, match=r".") as caught:
+        cls(**({"fidelity": "epochs"} | options))
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bias", "words"),
+    [
+        (0.1, ["bias", "one number for each level", "0.1"]),
+        ("0.1", ["bias", "one number for each level", "'0.1'"]),
+        ([0.1, "0"], ["bias[1]", "number", "'0'"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "make", [cls for cls in CLASSES.values() if cls is not MFEliminationSampler]
+)
+def test_bias_bounds_of_the_wrong_kind(make, bias, words):
+    for arguments in (lambda: make("epochs", bias=bias), lambda: Fidelity("epochs", bias=bias)):
+        with pytest.raises(TypeError, match=r".") as caught:
+            arguments()
+        for word in words:
+            assert word in str(caught.value)
+
+
+def test_a_bound_on_the_means_that_is_no_number():
+    with pytest.raises(TypeError, match="best_no_better_than must be a number or None, got '1'"):
+        MFLUCBSampler("epochs", explore="A", best_no_better_than="1")
+
+
+@every_class
+def test_a_budget_below_one_evaluation_is_warned_of_when_the_sampler_is_made(cls):
+    fidelity = Fidelity("epochs", levels=[2, 9])
+    with pytest.warns(UserWarning, match=r"budget=1 is less than the 2 .* epochs=2: nothing"):
+        cls(fidelity, budget=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cls(fidelity, budget=2)
+        cls("epochs", budget=1)  # what a trial costs is not known yet
+
+
+@pytest.mark.parametrize(
+    ("cls", "alternative"), [(MFLUCBSampler, "IISE"), (MFUCBSampler, "MFElimination")]
+)
+def test_order_bounds_where_they_do_not_help(cls, alternative):
     with pytest.raises(ValueError, match=r"every arm's own bias") as caught:
         cls("epochs", bias=Bias.order(0.1, 0.0))
     assert "Bias.max" in str(caught.value)
-    assert "IISE" in str(caught.value)
+    assert alternative in str(caught.value)
 
 
 @pytest.mark.parametrize("cls", [MFTopTwoSampler, MFGradSampler, IISESampler])
@@ -397,8 +452,19 @@ def test_bounds_given_as_numbers_are_of_the_kind_that_the_variant_names(cls):
         (lambda: MFLUCBSampler("epochs", explore="D"), ["explore", "'D'"]),
         (lambda: MFLUCBSampler("epochs", ratio=1.0), ["ratio", "1.0", "0.5"]),
         (lambda: MFLUCBSampler("epochs", schedule="pulls"), ["schedule", "noise scale"]),
-        (lambda: MFLUCBSampler("epochs", best_no_better_than=np.inf), ["best_no_better_than"]),
+        (
+            lambda: MFLUCBSampler("epochs", explore="A", best_no_better_than=np.inf),
+            ["best_no_better_than"],
+        ),
         (lambda: MFLUCBSampler("epochs", second_no_worse_than=np.nan), ["second_no_worse_than"]),
+        (
+            lambda: MFLUCBSampler("epochs", best_no_better_than=1.0),
+            ["best_no_better_than=1.0", "no part in explore='C'", "leave it out"],
+        ),
+        (
+            lambda: MFLUCBSampler("epochs", explore="top", second_no_worse_than=1.0),
+            ["second_no_worse_than=1.0", "no part in explore='top'"],
+        ),
         (lambda: MFGradSampler("epochs", stop="now"), ["stop", "'now'", "'mixture'"]),
         (lambda: MFGradSampler("epochs", learning_rate=0.0), ["learning_rate", "0.0"]),
         (lambda: MFGradSampler("epochs", max_arms=1), ["max_arms", "at least 2"]),
@@ -453,7 +519,9 @@ def test_bounds_on_the_two_best_means_are_given_as_the_objective_s_values(direct
     [("minimize", -0.1, 0.4, (0.1, -0.4)), ("maximize", 0.9, 0.2, (0.9, 0.2))],
 )
 def test_bounds_on_the_two_best_means_are_mirrored_inside(direction, best, second, policy_s):
-    sampler = MFLUCBSampler(EPOCHS, ARMS, best_no_better_than=best, second_no_worse_than=second)
+    sampler = MFLUCBSampler(
+        EPOCHS, ARMS, explore="A", best_no_better_than=best, second_no_worse_than=second
+    )
     sign = 1.0 if direction == "maximize" else -1.0
     policy = sampler._make_policy(4, [1, 3, 9], 0, sign)
     assert (policy._best_at_most, policy._second_at_least) == policy_s
@@ -463,7 +531,9 @@ def test_bounds_on_the_two_best_means_are_mirrored_inside(direction, best, secon
     ("direction", "best", "second"), [("minimize", 0.4, -0.1), ("maximize", 0.2, 0.9)]
 )
 def test_bounds_on_the_two_best_means_that_contradict_the_direction(direction, best, second):
-    sampler = MFLUCBSampler("epochs", ARMS, best_no_better_than=best, second_no_worse_than=second)
+    sampler = MFLUCBSampler(
+        "epochs", ARMS, explore="A", best_no_better_than=best, second_no_worse_than=second
+    )
     with pytest.raises(ValueError, match=rf"second_no_worse_than={second}.*{direction[:-3]}"):
         run(sampler, n_trials=1, direction=direction)
 
