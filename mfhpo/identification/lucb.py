@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -45,7 +46,7 @@ from mfhpo.identification.published_radius import PublishedRadius, published_rad
 from mfhpo.noise import Bounded, SubGaussian, declared_sigmas
 from mfhpo.problem import Problem, Pull
 
-__all__ = ["MFLUCB", "FidelityExhaustedWarning", "RunningSums"]
+__all__ = ["MFLUCB", "ArmRunningSums", "FidelityExhaustedWarning"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -72,7 +73,7 @@ class FidelityExhaustedWarning(UserWarning):
     """A cheap fidelity that the race would have gone on with cannot, or may not, decide it."""
 
 
-class RunningSums(Protocol):
+class ArmRunningSums(Protocol):
     """A source of values for `MFLUCB.play`."""
 
     def __call__(self, arm: int, fidelity: int, start: int, total: float, count: int) -> FloatArray:
@@ -100,6 +101,11 @@ class MFLUCB(BestArmPolicy):
 
         - "A": by an optimistic index of how much a unit of cost tells (EXPLORE-A). A fidelity at
           which the arm was never pulled is tried only while it may be the best by what is known.
+          A race in which cheap fidelities tell nothing can cost many times what "top" does: of
+          20 with three arms .1 apart, all equal at a fidelity that cost 100 (1000) times less,
+          the median cost 1.3 times as much, but the mean 2.4 (1.9) times, and one race 17 (14)
+          times as much as the mean of "top". The mean of "B", "AB" and "C" was at most 1.2 times
+          that of "top".
         - "B": all fidelities in turn until one is surely good; that one from then on.
         - "AB": A and B together until one of them has decided (Remark A.1).
         - "C": the cheapest whose radius is not below its bias bound; no assumption on the means.
@@ -164,11 +170,11 @@ class MFLUCB(BestArmPolicy):
             raise ValueError(f"explore must be one of {', '.join(_EXPLORE)}, got {explore!r}.")
         if schedule not in _SCHEDULES:
             raise ValueError(f"schedule must be 'pulls', 'rounds' or None, got {schedule!r}.")
-        if not 0.0 < ratio < 1.0:
+        if not isinstance(ratio, Real) or not 0.0 < ratio < 1.0:
             raise ValueError(f"ratio must lie strictly between 0 and 1, got {ratio!r}; try 0.5.")
         for name, value in (("best_at_most", best_at_most), ("second_at_least", second_at_least)):
-            if value is not None and not math.isfinite(value):
-                raise ValueError(f"{name} must be finite or None, got {value!r}.")
+            if value is not None and not (isinstance(value, Real) and math.isfinite(value)):
+                raise ValueError(f"{name} must be a finite number or None, got {value!r}.")
         highest = math.inf if best_at_most is None else best_at_most
         if highest <= (-math.inf if second_at_least is None else second_at_least):
             raise ValueError(
@@ -393,7 +399,7 @@ class MFLUCB(BestArmPolicy):
 
     # Whole races, for simulations.
 
-    def play(self, running_sums: RunningSums, max_pulls: int | None = None) -> None:
+    def play(self, running_sums: ArmRunningSums, max_pulls: int | None = None) -> None:
         """Run the race to its end: the same as asking and telling one pull at a time, but fast.
 
         The loop is compiled where numba is installed. The audit of the bias bounds is made once,

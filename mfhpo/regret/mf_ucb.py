@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -99,7 +100,7 @@ class MFUCB(RewardPolicy):
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
     ) -> None:
-        if not 0.0 < rho < math.inf:
+        if not isinstance(rho, Real) or not 0.0 < rho < math.inf:
             raise ValueError(f"rho must be positive and finite, got {rho!r}; try 2.")
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(

@@ -714,8 +714,11 @@ def _rng() -> np.random.Generator:
         ({"explore": "D"}, "explore must be one of A, B, C, AB, top, got 'D'"),
         ({"schedule": "time"}, "schedule must be 'pulls', 'rounds' or None, got 'time'"),
         ({"ratio": 1.0}, "ratio must lie strictly between 0 and 1, got 1.0"),
-        ({"best_at_most": math.inf}, "best_at_most must be finite or None, got inf"),
-        ({"second_at_least": math.nan}, "second_at_least must be finite or None, got nan"),
+        ({"ratio": "a"}, "ratio must lie strictly between 0 and 1, got 'a'; try 0.5"),
+        ({"ratio": None}, "ratio must lie strictly between 0 and 1, got None; try 0.5"),
+        ({"best_at_most": "a"}, "best_at_most must be a finite number or None, got 'a'"),
+        ({"best_at_most": math.inf}, "best_at_most must be a finite number or None, got inf"),
+        ({"second_at_least": math.nan}, "second_at_least must be a finite number or None, got nan"),
         ({"best_at_most": 0.5, "second_at_least": 0.6}, "best_at_most=0.5 must exceed"),
         ({"schedule": "pulls", "radius": HoeffdingRadius(1.0)}, "exclude each other"),
     ],
@@ -927,3 +930,10 @@ def test_delta_is_kept_when_everything_is_estimated() -> None:
         assert recommendation.certified
         wrong += recommendation.arm != 0
     assert wrong <= 1  # 60 races at delta have at most one error with probability .014
+
+
+def test_run_lucb_needs_an_instance_of_the_same_shape() -> None:
+    policy = MFLUCB(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)))
+    instance = GaussianInstance([[0.0, 0.1, 0.2]], [1.0])
+    with pytest.raises(ValueError, match="2 arms and 1 fidelities, but the instance has 3 and 1"):
+        run_lucb(policy, instance, np.random.default_rng(0))
