@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import optuna
 from optuna.samplers import BaseSampler
 
 from mfhpo import Policy, Problem
 from mfhpo.choice import Aim, PolicyChoice, recommend_policy
-from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna._arms import ArmsLike
 from mfhpo_optuna._declared import BiasLike, DeclaredSampler, SigmaLike
 from mfhpo_optuna._fidelity import Fidelity
 from mfhpo_optuna._race import Race
+from mfhpo_optuna._reward import warn_of_losses
 
 __all__ = ["MFSampler"]
 
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
+
+# Aim -> arguments that have no part in it, and why.
+_NO_MEASURE = "no winner is evaluated once more"
+_NO_PART: dict[str, dict[str, str]] = {
+    "reward per cost": {
+        "epsilon": "no arms are told apart to a tolerance",
+        "measure": _NO_MEASURE,
+    },
+    "reward per pull": {
+        "bias": "arms are compared at the target only",
+        "measure": _NO_MEASURE,
+    },
+}
 
 
 class MFSampler(DeclaredSampler):
@@ -42,21 +56,26 @@ class MFSampler(DeclaredSampler):
     aim
         "best arm": find it and certify it. "reward per cost" and "reward per pull": the trials
         themselves count, each for its cost times its configuration's mean at the target, or each
-        for that mean alone.
-    delta, sigma, bias, budget, arm_sampler, max_failures
+        for that mean alone. Rewards are maximised, and a study that minimises is taken for one that
+        maximises the negative values: "reward per pull" makes as many trials as the budget allows,
+        also where each of them is a loss. See `MFEliminationSampler`.
+    delta, sigma, budget, arm_sampler, max_failures
         See `IISESampler`.
+    bias
+        See `IISESampler`; it has no part in "reward per pull", where that of a `Fidelity` is not
+        used.
     epsilon
         See `IISESampler`; with "reward per pull" see `MFEliminationSampler`; "reward per cost" has
         none.
     measure
-        See `IISESampler`; it has no part in the other aims.
+        See `IISESampler`; None: 10. It has no part in the other aims.
     pilot_arms, pilot_pulls, lease, progress, seed
         See `IISESampler`.
 
     Raises
     ------
     ValueError
-        If the aim is none of these, if `epsilon` is given for "reward per cost", and as
+        If the aim is none of these, if an argument is given that has no part in it, and as
         `IISESampler` does.
 
     Examples
@@ -90,7 +109,7 @@ class MFSampler(DeclaredSampler):
         bias: BiasLike = None,
         budget: float | None = None,
         arm_sampler: BaseSampler | None = None,
-        measure: int = 10,
+        measure: int | None = None,
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
@@ -98,12 +117,15 @@ class MFSampler(DeclaredSampler):
         progress: bool | None = None,
         seed: int | None = None,
     ) -> None:
-        if aim == "reward per cost" and epsilon is not None:
-            raise ValueError(
-                f"epsilon={epsilon!r} has no part in aim='reward per cost': no arms are told "
-                f"apart to a tolerance; leave it out."
-            )
+        given = {"epsilon": epsilon, "bias": bias, "measure": measure}
+        for name, why in _NO_PART.get(aim, {}).items():
+            if given[name] is not None:
+                raise ValueError(
+                    f"{name}={given[name]!r} has no part in aim={aim!r}: {why}; leave it out."
+                )
         self._aim: Aim = aim
+        self._warned_of_direction = False
+        self._choices: WeakKeyDictionary[Policy, PolicyChoice] = WeakKeyDictionary()
         super().__init__(
             fidelity=fidelity,
             arms=arms,
@@ -145,23 +167,26 @@ class MFSampler(DeclaredSampler):
                     f"{self._fidelity.name!r}, so no policy is chosen yet; declare the levels in a "
                     f"Fidelity to have it chosen before the first trial."
                 )
-            return self._choose(race)
+            return self._choices[race.policy]
 
-    def _choose(self, race: Race) -> PolicyChoice:
-        return recommend_policy(self._problem(len(race.arms), race.levels, race.sign), self._aim)
+    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
+        if self._aim == "reward per pull" and sign < 0.0 and not self._warned_of_direction:
+            self._warned_of_direction = True
+            warn_of_losses("aim='reward per pull'")
+        return super()._make_policy(n_arms, levels, seed, sign)
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         choice = recommend_policy(problem, self._aim)
-        if issubclass(choice.policy, RewardPolicy):
-            unused = {"measure"} | ({"epsilon"} if options["epsilon"] is None else set())
-            options = {name: options[name] for name in options if name not in unused}
-        return choice.make(problem, **options)
+        unused = {name for name in ("epsilon", "measure") if options[name] is None}
+        policy = choice.make(problem, **{n: options[n] for n in options if n not in unused})
+        self._choices[policy] = choice
+        return policy
 
     def _read(self, study: optuna.Study) -> Race:
         race = super()._read(study)
         if race.policy is not None and not race.announced:
             race.announced = True
-            choice = self._choose(race)
+            choice = self._choices[race.policy]
             _logger.info(
                 "%s is chosen for study %r: %s.",
                 choice.policy.__name__,
@@ -169,3 +194,10 @@ class MFSampler(DeclaredSampler):
                 choice.reason.rstrip("."),
             )
         return race
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_choices": None}  # of races that are not copied either
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._choices = WeakKeyDictionary()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optuna.samplers import BaseSampler
@@ -13,7 +14,7 @@ from mfhpo_optuna._arms import ArmsLike
 from mfhpo_optuna._declared import BiasLike, DeclaredSampler, SigmaLike
 from mfhpo_optuna._fidelity import Fidelity
 
-__all__ = ["MFEliminationSampler", "MFUCBSampler"]
+__all__ = ["MFEliminationSampler", "MFUCBSampler", "warn_of_losses"]
 
 
 class MFUCBSampler(DeclaredSampler):
@@ -128,6 +129,11 @@ class MFEliminationSampler(DeclaredSampler):
     a trial is worth its configuration's mean at the target. To find a configuration, use
     `MFSampler` or `MFTopTwoSampler`: they stop, and say how sure they are.
 
+    Rewards are to be maximised. A study that minimises is taken for one that maximises the negative
+    values: the arm with the smallest loss is played as often as the budget allows, at the cheapest
+    level. Where every trial *is* a loss, that is the opposite of what keeps the sum of the losses
+    small, and a warning says so once.
+
     What it guarantees: nothing at a given probability about the answer, which is never certified.
     What was missed in comparison with the best arm grows as the budget to the power 2/3 at most,
     if what was declared is true. No bias has to be known. The interval of `recommendation` holds
@@ -191,6 +197,7 @@ class MFEliminationSampler(DeclaredSampler):
         progress: bool | None = None,
         seed: int | None = None,
     ) -> None:
+        self._warned_of_direction = False
         super().__init__(
             fidelity=fidelity,
             arms=arms,
@@ -210,5 +217,22 @@ class MFEliminationSampler(DeclaredSampler):
             },
         )
 
+    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
+        if sign < 0.0 and not self._warned_of_direction:
+            self._warned_of_direction = True
+            warn_of_losses("MFEliminationSampler")
+        return super()._make_policy(n_arms, levels, seed, sign)
+
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return MFElimination(problem, **options)
+
+
+def warn_of_losses(what: str) -> None:
+    """Say what maximising the reward per pull means for a study that minimises."""
+    warnings.warn(
+        f"{what} maximises what the trials earn, and the study minimises: it makes as many trials "
+        f"as the budget allows, each a loss if values are positive. That is right if only the "
+        f"comparison with the best arm counts; else maximise a reward, or find the best arm with "
+        f"MFSampler().",
+        stacklevel=4,
+    )

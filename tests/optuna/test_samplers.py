@@ -13,6 +13,7 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo import Bias, BiasContradictedWarning, Bounded, EmpiricalBernsteinRadius, Gaussian
+from mfhpo.choice import recommend_policy
 from mfhpo.confidence import MixtureRadius, TightestRadius
 from mfhpo.identification.lucb import FidelityExhaustedWarning
 from mfhpo_optuna import (
@@ -475,6 +476,19 @@ def test_bounds_given_as_numbers_are_of_the_kind_that_the_variant_names(cls):
             lambda: MFSampler("epochs", aim="reward per cost", epsilon=0.1),
             ["epsilon=0.1", "reward per cost", "leave it out"],
         ),
+        (
+            lambda: MFSampler("epochs", aim="reward per cost", measure=-50),
+            ["measure=-50", "reward per cost", "leave it out"],
+        ),
+        (
+            lambda: MFSampler("epochs", aim="reward per pull", measure=10),
+            ["measure=10", "reward per pull", "leave it out"],
+        ),
+        (
+            lambda: MFSampler("epochs", aim="reward per pull", bias=[0.1, 0.0]),
+            ["bias=[0.1, 0.0]", "reward per pull", "leave it out"],
+        ),
+        (lambda: MFSampler("epochs", measure=-50), ["measure", "-50", "at least 0"]),
     ],
 )
 def test_wrong_arguments_of_one_sampler(make, words):
@@ -572,6 +586,50 @@ def test_the_choice_is_known_with_the_levels():
     assert choice.reason
     declared = MFSampler(EPOCHS, ARMS, aim="reward per pull")
     assert declared.choice(optuna.create_study()).policy.__name__ == "MFElimination"
+
+
+def test_the_choice_is_made_once_for_a_race(monkeypatch):
+    """What is told of it, and what runs, cannot differ."""
+    made = []
+
+    def counted(problem, aim):
+        made.append(recommend_policy(problem, aim))
+        return made[-1]
+
+    sampler = MFSampler(EPOCHS, ARMS, seed=0)
+    monkeypatch.setattr("mfhpo_optuna._choice.recommend_policy", counted)
+    study = run(sampler, n_trials=5)
+    assert [sampler.choice(study)] == made
+    copy = pickle.loads(pickle.dumps(sampler))
+    assert copy.choice(study) == made[0]
+
+
+def test_arguments_are_tried_in_both_directions():
+    tried = []
+
+    class Sampler(MFUCBSampler):
+        def _policy_for(self, problem, sign, options):
+            tried.append((sign, problem.noise))
+            return super()._policy_for(problem, sign, options)
+
+    Sampler(EPOCHS, ARMS, sigma=Bounded(0.0, 1.0))
+    assert tried == [(1.0, Bounded(0.0, 1.0)), (-1.0, Bounded(-1.0, 0.0))]
+
+
+@pytest.mark.parametrize("make", [REWARD["elimination"], REWARD["choice-per-pull"]])
+def test_losses_per_pull_are_warned_of_once(make):
+    def messages(direction):
+        sampler = make("epochs", ARMS, seed=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                study = run(sampler, n_trials=3, direction=direction)
+                sampler.recommendation(study)
+        return [str(w.message) for w in caught if "study minimises" in str(w.message)]
+
+    [message] = messages("minimize")
+    assert "as many trials as the budget allows" in message
+    assert messages("maximize") == []
 
 
 def test_the_choice_is_logged_once_with_its_reason():
