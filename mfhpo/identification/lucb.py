@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -62,6 +61,7 @@ _EXPLORE = {
     "AB": INDEX_AND_SWEEP,
     "top": TARGET_ONLY,
 }
+_NUMBERS = (int, float, np.integer, np.floating)
 _SCHEDULES = {None: 0, "pulls": PULLS, "rounds": ROUNDS}
 
 # About how many values `play` keeps ahead in all, and for one arm at a fidelity at least and at
@@ -170,10 +170,10 @@ class MFLUCB(BestArmPolicy):
             raise ValueError(f"explore must be one of {', '.join(_EXPLORE)}, got {explore!r}.")
         if schedule not in _SCHEDULES:
             raise ValueError(f"schedule must be 'pulls', 'rounds' or None, got {schedule!r}.")
-        if not isinstance(ratio, Real) or not 0.0 < ratio < 1.0:
+        if not isinstance(ratio, _NUMBERS) or not 0.0 < ratio < 1.0:
             raise ValueError(f"ratio must lie strictly between 0 and 1, got {ratio!r}; try 0.5.")
         for name, value in (("best_at_most", best_at_most), ("second_at_least", second_at_least)):
-            if value is not None and not (isinstance(value, Real) and math.isfinite(value)):
+            if value is not None and not (isinstance(value, _NUMBERS) and math.isfinite(value)):
                 raise ValueError(f"{name} must be a finite number or None, got {value!r}.")
         highest = math.inf if best_at_most is None else best_at_most
         if highest <= (-math.inf if second_at_least is None else second_at_least):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -100,7 +99,8 @@ class MFUCB(RewardPolicy):
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
     ) -> None:
-        if not isinstance(rho, Real) or not 0.0 < rho < math.inf:
+        numbers = (int, float, np.integer, np.floating)
+        if not isinstance(rho, numbers) or not 0.0 < rho < math.inf:
             raise ValueError(f"rho must be positive and finite, got {rho!r}; try 2.")
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
