@@ -12,6 +12,7 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo import BiasContradictedWarning
@@ -163,6 +164,32 @@ def test_the_best_trial_is_never_stopped_while_the_bounds_hold(rows, direction):
         else:
             study.tell(trial, sign * final)
     assert sign * study.best_value == max(finals)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(*[st.floats(0, 1)], *[st.floats(-1, 1)] * 5), min_size=2, max_size=12),
+    st.floats(0.01, 0.3),
+    st.sampled_from(["maximize", "minimize"]),
+)
+def test_with_noise_the_arm_with_the_best_mean_is_never_stopped(rows, noise, direction):
+    """Values are off their arm's means by as much as was declared, in any way."""
+    sign = 1.0 if direction == "maximize" else -1.0
+    pruner = MFEliminationPruner(bias={1: 0.3, 3: 0.1}, noise=noise, final_step=9)
+    study = optuna.create_study(direction=direction, pruner=pruner)
+    finished = []
+    for x, (final, first, second, *errors) in enumerate(rows):
+        trial = study.ask({"x": FloatDistribution(x, x)})
+        means = {1: final + 0.3 * first, 3: final + 0.1 * second, 9: final}
+        for (step, mean), error in zip(means.items(), errors, strict=True):
+            trial.report(sign * (mean + noise * error), step)
+            if trial.should_prune():
+                study.tell(trial, state=TrialState.PRUNED)
+                break
+        else:
+            study.tell(trial, sign * final)
+            finished.append(final)
+    assert max(finished) == max(row[0] for row in rows)
 
 
 @pytest.mark.parametrize(

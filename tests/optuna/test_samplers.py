@@ -216,9 +216,7 @@ def test_minimising_and_maximising_are_mirror_images(make, sigma):
         noise = Bounded(*bounds) if sigma == "bounded" else sigma
         study = optuna.create_study(
             study_name="mirror",
-            sampler=make(EPOCHS, ARMS, sigma=noise, bias=None, seed=0)
-            if make is not MFEliminationSampler
-            else make(EPOCHS, ARMS, sigma=noise, seed=0),
+            sampler=make(EPOCHS, ARMS, sigma=noise, seed=0),
             direction="minimize" if sign > 0 else "maximize",
         )
         study.optimize(signed(sign), n_trials=120)
@@ -249,6 +247,75 @@ def test_a_resumed_study_goes_on_as_if_nothing_had_happened(make):
     assert sampler().recommendation(study) == answer
     copy = pickle.loads(pickle.dumps(study.sampler))
     assert copy.recommendation(study) == answer
+
+
+@every
+def test_one_arm_alone(make):
+    sampler = make("epochs", ARMS[2:3], budget=100, seed=0)
+    study = run(sampler)
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    assert answer.params == {"x": 0.0}
+    assert answer.cost <= 100
+    assert np.isfinite(study.best_value)
+    assert study.best_params["x"] == 0.0
+
+
+@every
+def test_one_level_alone(make):
+    sampler = make(Fidelity("epochs", levels=[9]), ARMS, budget=2000, seed=0)
+    study = run(sampler)
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    assert answer.certified == answer.certifies
+    assert answer.params == {"x": 0.0}
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+    assert {trial.params["epochs"] for trial in pulls(study)} == {9}
+
+
+@every
+def test_a_larger_budget_goes_on_where_the_smaller_one_ended(make):
+    tolerance = {"epsilon": 0.001} if make in BEST_ARM.values() else {}
+    study = run(make("epochs", ARMS, budget=100, seed=0, **tolerance))
+    first = sequence(study)
+    answer = study.sampler.recommendation(study)
+    study.sampler = make("epochs", ARMS, budget=300, seed=0, **tolerance)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        study.optimize(bowl, n_trials=3000)
+    assert sequence(study)[: len(first)] == first
+    assert len(pulls(study)) > len(first)
+    later = study.sampler.recommendation(study)
+    assert answer.cost < later.cost <= 300
+    newest = study.trials[-1]
+    assert newest.user_attrs[CERTIFICATE]["trials"] == later.trials
+    # Where nothing was certain at first, the mean of a few lucky values may be the better one.
+    hidden = any("best_trial still shows" in str(warning.message) for warning in caught)
+    assert hidden == (study.best_trial.number != newest.number)
+    assert not hidden or np.isinf(answer.interval).any()
+
+
+@every
+def test_a_trial_whose_process_was_killed_is_made_up_for(make):
+    """The trial stays RUNNING; another process with a lease that is over goes on without it."""
+
+    def sampler(lease=None):
+        return make("epochs", ARMS, budget=300, pilot_arms=3, lease=lease, seed=0)
+
+    storage = optuna.storages.InMemoryStorage()
+    study = optuna.create_study(storage=storage, study_name="killed", sampler=sampler())
+    study.optimize(bowl, n_trials=15)
+    lost = study.ask()
+    lost.suggest_float("x", -1, 1)
+    again = optuna.load_study(storage=storage, study_name="killed", sampler=sampler(1e-6))
+    again.optimize(bowl, n_trials=3000)
+    whole = run(sampler())
+    kept = [trial for trial in pulls(again) if trial.number != lost.number]
+    assert again.trials[lost.number].state == TrialState.RUNNING
+    assert [(t.user_attrs[PULL], t.params) for t in kept] == [
+        (t.user_attrs[PULL], t.params) for t in pulls(whole)
+    ]
+    assert again.sampler.recommendation(again) == whole.sampler.recommendation(whole)
 
 
 @every
