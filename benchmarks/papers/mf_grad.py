@@ -15,6 +15,7 @@ import argparse
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lower_bound import cost_lower_bound
-from mfhpo.identification.lucb import MFLUCB
+from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.identification.tight_bound import tight_cost_lower_bound
 from mfhpo.problem import Problem
 from mfhpo.simulation.instances import GaussianInstance, Instance, load_instance
@@ -157,6 +158,8 @@ def _run(
         policy = ALGORITHMS[algorithm](instance_of(case.instance, data).problem("max"), 0.5)
         assert isinstance(policy, MFLUCB)
         run_lucb(policy, instance_of(case.instance, data), np.random.default_rng(0), max_pulls=100)
+    # What the safeguard says belongs to a user's race, not to thousands of them.
+    warnings.simplefilter("ignore", FidelityExhaustedWarning)
     found = []
     for repeat in range(start, stop):
         rng = np.random.default_rng([seed, number, list(ALGORITHMS).index(algorithm), repeat])
