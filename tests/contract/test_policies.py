@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
 from mfhpo.bias import Bias
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.elimination import (
+    IISE,
+    Elimination,
+    MaximumFidelityExploit,
+    SuccessiveElimination,
+)
 from mfhpo.identification.lucb import MFLUCB
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian
+from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.policy import Policy
-from mfhpo.problem import Problem
+from mfhpo.problem import Observation, Problem
+from mfhpo.simulation.instances import GaussianInstance
+from mfhpo.simulation.lucb import run_lucb
+from mfhpo.simulation.runner import run_rounds
 from tests.contract.policy_contract import PolicyContract
 
 
@@ -154,3 +168,72 @@ class TestLUCBWithBoundedValues(PolicyContract):
 
     def make(self, problem: Problem) -> Policy:
         return MFLUCB(problem, delta=0.01)
+
+
+# Beyond the contract: no noise, targets that are far dearer, measured costs that fall.
+
+# Fidelities x arms. The two best arms are equal at fidelity 0, within its bias bound.
+CLOSE = [[0.15, 0.65, 0.65], [0.1, 0.6, 0.7]]
+XI = (0.05, 0.0)
+
+Make = Callable[[Problem], BestArmPolicy]
+
+RACES: dict[str, Make] = {
+    "IISE": IISE,
+    "SE": SuccessiveElimination,
+    "LUCB-A": lambda problem: MFLUCB(problem, explore="A"),
+    "LUCB-B": lambda problem: MFLUCB(problem, explore="B"),
+    "LUCB-AB": lambda problem: MFLUCB(problem, explore="AB"),
+    "LUCB-C": lambda problem: MFLUCB(problem, explore="C"),
+    "LUCB-top": lambda problem: MFLUCB(problem, explore="top"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
+@pytest.mark.parametrize("name", RACES)
+def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
+    policy = RACES[name](Problem(3, (1.0, 9.0), Bias.max(*XI), SubGaussian(0.0)))
+    pulls = 0
+    while not policy.finished and pulls < 10:
+        [pull] = policy.ask()
+        policy.tell(pull, Observation(CLOSE[pull.fidelity][pull.arm]))
+        pulls += 1
+    assert policy.recommend().arm == 2
+    assert policy.recommend().certified
+    # One of every arm at the target, or at fidelity 0 and then the two best at the target.
+    assert pulls == (3 if name in ("SE", "LUCB-top") else 5)
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
+@pytest.mark.parametrize("ratio", [1e3, 1e5])
+@pytest.mark.parametrize("name", RACES)
+def test_a_target_that_is_far_dearer(name: str, ratio: float) -> None:
+    instance = GaussianInstance(CLOSE, (1.0, ratio), xi=XI, variance=0.01)
+    policy = RACES[name](instance.problem())
+    rng = np.random.default_rng(0)
+    if isinstance(policy, MFLUCB):
+        result = run_lucb(policy, instance, rng)
+    else:
+        assert isinstance(policy, Elimination)
+        result = run_rounds(policy, instance, rng)
+    assert result.arm == 2
+    assert result.certified
+    # 500 pulls of the target; successive elimination there takes about 90, and IISE may take as
+    # much at fidelity 0 as the target needs for each of its arms.
+    assert result.cost <= 500.0 * ratio
+
+
+@pytest.mark.parametrize("costs", [(10.0, 1.0), (1e3, 1.0)])
+@pytest.mark.parametrize("name", RACES)
+def test_measured_costs_that_fall(name: str, costs: tuple[float, float]) -> None:
+    noise = SubGaussian(0.1)
+    policy = RACES[name](Problem(3, None, Bias.max(*XI), noise, n_fidelities=2))
+    rng = np.random.default_rng(0)
+    while not policy.finished and policy.pulls < 500:
+        [pull] = policy.ask()
+        value = CLOSE[pull.fidelity][pull.arm] + 0.1 * rng.standard_normal()
+        policy.tell(pull, Observation(value, cost=costs[pull.fidelity]))
+    assert policy.recommend().arm == 2
+    assert policy.recommend().certified
+    # Nothing at fidelity 0 but for the pilot: two pulls of each arm.
+    assert sum(policy.summary(arm, 0)[0] for arm in range(3)) <= 6

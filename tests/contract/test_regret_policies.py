@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian
+from mfhpo.bias import Bias
+from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.policy import Policy
-from mfhpo.problem import Problem
+from mfhpo.problem import Observation, Problem
 from mfhpo.regret import MFUCB, MFElimination
+from mfhpo.simulation.instances import GaussianInstance
+from mfhpo.simulation.plays import run_plays
 from tests.contract.policy_contract import COSTS, PolicyContract
 
 
@@ -66,3 +70,54 @@ class TestMFEliminationWithEverythingEstimated(RewardPolicyContract):
 
     def make(self, problem: Problem) -> Policy:
         return MFElimination(problem, budget=self.budget, pilot_arms=4)
+
+
+# Beyond the contract: no noise, targets that are far dearer, measured costs that fall.
+
+# Fidelities x arms.
+EASY = [[0.15, 0.35, 0.85], [0.1, 0.3, 0.9]]
+
+REWARD_POLICIES = [MFUCB, MFElimination]
+
+
+@pytest.mark.parametrize("policy", REWARD_POLICIES)
+def test_without_noise_the_best_arm_is_played(policy: type[MFUCB | MFElimination]) -> None:
+    instance = GaussianInstance(EASY, (1.0, 9.0), xi=(0.05, 0.0), variance=0.0)
+    race = policy(instance.problem())
+    run_plays(race, instance, np.random.default_rng(0), capital=9000.0)
+    assert race.recommend().arm == 2
+    assert 8991.0 < race.cost <= 9000.0
+    assert race.counts[:2].sum() <= 0.02 * race.pulls
+
+
+@pytest.mark.parametrize("ratio", [1e3, 1e5])
+@pytest.mark.parametrize("policy", REWARD_POLICIES)
+def test_a_target_that_is_far_dearer(policy: type[MFUCB | MFElimination], ratio: float) -> None:
+    instance = GaussianInstance(EASY, (1.0, ratio), xi=(0.05, 0.0), variance=0.01)
+    race = policy(instance.problem())
+    # MFUCB plays at fidelity 0 only, elimination compares at the target first.
+    capital = 1e5 if policy is MFUCB else 100.0 * ratio
+    run_plays(race, instance, np.random.default_rng(0), capital=capital)
+    assert race.recommend().arm == 2
+    assert capital - ratio < race.cost <= capital
+    assert race.counts[:2].sum() <= 0.02 * race.pulls
+
+
+@pytest.mark.parametrize("costs", [(10.0, 1.0), (1e3, 1.0)])
+@pytest.mark.parametrize("policy", REWARD_POLICIES)
+def test_measured_costs_that_fall(
+    policy: type[MFUCB | MFElimination], costs: tuple[float, float]
+) -> None:
+    pilot = 6.0 * (costs[0] + costs[1])
+    problem = Problem(3, None, Bias.max(0.05, 0.0), SubGaussian(0.1), n_fidelities=2)
+    race = policy(problem, budget=pilot + 2000.0)
+    rng = np.random.default_rng(0)
+    while not race.finished and race.pulls < 3000:
+        [pull] = race.ask()
+        value = EASY[pull.fidelity][pull.arm] + 0.1 * rng.standard_normal()
+        race.tell(pull, Observation(value, cost=costs[pull.fidelity]))
+    assert race.recommend().arm == 2
+    # Nothing at fidelity 0 but for the pilot, and at the target almost only the best arm.
+    assert race.counts[:, 0].tolist() == [2, 2, 2]
+    assert race.counts[:, 1].sum() == 6 + 2000
+    assert race.counts[:2, 1].sum() <= 100
