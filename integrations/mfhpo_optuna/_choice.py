@@ -22,6 +22,9 @@ __all__ = ["MFSampler"]
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
+# Evaluations of the winner at the target, where nothing else is wanted.
+_MEASURE = 10
+
 # Aim -> arguments that have no part in it, and why.
 _NO_MEASURE = "no winner is evaluated once more"
 _NO_PART: dict[str, dict[str, str]] = {
@@ -177,8 +180,11 @@ class MFSampler(DeclaredSampler):
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         choice = recommend_policy(problem, self._aim)
-        unused = {name for name in ("epsilon", "measure") if options[name] is None}
-        policy = choice.make(problem, **{n: options[n] for n in options if n not in unused})
+        without_part = _NO_PART.get(self._aim, {})
+        used = {name: value for name, value in options.items() if name not in without_part}
+        if "measure" in used and used["measure"] is None:
+            used["measure"] = _MEASURE
+        policy = choice.make(problem, **used)
         self._choices[policy] = choice
         return policy
 

@@ -779,3 +779,15 @@ def test_a_bias_bound_that_is_contradicted_is_warned_of_in_the_user_s_terms(make
     assert messages[0].startswith("arm ")
     assert "{'x': " in messages[0]
     assert "epochs=1 and epochs=9 differ by" in messages[0]
+
+
+def test_what_is_not_given_is_as_with_the_chosen_sampler() -> None:
+    # None is one standard deviation of the noise for epsilon, and 10 for measure.
+    answers = []
+    for make in (MFSampler, MFTopTwoSampler):
+        sampler = make("epochs", [{"x": x} for x in (-0.9, 0.0, 0.6)], sigma=0.05, seed=0)
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(bowl, n_trials=2000)
+        answers.append(sampler.recommendation(study).to_dict())
+    assert answers[0] == answers[1]
+    assert answers[0]["epsilon"] == 0.05
