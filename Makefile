@@ -23,7 +23,7 @@ quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certif
 	$(RUN) examples/quickstart.py
 
 test: $(VENV)/.for-test ## run all tests and doctests; PYTEST_ARGS is passed on
-	$(RUN) -m pytest $(PYTEST_ARGS)
+	$(RUN) -m pytest --numprocesses auto $(PYTEST_ARGS)
 
 lint: $(VENV)/.for-dev ## check style, format and types; changes nothing
 	@failed=0; \
