@@ -248,7 +248,7 @@ class BernoulliInstance(Instance):
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
     ) -> FloatArray:
         successes = rng.binomial(sizes, self.means[fidelity, arms][:, None])
-        return successes.astype(np.float64)
+        return np.asarray(successes, dtype=np.float64)
 
 
 class TruncatedNormalInstance(Instance):
