@@ -486,7 +486,8 @@ class MFLUCB(BestArmPolicy):
         arms, counts = np.arange(len(pulled)), race.cells.counts
         sums = origin.copy()
         fresh = np.nonzero(counts > race.start)
-        sums[fresh] = race.tape[(*fresh, counts[fresh] - race.start[fresh] - 1)]
+        last = (*fresh, counts[fresh] - race.start[fresh] - 1)
+        sums[fresh] = race.tape[last]
         for m in range(counts.shape[1]):
             self._evidence.set_sums(arms, m, counts[:, m], sums[:, m])
             told = int(pulled[:, m].sum())
