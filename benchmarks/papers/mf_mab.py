@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -105,9 +106,9 @@ def figure_1(name: str) -> BernoulliInstance:
 
 
 INSTANCES: dict[str, Callable[[], Instance]] = {
-    **{f"table 3, case {case}": lambda case=case: table_3(case) for case in (1, 2, 3, 4)},  # type: ignore[misc]
-    "figure 1a": lambda: figure_1("a"),
-    "figure 1b": lambda: figure_1("b"),
+    **{f"table 3, case {case}": partial(table_3, case) for case in (1, 2, 3, 4)},
+    "figure 1a": partial(figure_1, "a"),
+    "figure 1b": partial(figure_1, "b"),
 }
 
 

@@ -355,7 +355,9 @@ def _conclude(study: optuna.Study, race: Race) -> None:
     if race.fidelity_distribution is not None:
         distributions[race.fidelity.name] = race.fidelity_distribution
         params[race.fidelity.name] = answer.level
-    value = _value_shown(answer, race)
+    # An uncertified answer is only worth what is certain of it, so that a later one, if the race
+    # goes on with a larger budget, takes its place as the best trial.
+    value = answer.mean if answer.certified else answer.interval[0 if race.sign > 0 else 1]
     study.add_trial(
         create_trial(
             value=value,
@@ -383,18 +385,6 @@ def _is_repeat(answer: StudyRecommendation, earlier: Mapping[str, Any]) -> bool:
         # Workers that end after the certificate change the mean a little, but not the claim.
         return bool(earlier["delta"] <= answer.delta and earlier["epsilon"] <= answer.epsilon)
     return bool(earlier["trials"] == answer.trials)
-
-
-def _value_shown(answer: StudyRecommendation, race: Race) -> float:
-    """The mean; of an uncertified answer what is certain of it, so that a later one beats it.
-
-    Nothing may be certain, or less than an earlier answer was given for: then it is the mean, too.
-    """
-    certain = answer.interval[0 if race.sign > 0.0 else 1]
-    earlier = max((race.sign * t.values[0] for t in race.certificates), default=-math.inf)
-    if answer.certified or not math.isfinite(certain) or race.sign * certain <= earlier:
-        return answer.mean
-    return certain
 
 
 def _stop(study: optuna.Study) -> bool:

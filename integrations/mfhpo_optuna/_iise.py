@@ -109,9 +109,8 @@ class IISESampler(DeclaredSampler):
 
     Ending ``optimize`` early (``n_trials``, ``timeout``, Ctrl-C) leaves a study without a best
     trial; `recommendation` answers at any time. The value of an uncertified best trial, after a
-    budget ran out, is the pessimistic end of its interval, so that a later answer, with a larger
-    budget, takes its place. Where that end is infinite, or worse than an earlier answer's value, it
-    is the mean at the level that the trial's parameters name. If an earlier answer still looks
+    budget ran out, is the pessimistic end of its interval (infinite while nothing is certain), so
+    that a later answer, with a larger budget, takes its place. If an earlier answer still looks
     better, a warning says so, and `recommendation` has the right one. A trial that was interrupted
     counts as failed.
 

