@@ -36,9 +36,9 @@ class MFUCBSampler(DeclaredSampler):
     goes on for ever. `recommendation` answers at any time. ``study.best_trial`` exists once a
     budget is spent: the trial that the sampler adds is the arm that is surest to be good, with the
     pessimistic end of its interval for a value (infinite while nothing is certain). Resumed with a
-    larger budget, the study gets another answer, which takes its place. Before, and without a budget, there is no
-    best trial: single values are marked as infeasible, because none of them is an answer. Trials,
-    workers and resuming are as described for `IISESampler`.
+    larger budget, the study gets another answer, which takes its place. Before, and without a
+    budget, there is no best trial: single values are marked as infeasible, because none of them is
+    an answer. Trials, workers and resuming are as described for `IISESampler`.
 
     Parameters
     ----------
