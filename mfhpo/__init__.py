@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from mfhpo.bias import Bias, BiasContradictedWarning
+from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.choice import PolicyChoice, recommend_policy
 from mfhpo.confidence import (
     EmpiricalBernsteinRadius,
@@ -43,6 +44,7 @@ __all__ = [
     "IISE",
     "MFLUCB",
     "MFUCB",
+    "RCUCB",
     "ArmWithdrawnWarning",
     "BestArmPolicy",
     "Bias",
@@ -56,6 +58,7 @@ __all__ = [
     "Gaussian",
     "HoeffdingRadius",
     "Labels",
+    "LimitRecommendation",
     "MFElimination",
     "MFGrad",
     "MFTopTwo",
@@ -76,6 +79,7 @@ __all__ = [
     "SuccessiveElimination",
     "TightBound",
     "TightestRadius",
+    "ZoomingRCUCB",
     "__version__",
     "cost_lower_bound",
     "predict_cost",

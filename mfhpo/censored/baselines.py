@@ -1,0 +1,468 @@
+"""UCB and Thompson sampling with every pair of arm and limit as an arm of its own.
+
+Paper 004 (Bengs, Hüllermeier), Appendix E.1: what RCUCB is compared with.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._compiled import compiled
+from mfhpo._validation import check_count
+from mfhpo.censored.charges import Charge
+from mfhpo.censored.gain import GainEstimates
+from mfhpo.censored.kernel import LIMIT, PENALTY
+from mfhpo.censored.policy import CensoredPolicy, Draw
+from mfhpo.problem import Pull
+
+__all__ = ["LimitThompson", "LimitUCB"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_FEWEST_DRAWS, _MOST_DRAWS = 16, 1024
+
+
+class _PairPolicy(CensoredPolicy):
+    """A policy that keeps two numbers for every pair, and knows nothing of how pairs hang together.
+
+    Parameters
+    ----------
+    See `LimitUCB`.
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        limits: Sequence[float] | FloatArray | int = 10,
+        *,
+        longest: float | None = None,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
+    ) -> None:
+        self._first: FloatArray = np.zeros((0, 0))
+        self._second: FloatArray = np.zeros((0, 0))
+        super().__init__(
+            n_arms,
+            limits,
+            longest=longest,
+            cost=cost,
+            penalty=penalty,
+            reward_range=reward_range,
+            survival="kaplan-meier",
+            delta=delta,
+            horizon=horizon,
+            max_failures=max_failures,
+        )
+
+    @abc.abstractmethod
+    def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
+        """Learn from one pull, the worth of which at each limit (m,) lies in [0, 1]."""
+
+    def _range_of_worth(self, estimates: GainEstimates) -> tuple[float, float]:
+        """Least and largest scaled gain of a pull."""
+        rule = estimates.rule
+        penalties = estimates.tallies.cells[:, :, PENALTY]
+        return min(rule.floor, -float(penalties.max())), rule.top
+
+    def _set_points(self, estimates: GainEstimates) -> None:
+        shape = estimates.tallies.cells.shape[:2]
+        self._first, self._second = np.zeros(shape), np.zeros(shape)
+        for number in range(self.pulls):
+            self._replay(estimates, number)
+
+    def _take_note(self, arm: int, limit: float) -> None:
+        self._replay(self._known(), self.pulls - 1)
+
+    def _replay(self, estimates: GainEstimates, number: int) -> None:
+        """Learn from a pull of the history."""
+        arm, limit, seconds = self._arms[number], self._run_limits[number], self._seconds[number]
+        cells = estimates.tallies.cells[arm]
+        low, high = self._range_of_worth(estimates)
+        worths = -cells[:, PENALTY]
+        if not math.isinf(seconds):
+            gain = estimates.scaled(np.array([self._rewards[number]]), np.array([seconds]))[0]
+            worths = np.where(seconds <= cells[:, LIMIT], gain, worths)
+        self._learn_from(number, arm, limit, (worths - low) / (high - low))
+
+    def _grid(self) -> FloatArray:
+        limits = self.limits
+        assert limits is not None
+        return limits
+
+    def _active_pairs(self, estimates: GainEstimates) -> BoolArray:
+        return np.repeat(self._roster.active[:, None], estimates.tallies.cells.shape[1], axis=1)
+
+    def _pull_of(self, estimates: GainEstimates, pair: int) -> Pull:
+        arm, point = divmod(pair, estimates.tallies.cells.shape[1])
+        return Pull(arm, 0, float(estimates.tallies.cells[arm, point, LIMIT]))
+
+    @abc.abstractmethod
+    def _loop(self) -> Any:
+        """The loop of rounds, compiled if it can be."""
+
+    def _argument(self) -> Any:
+        """What the loop needs besides the numbers of the pairs."""
+
+    def play(self, draw: Draw, rounds: int) -> None:
+        """Play rounds at once (see `CensoredPolicy.play`)."""
+        rounds = check_count("rounds", rounds, 0)
+        if self.horizon is not None:
+            rounds = min(rounds, self.horizon - self.pulls)
+        if self._declared_range is None:
+            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
+        estimates = self._known()
+        cells = estimates.tallies.cells
+        limits, penalties = cells[:, :, LIMIT].copy(), cells[:, :, PENALTY].copy()
+        active = self._active_pairs(estimates)
+        low, high = self._range_of_worth(estimates)
+        loop, argument = self._loop(), self._argument()
+        gains = np.zeros((self.n_arms, _MOST_DRAWS))
+        outcomes = np.zeros((self.n_arms, _MOST_DRAWS, 2))
+        used, filled = np.zeros((2, self.n_arms), dtype=np.int64)
+        arms, notes = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 3))
+        played, wanting = 0, self.active.tolist()
+        while played < rounds and active.any():
+            for arm in wanting:
+                size = int(np.clip(2 * filled[arm], _FEWEST_DRAWS, _MOST_DRAWS))
+                rewards, seconds = draw(arm, size)
+                gains[arm, :size] = estimates.scaled(rewards, seconds)
+                outcomes[arm, :size, 0] = rewards
+                outcomes[arm, :size, 1] = seconds
+                used[arm], filled[arm] = 0, size
+            played, *wanting = loop(
+                self._first,
+                self._second,
+                active,
+                limits,
+                penalties,
+                low,
+                high,
+                gains,
+                outcomes,
+                used,
+                filled,
+                arms,
+                notes,
+                played,
+                self.pulls,
+                argument,
+            )
+        estimates.record_all(arms[:played], *notes[:played].T)
+        self._note_plays(arms[:played], notes[:played])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        pairs = {"first": self._first.tolist(), "second": self._second.tolist()}
+        return super().state_dict() | pairs
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        super().load_state_dict(state)
+        if self._gain is not None:
+            shape = self._gain.tallies.cells.shape[:2]
+            self._first = np.array(state["first"], dtype=np.float64).reshape(shape)
+            self._second = np.array(state["second"], dtype=np.float64).reshape(shape)
+
+
+class LimitUCB(_PairPolicy):
+    """UCB over all pairs of arm and limit: Appendix E.1, Eq. 31.
+
+    Every pair is played once, the rest of the time the one with the largest mean + sqrt(alpha log t
+    / (2 T)), where T counts its own plays only, and the gains are scaled to [0, 1].
+
+    Parameters
+    ----------
+    n_arms, limits, longest, cost, penalty, reward_range, delta, horizon, max_failures
+        See `RCUCB`.
+    exploration
+        alpha, positive.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments out of range or of another kind.
+
+    Examples
+    --------
+    >>> policy = LimitUCB(3, [1.0, 2.0], reward_range=(0, 1))
+    >>> policy.ask()
+    [Pull(arm=0, fidelity=0, limit=1.0)]
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        limits: Sequence[float] | FloatArray | int = 10,
+        *,
+        longest: float | None = None,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
+        exploration: float = 1.0,
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
+    ) -> None:
+        if not 0.0 < exploration < math.inf:
+            raise ValueError(f"exploration must be positive and finite, got {exploration!r}.")
+        self._exploration = float(exploration)
+        super().__init__(
+            n_arms,
+            limits,
+            longest=longest,
+            cost=cost,
+            penalty=penalty,
+            reward_range=reward_range,
+            delta=delta,
+            horizon=horizon,
+            max_failures=max_failures,
+        )
+
+    def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
+        played = self._grid() == limit
+        self._first[arm] += played
+        self._second[arm] += np.where(played, worths, 0.0)
+
+    def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
+        estimates = self._known()
+        counts = self._first + under_way
+        # Pulls under way count as ones that came out like those before.
+        means = self._second / np.maximum(self._first, 1.0)
+        active = self._active_pairs(estimates)
+        number = self.pulls + int(all_extra.sum()) + 1
+        pair = highest_pair(counts, means * counts, active, self._exploration * math.log(number))
+        return self._pull_of(estimates, pair)
+
+    def _loop(self) -> Any:
+        return compiled(play_ucb, highest_pair)
+
+    def _argument(self) -> float:
+        return self._exploration
+
+
+class LimitThompson(_PairPolicy):
+    """Thompson sampling over all pairs of arm and limit: Appendix E.1, Eq. 32.
+
+    Every pair is played once, the rest of the time the one with the largest draw from its Beta
+    posterior. A pull updates all limits up to its own by a trial with the scaled gain for
+    probability.
+
+    Parameters
+    ----------
+    n_arms, limits, longest, cost, penalty, reward_range, delta, horizon, max_failures
+        See `RCUCB`.
+    seed
+        Seed of the draws.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments out of range or of another kind.
+
+    Examples
+    --------
+    >>> policy = LimitThompson(3, [1.0, 2.0], reward_range=(0, 1), seed=0)
+    >>> policy.ask(2)
+    [Pull(arm=0, fidelity=0, limit=1.0), Pull(arm=0, fidelity=0, limit=2.0)]
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        limits: Sequence[float] | FloatArray | int = 10,
+        *,
+        longest: float | None = None,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
+        seed: int = 0,
+    ) -> None:
+        self._seed = check_count("seed", seed, 0)
+        super().__init__(
+            n_arms,
+            limits,
+            longest=longest,
+            cost=cost,
+            penalty=penalty,
+            reward_range=reward_range,
+            delta=delta,
+            horizon=horizon,
+            max_failures=max_failures,
+        )
+
+    def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
+        told = self._grid() <= limit
+        draws = np.random.default_rng((self._seed, 0, number)).random(len(worths))
+        self._first[arm] += told & (draws < worths)
+        self._second[arm] += told & (draws >= worths)
+
+    def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
+        estimates = self._known()
+        rng = np.random.default_rng((self._seed, 1, self.pulls, int(all_extra.sum())))
+        played = self.plays + under_way
+        active = self._active_pairs(estimates)
+        pair = drawn_pair(self._first, self._second, played.astype(np.float64), active, rng)
+        return self._pull_of(estimates, pair)
+
+    def _loop(self) -> Any:
+        return compiled(play_thompson, drawn_pair)
+
+    def _argument(self) -> tuple[FloatArray, np.random.Generator]:
+        rng = np.random.default_rng((self._seed, 2, self.pulls))
+        return self.plays.astype(np.float64), rng
+
+
+# The loops, which numba can compile.
+
+
+def highest_pair(counts: FloatArray, sums: FloatArray, active: BoolArray, level: float) -> int:
+    """The pair with the largest upper bound, the first that was never played, or -1."""
+    best, best_pair = -math.inf, -1
+    n_points = counts.shape[1]
+    for arm in range(counts.shape[0]):
+        for point in range(n_points):
+            if active[arm, point]:
+                count = counts[arm, point]
+                if count == 0.0:
+                    return arm * n_points + point
+                index = sums[arm, point] / count + math.sqrt(0.5 * level / count)
+                if index > best:
+                    best, best_pair = index, arm * n_points + point
+    return int(best_pair)
+
+
+def drawn_pair(
+    successes: FloatArray,
+    failures: FloatArray,
+    played: FloatArray,
+    active: BoolArray,
+    rng: np.random.Generator,
+) -> int:
+    """The pair with the largest draw from its posterior, the first never played, or -1."""
+    best, best_pair = -math.inf, -1
+    n_points = successes.shape[1]
+    for arm in range(successes.shape[0]):
+        for point in range(n_points):
+            if active[arm, point] and played[arm, point] == 0.0:
+                return arm * n_points + point
+    for arm in range(successes.shape[0]):
+        for point in range(n_points):
+            if active[arm, point]:
+                draw = rng.beta(1.0 + successes[arm, point], 1.0 + failures[arm, point])
+                if draw > best:
+                    best, best_pair = draw, arm * n_points + point
+    return int(best_pair)
+
+
+def play_ucb(
+    counts: Any,
+    sums: Any,
+    active: Any,
+    limits: Any,
+    penalties: Any,
+    low: float,
+    high: float,
+    gains: Any,
+    outcomes: Any,
+    used: Any,
+    filled: Any,
+    arms: Any,
+    notes: Any,
+    played: int,
+    before: int,
+    exploration: float,
+) -> tuple[int, int]:
+    """Play `LimitUCB` until all rounds are played, or an arm has no outcome left.
+
+    Parameters are those of `mfhpo.censored.kernel.play`, and those of `_PairPolicy.play`. Every
+    arm has an outcome left at the beginning. Returns the rounds played, and the arm (or -1).
+    """
+    n_points = counts.shape[1]
+    while played < len(arms):
+        level = exploration * math.log(before + played + 1)
+        pair = highest_pair(counts, sums, active, level)
+        arm, point = pair // n_points, pair % n_points
+        limit = limits[arm, point]
+        gain = gains[arm, used[arm]]
+        notes[played, 0] = limit
+        notes[played, 1] = outcomes[arm, used[arm], 0]
+        notes[played, 2] = outcomes[arm, used[arm], 1]
+        used[arm] += 1
+        if notes[played, 2] > limit:
+            gain = -penalties[arm, point]
+            notes[played, 1] = math.nan
+            notes[played, 2] = math.inf
+        counts[arm, point] += 1.0
+        sums[arm, point] += (gain - low) / (high - low)
+        arms[played] = arm
+        played += 1
+        if used[arm] == filled[arm]:
+            return played, arm
+    return played, -1
+
+
+def play_thompson(
+    successes: Any,
+    failures: Any,
+    active: Any,
+    limits: Any,
+    penalties: Any,
+    low: float,
+    high: float,
+    gains: Any,
+    outcomes: Any,
+    used: Any,
+    filled: Any,
+    arms: Any,
+    notes: Any,
+    played: int,
+    before: int,
+    plays_and_rng: Any,
+) -> tuple[int, int]:
+    """Play `LimitThompson` until all rounds are played, or an arm has no outcome left.
+
+    See `play_ucb`.
+    """
+    plays, rng = plays_and_rng
+    n_points = successes.shape[1]
+    while played < len(arms):
+        pair = drawn_pair(successes, failures, plays, active, rng)
+        arm, point = pair // n_points, pair % n_points
+        limit = limits[arm, point]
+        gain = gains[arm, used[arm]]
+        reward = outcomes[arm, used[arm], 0]
+        seconds = outcomes[arm, used[arm], 1]
+        used[arm] += 1
+        if seconds > limit:
+            reward = math.nan
+            seconds = math.inf
+        for told in range(point + 1):
+            worth = gain if seconds <= limits[arm, told] else -penalties[arm, told]
+            if rng.random() < (worth - low) / (high - low):
+                successes[arm, told] += 1.0
+            else:
+                failures[arm, told] += 1.0
+        plays[arm, point] += 1.0
+        notes[played, 0] = limit
+        notes[played, 1] = reward
+        notes[played, 2] = seconds
+        arms[played] = arm
+        played += 1
+        if used[arm] == filled[arm]:
+            return played, arm
+    return played, -1

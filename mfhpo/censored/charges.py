@@ -1,0 +1,202 @@
+"""What consumed time costs, and what a trial without a result is fined: functions of seconds.
+
+Cost and penalty of paper 004 (Bengs, Hüllermeier, "Multi-Armed Bandits with Censored Consumption of
+Resources", Machine Learning 2023), Section 2. Both are in the unit of the reward, and neither may
+decrease.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_nonnegative
+
+__all__ = ["Capped", "Charge", "Deadline", "Linear", "check_charge", "par"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Seconds, any shape, to what is charged for them, the same shape.
+Charge: TypeAlias = Callable[[FloatArray], FloatArray]
+
+# Places at which a function is looked at for being monotone, between 0 and the largest limit.
+_PLACES = 65
+
+
+@dataclass(frozen=True)
+class Linear:
+    """So much for every second.
+
+    Parameters
+    ----------
+    slope
+        Charge for a second, in the unit of the reward, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If the slope is negative or not finite.
+
+    Examples
+    --------
+    >>> Linear(0.1)(np.array([0.0, 5.0]))
+    array([0. , 0.5])
+    """
+
+    slope: float
+
+    def __post_init__(self) -> None:
+        check_nonnegative("slope", self.slope)
+
+    def __call__(self, seconds: FloatArray) -> FloatArray:
+        """The charge for so many seconds."""
+        return self.slope * np.asarray(seconds, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Capped:
+    """A charge that never exceeds a maximum.
+
+    Parameters
+    ----------
+    charge
+        The charge below the maximum.
+    most
+        The maximum, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If the maximum is negative or not finite.
+
+    Examples
+    --------
+    >>> Capped(Linear(1.0), 1.0)(np.array([0.5, 7.0]))
+    array([0.5, 1. ])
+    """
+
+    charge: Charge
+    most: float
+
+    def __post_init__(self) -> None:
+        check_nonnegative("most", self.most)
+
+    def __call__(self, seconds: FloatArray) -> FloatArray:
+        """The charge for so many seconds."""
+        return np.minimum(self.charge(seconds), self.most)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """Cheap until a deadline, dear after it: the penalty of the paper's Example 2.
+
+    Parameters
+    ----------
+    slope
+        Charge for a second up to the deadline, at least 0.
+    deadline
+        Seconds until which the slope applies, at least 0.
+    fine
+        Charge for every second, those before the deadline included, once it has passed; at least
+        the slope.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative or not finite, or the fine is below the slope.
+
+    Examples
+    --------
+    >>> Deadline(slope=0.1, deadline=0.5, fine=10.0)(np.array([0.5, 0.6]))
+    array([0.05, 6.  ])
+    """
+
+    slope: float
+    deadline: float
+    fine: float
+
+    def __post_init__(self) -> None:
+        for name in ("slope", "deadline", "fine"):
+            check_nonnegative(name, getattr(self, name))
+        if self.fine < self.slope:
+            raise ValueError(
+                f"fine={self.fine!r} is below slope={self.slope!r}: a penalty must not decrease; "
+                f"give a fine of at least the slope."
+            )
+
+    def __call__(self, seconds: FloatArray) -> FloatArray:
+        """The charge for so many seconds."""
+        seconds = np.asarray(seconds, dtype=np.float64)
+        return np.where(seconds <= self.deadline, self.slope, self.fine) * seconds
+
+
+def par(factor: float) -> Linear:
+    """The penalty of PAR-k: a trial without a result counts `factor` times its limit.
+
+    Parameters
+    ----------
+    factor
+        k; PAR10 is the usual one.
+
+    Examples
+    --------
+    >>> par(10)(np.array([2.0]))
+    array([20.])
+    """
+    return Linear(factor)
+
+
+def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
+    """Return what is charged at the limits, or raise unless it is a charge there.
+
+    Parameters
+    ----------
+    name
+        The argument's name.
+    charge
+        A cost or a penalty.
+    limits
+        Limits in seconds, increasing, shape (m,).
+
+    Returns
+    -------
+    FloatArray
+        What is charged at each limit, shape (m,).
+
+    Raises
+    ------
+    TypeError
+        If it is no function of an array of seconds.
+    ValueError
+        If it is negative, not finite or decreasing anywhere between 0 and the largest limit.
+    """
+    if not callable(charge):
+        raise TypeError(
+            f"{name} must be a function of seconds such as mfhpo.censored.Linear(0.1), got "
+            f"{charge!r}."
+        )
+    places = np.union1d(np.linspace(0.0, float(limits[-1]), _PLACES), limits)
+    values = np.asarray(charge(places), dtype=np.float64)
+    if values.shape != places.shape:
+        raise TypeError(
+            f"{name} must give one value for each of an array of seconds, got shape "
+            f"{values.shape} for {places.shape}; write it with NumPy functions."
+        )
+    for seconds, value in zip(places.tolist(), values.tolist(), strict=True):
+        if not math.isfinite(value) or value < 0.0:
+            raise ValueError(
+                f"{name} must be finite and at least 0, got {value!r} at {seconds:.6g} seconds."
+            )
+    falls = np.flatnonzero(np.diff(values) < 0.0)
+    if falls.size:
+        at = int(falls[0])
+        raise ValueError(
+            f"{name} must not decrease with the seconds, but it falls from {values[at]:.6g} at "
+            f"{places[at]:.6g} to {values[at + 1]:.6g} at {places[at + 1]:.6g} seconds."
+        )
+    return values[np.searchsorted(places, limits)]

@@ -1,0 +1,290 @@
+"""Estimates of what an arm gains under a time limit, from pulls that may have been stopped.
+
+Paper 004 (Bengs, Hüllermeier), Section 3.2: the expected gain by Eq. 8, the probability of running
+beyond a limit by the paper's count (Eq. 9) or by Kaplan and Meier.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._compiled import compiled
+from mfhpo._validation import check_count
+from mfhpo.censored.charges import Charge, check_charge
+from mfhpo.censored.kernel import (
+    COLUMNS,
+    COUNT,
+    EXCEEDED,
+    HELPERS,
+    LIMIT,
+    PENALTY,
+    SURVIVAL,
+    Ceilings,
+    Rule,
+    Tallies,
+    bounds_on_gain,
+    estimated_gain,
+    highest_mean,
+    record,
+    record_all,
+)
+
+__all__ = ["GainEstimates", "Survival", "check_limits", "check_range"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+Survival = Literal["kaplan-meier", "count"]
+
+# From so many pulls times limits on, learning from them is left to the compiled loop.
+_MANY = 50_000
+
+
+class GainEstimates:
+    """What is known of the penalized expected gain of every arm at every limit.
+
+    nu(i, tau) = E[(R - c(C)) 1{C <= tau}] + (low - lambda(tau)) P(C > tau), in the unit of the
+    reward R, for an arm whose pull takes C seconds: a pull that is stopped is worth the lowest
+    reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of paper 004. Learning
+    from a pull takes O(m).
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms n.
+    limits
+        The limits in seconds, positive and strictly increasing, shape (m,).
+    cost, penalty
+        What is charged for the seconds of a pull that ends in time, and for the limit of one that
+        does not; in the unit of the reward.
+    reward_range
+        Least and largest reward. Rewards outside are taken for the nearest one inside.
+    survival
+        How P(C > tau) is estimated. "kaplan-meier" asks, between every two limits, how many of
+        the pulls that were running at the first had ended by the second, and multiplies: each pull
+        tells as far as it was allowed to run. "count" is Eq. 9, where a pull that was stopped
+        before tau counts as running beyond it: biased, and able to keep a good limit from ever
+        being tried again.
+    rule
+        The rule that the estimates serve, as far as it is not about the scale.
+
+    Raises
+    ------
+    ValueError
+        For limits, charges or a range that are none.
+
+    Examples
+    --------
+    >>> from mfhpo.censored import Linear
+    >>> estimates = GainEstimates(1, [1.0, 2.0], cost=Linear(0.1), penalty=Linear(0.1))
+    >>> estimates.record(0, limit=2.0, reward=0.8, seconds=1.5)
+    >>> estimates.record(0, limit=1.0, reward=None, seconds=None)
+    >>> estimates.survival(0)
+    array([1., 0.])
+    >>> estimates.gains(0)  # -0.1, the penalty; 0.8 - 0.15
+    array([-0.1 , 0.65])
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        limits: Sequence[float] | FloatArray,
+        *,
+        cost: Charge,
+        penalty: Charge,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        survival: Survival = "kaplan-meier",
+        rule: Rule | None = None,
+    ) -> None:
+        n_arms = check_count("n_arms", n_arms, 1)
+        given = check_limits(limits)
+        if survival not in ("kaplan-meier", "count"):
+            raise ValueError(f'survival must be "kaplan-meier" or "count", got {survival!r}.')
+        self._low, high = check_range(reward_range)
+        self._span = high - self._low
+        self._cost = cost
+        self._penalty = penalty
+        longest = float(given[-1])
+        costs = check_charge("cost", cost, np.array([longest]))
+        check_charge("penalty", penalty, given)
+        floor = -float(costs[0]) / self._span
+        top = 1.0 - float(cost(np.zeros(1))[0]) / self._span
+        base = rule or Rule(0, False, 1.0, 0.0, 0.0, 1.0, 0.0)
+        self.rule = base._replace(counted=survival == "count", floor=floor, top=top)
+        shape = (n_arms, len(given))
+        self.tallies = Tallies(
+            np.zeros((*shape, COLUMNS)), np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms)
+        )
+        self.ceilings = _new_ceilings(*shape)
+        for arm in range(n_arms):
+            self.set_limits(arm, given)
+
+    # What was observed.
+
+    def record(self, arm: int, limit: float, reward: float | None, seconds: float | None) -> None:
+        """Learn from one pull.
+
+        Parameters
+        ----------
+        arm
+            The arm.
+        limit
+            The limit in seconds under which it ran; infinite for none. It must have been chosen
+            without knowing the outcome.
+        reward, seconds
+            What came out, and how long that took; None where the pull was stopped at its limit.
+
+        Raises
+        ------
+        ValueError
+            If only one of them is given.
+        """
+        gain, consumption = 0.0, math.inf
+        if reward is not None and seconds is not None:
+            gain = float(self.scaled(np.array([reward]), np.array([seconds]))[0])
+            consumption = float(seconds)
+        elif reward is not None or seconds is not None:
+            raise ValueError(
+                f"reward={reward!r} and seconds={seconds!r}: give both, or None for both."
+            )
+        record(self.tallies, self.rule, arm, limit, gain, consumption)
+
+    def record_all(
+        self, arms: IntArray, limits: FloatArray, rewards: FloatArray, seconds: FloatArray
+    ) -> None:
+        """Learn from many pulls, arrays of shape (N,); infinite seconds where one was stopped."""
+        stopped = np.isinf(seconds)
+        gains = np.zeros(len(arms))
+        gains[~stopped] = self.scaled(rewards[~stopped], seconds[~stopped])
+        many = len(arms) * self.tallies.cells.shape[1] >= _MANY
+        run = compiled(record_all, *HELPERS) if many else record_all
+        run(self.tallies, self.rule, arms, limits, gains, seconds)
+
+    def set_limits(self, arm: int, limits: FloatArray) -> None:
+        """Give an arm these limits, increasing, and forget what was recorded of it."""
+        size = len(limits)
+        if size > self.tallies.cells.shape[1]:
+            self._widen(max(size, 2 * self.tallies.cells.shape[1]))
+        cells = self.tallies.cells[arm]
+        cells[:] = 0.0
+        cells[:, SURVIVAL] = 1.0
+        cells[:size, LIMIT] = limits
+        cells[:size, PENALTY] = self._penalty(limits) / self._span
+        self.tallies.totals[arm] = 0.0
+        self.tallies.points[arm] = size
+        self.ceilings.stale[arm] = True
+        self.ceilings.roots[arm] = math.inf
+
+    def leave_out(self, arm: int) -> None:
+        """Never choose an arm again."""
+        self.tallies.points[arm] = 0
+
+    # What is known.
+
+    def limits(self, arm: int) -> FloatArray:
+        """The arm's limits in seconds, shape (m,)."""
+        return self._column(arm, LIMIT)
+
+    def counts(self, arm: int) -> IntArray:
+        """Pulls of the arm that tell of each of its limits, N(i, tau), shape (m,)."""
+        return self._column(arm, COUNT).astype(np.int64)
+
+    def gains(self, arm: int) -> FloatArray:
+        """Estimated gain at each of the arm's limits (Eq. 10), NaN where nothing is known; (m,)."""
+        points = range(self.tallies.points[arm])
+        scaled = [estimated_gain(self.tallies, arm, point) for point in points]
+        return self._low + self._span * np.array(scaled)
+
+    def survival(self, arm: int) -> FloatArray:
+        """Estimated probability of running beyond each of the arm's limits, shape (m,)."""
+        return self._column(arm, SURVIVAL)
+
+    def bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
+        """Bounds on the gain at one limit, valid at all times with probability 1 - delta.
+
+        By empirical likelihood from the pulls whose limit was at least this one (see
+        `mfhpo.censored.kernel.bounds_on_gain`); they rest on the range of the rewards alone.
+        """
+        level = _level_at_all_times(delta, float(self.tallies.cells[arm, point, COUNT]))
+        low, high = bounds_on_gain(self.tallies, self.rule, arm, point, level)
+        return float(self._low + self._span * low), float(self._low + self._span * high)
+
+    def survival_bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
+        """Bounds on P(C > tau), valid at all times with probability 1 - delta."""
+        count = float(self.tallies.cells[arm, point, COUNT])
+        if count == 0.0:
+            return 0.0, 1.0
+        beyond = float(self.tallies.cells[arm, point, EXCEEDED])
+        level = _level_at_all_times(delta, count) / count
+        values = np.array([0.0, 1.0])
+        weights = np.array([count - beyond, beyond])
+        high, _ = highest_mean(weights, values, count, 1.0, level, math.inf)
+        low, _ = highest_mean(weights, -values, count, 0.0, level, math.inf)
+        return float(-low), float(high)
+
+    def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
+        """Rewards minus costs, where the range of the rewards has length 1; shape (N,)."""
+        gains = (rewards - self._low - self._cost(seconds)) / self._span
+        return np.clip(gains, self.rule.floor, self.rule.top)
+
+    def _column(self, arm: int, column: int) -> FloatArray:
+        return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()
+
+    def _widen(self, size: int) -> None:
+        """Make room for more limits."""
+        n_arms, before = self.tallies.cells.shape[:2]
+        cells, ceilings = np.zeros((n_arms, size, COLUMNS)), _new_ceilings(n_arms, size)
+        cells[:, :before] = self.tallies.cells
+        ceilings.latest[1:] = self.ceilings.latest[1:]
+        self.tallies, self.ceilings = self.tallies._replace(cells=cells), ceilings
+
+
+def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
+    """Return limits as an array, or raise unless they are positive and strictly increasing."""
+    try:
+        values = np.asarray(limits, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"limits must be a sequence of seconds, got {limits!r}.") from None
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"limits must be a sequence of seconds, not empty, got {limits!r}.")
+    if not (np.isfinite(values).all() and values[0] > 0.0 and (np.diff(values) > 0.0).all()):
+        raise ValueError(
+            f"limits must be positive, finite and strictly increasing seconds, got "
+            f"{values.tolist()}; sort them and drop repeats."
+        )
+    return values
+
+
+def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:
+    """Return the least and the largest reward, or raise unless they are finite and increase."""
+    try:
+        low, high = (float(bound) for bound in reward_range)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"reward_range must be the least and the largest reward, such as (0, 1), got "
+            f"{reward_range!r}."
+        ) from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(
+            f"reward_range must be two finite numbers, the smaller one first, got {reward_range!r}."
+        )
+    return low, high
+
+
+def _level_at_all_times(delta: float, count: float) -> float:
+    """The level of `highest_mean`, times the count, at which both bounds hold for all counts."""
+    return math.log(2.0 / delta) + math.log(count + 1.0) + 1.0
+
+
+def _new_ceilings(n_arms: int, size: int) -> Ceilings:
+    return Ceilings(
+        values=np.full((n_arms, size), math.inf),
+        stale=np.ones((n_arms, size), dtype=np.bool_),
+        roots=np.full((n_arms, size), math.inf),
+        latest=np.array([0, -1, -1]),
+    )

@@ -1,0 +1,136 @@
+"""Policies that play the pair with the highest upper bound: the loop that they share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._compiled import compiled
+from mfhpo._validation import check_count
+from mfhpo.censored.gain import GainEstimates
+from mfhpo.censored.kernel import (
+    CONFIDENCES,
+    DONE,
+    HELPERS,
+    LIMIT,
+    REFINE,
+    Ceilings,
+    Rule,
+    choose,
+    forget,
+    play,
+)
+from mfhpo.censored.policy import CensoredPolicy, Draw
+from mfhpo.problem import Pull
+
+__all__ = ["IndexPolicy"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Outcomes that are drawn at once for one arm.
+_FEWEST_DRAWS, _MOST_DRAWS = 16, 1024
+
+
+class IndexPolicy(CensoredPolicy):
+    """Plays the pair whose upper bound on the gain is the highest."""
+
+    def _refine(self, estimates: GainEstimates, arm: int) -> None:
+        """Give an arm further limits where it was played last."""
+
+    def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
+        estimates = self._known()
+        ceilings = estimates.ceilings
+        if all_extra.any():
+            # Bounds that pulls under way have narrowed must not outlive them.
+            ceilings = Ceilings(
+                ceilings.values.copy(),
+                ceilings.stale.copy(),
+                ceilings.roots.copy(),
+                ceilings.latest.copy(),
+            )
+        number = self.pulls + int(all_extra.sum()) + 1
+        arm, point = choose(estimates.tallies, estimates.rule, ceilings, extra, all_extra, number)
+        if arm < 0:
+            # Every arm is under way for the first time: the one that fewest are.
+            arm = int(self.active[np.argmin(all_extra[self.active])])
+            point = int(estimates.tallies.points[arm]) - 1
+        return Pull(arm, 0, float(estimates.tallies.cells[arm, point, LIMIT]))
+
+    def _take_note(self, arm: int, limit: float) -> None:
+        estimates = self._known()
+        forget(estimates.tallies, estimates.ceilings, arm, limit)
+
+    def play(self, draw: Draw, rounds: int) -> None:
+        """Play rounds at once (see `CensoredPolicy.play`)."""
+        rounds = check_count("rounds", rounds, 0)
+        if self.horizon is not None:
+            rounds = min(rounds, self.horizon - self.pulls)
+        if self._declared_range is None:
+            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
+        estimates = self._known()
+        loop = compiled(play, *HELPERS)
+        gains = np.zeros((self.n_arms, _MOST_DRAWS))
+        outcomes = np.zeros((self.n_arms, _MOST_DRAWS, 2))
+        used, filled = np.zeros((2, self.n_arms), dtype=np.int64)
+        while rounds > 0 and self._roster.active.any():
+            block = min(rounds, self._rounds_at_this_level())
+            arms, notes = np.zeros(block, dtype=np.int64), np.zeros((block, 3))
+            reason, played, arm = -1, 0, -1
+            while reason not in (DONE, REFINE):
+                reason, played, arm = loop(
+                    estimates.tallies,
+                    estimates.rule,
+                    estimates.ceilings,
+                    gains,
+                    outcomes,
+                    used,
+                    filled,
+                    arms,
+                    notes,
+                    played,
+                    self.pulls,
+                )
+                if reason not in (DONE, REFINE):
+                    size = int(np.clip(estimates.tallies.totals[arm], _FEWEST_DRAWS, _MOST_DRAWS))
+                    rewards, seconds = draw(arm, size)
+                    gains[arm, :size] = estimates.scaled(rewards, seconds)
+                    outcomes[arm, :size, 0] = rewards
+                    outcomes[arm, :size, 1] = seconds
+                    used[arm], filled[arm] = 0, size
+            self._note_plays(arms[:played], notes[:played])
+            rounds -= played
+            if reason == REFINE:
+                self._refine(estimates, arm)
+
+    def _rounds_at_this_level(self) -> int:
+        """How many rounds may be played before the rule changes."""
+        return 1 << 20
+
+
+def rule_of(
+    confidence: str, exploration: float, level: float = 0.0, smoothness: float = 0.0
+) -> Rule:
+    """The rule of an `IndexPolicy`, its scale left open.
+
+    Raises
+    ------
+    ValueError
+        If there is no such confidence, or the exploration is not positive.
+    """
+    if confidence not in CONFIDENCES:
+        known = ", ".join(map(repr, CONFIDENCES))
+        raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
+    if not 0.0 < exploration < math.inf:
+        raise ValueError(f"exploration must be positive and finite, got {exploration!r}; try 1.")
+    return Rule(
+        confidence=CONFIDENCES.index(confidence),
+        counted=False,
+        exploration=float(exploration),
+        level=level,
+        floor=0.0,
+        top=1.0,
+        smoothness=smoothness,
+    )

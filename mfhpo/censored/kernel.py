@@ -1,0 +1,613 @@
+"""The inner loop of RCUCB: what is learned from a pull, upper bounds, and the choice of a pair.
+
+Written in plain Python that numba can compile; both give the same plays. All of it is in one
+module, because the compiled copy on disk is renewed when this file changes. Rewards, costs and
+penalties are scaled here: the range of the rewards is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "BINS",
+    "CONFIDENCES",
+    "DONE",
+    "DRAWS",
+    "HELPERS",
+    "REFINE",
+    "Ceilings",
+    "Rule",
+    "Tallies",
+    "bounds_on_gain",
+    "choose",
+    "estimated_gain",
+    "highest_mean",
+    "is_refinable",
+    "play",
+    "record",
+    "record_all",
+]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Gains are kept as weights on so many equidistant values; see `highest_mean`.
+BINS = 5
+
+# The confidence bounds, by their numbers in the loop.
+CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
+KL, KL_PLUS, BERNSTEIN, PRINTED, PUBLISHED_CURVES = range(5)
+
+# Why the loop ended: all rounds are played, the next outcome of an arm is needed, or the pair that
+# was played is known well enough to be refined.
+DONE, DRAWS, REFINE = 0, 1, 2
+
+# How far below the largest value an observation is taken to be at least.
+_NEARLY = 1e-12
+
+# Ceilings hold for so many rounds, or for this share of the rounds so far.
+_HORIZON_AT_LEAST, _HORIZON_SHARE = 64, 64
+
+
+# What is kept of a pair, by its column in `Tallies.cells`.
+# Limit in seconds, and the penalty there.
+LIMIT, PENALTY = 0, 1
+# Pulls whose limit was at least this one: N(i, tau). Of these, the sums of (reward - cost) and of
+# its square where the pull ended in time, and how many did not.
+COUNT, GAIN, SQUARE, EXCEEDED = 2, 3, 4, 5
+# Of the same pulls, how many were still running at the limit before, and how many of those ended.
+AT_RISK, ENDED = 6, 7
+# Pulls at any limit that are not known to have ended by this one; the estimated probability of not
+# ending by it; pulls at exactly this limit.
+BEYOND, SURVIVAL, PLAYS = 8, 9, 10
+# The gains as weights on `BINS` values between floor and top.
+FIRST_BIN = 11
+COLUMNS = FIRST_BIN + BINS
+
+
+class Tallies(NamedTuple):
+    """What was observed of n arms at their limits, at most P each.
+
+    One array holds nearly all: the compiled loop counts references to every array that it passes.
+
+    Parameters
+    ----------
+    cells
+        The columns above for each pair, shape (n, P, COLUMNS); the arms' limits increase.
+    points
+        How many limits an arm has, shape (n,); 0 for one that is out of the race.
+    totals
+        Pulls of the arms, N(i, 0), shape (n,).
+    """
+
+    cells: FloatArray
+    points: IntArray
+    totals: FloatArray
+
+
+class Rule(NamedTuple):
+    """How the next pair is chosen.
+
+    Parameters
+    ----------
+    confidence
+        Place in `CONFIDENCES`.
+    counted
+        Whether survival is estimated by the paper's count, and not by Kaplan and Meier.
+    exploration
+        alpha of the paper: the factor of the logarithm.
+    level
+        The logarithm itself where it does not change with the rounds, else 0.
+    floor, top
+        Least and largest gain of a pull that ends in time.
+    smoothness
+        How much the gain may fall per second between two limits; 0 where the limits are given.
+    """
+
+    confidence: int
+    counted: bool
+    exploration: float
+    level: float
+    floor: float
+    top: float
+    smoothness: float
+
+
+class Ceilings(NamedTuple):
+    """Upper bounds of the indices of all pairs, kept so that few are computed in a round.
+
+    Parameters
+    ----------
+    values
+        Index at the horizon, shape (n, P).
+    stale
+        Whether it has to be computed again, shape (n, P).
+    roots
+        Solutions of the last bound's equation, where the next search begins, shape (n, P).
+    latest
+        Last round at which the values hold, and the arm and the point that were played last (-1
+        for none), shape (3,).
+    """
+
+    values: FloatArray
+    stale: BoolArray
+    roots: FloatArray
+    latest: IntArray
+
+
+# What is learned.
+
+
+def record(
+    tallies: Tallies, rule: Rule, arm: int, limit: float, gain: float, consumption: float
+) -> None:
+    """Learn from one pull, in O(P).
+
+    Parameters
+    ----------
+    tallies, rule
+        Where to, and how survival is estimated.
+    arm, limit
+        What was pulled; the limit may be any, also one that the arm does not have.
+    gain
+        Scaled reward minus cost; nothing is read of it where the pull was censored.
+    consumption
+        Seconds until the end; infinite where the pull was censored.
+    """
+    tallies.totals[arm] += 1.0
+    earlier = 0.0
+    surviving = 1.0
+    for point in range(tallies.points[arm]):
+        here = tallies.cells[arm, point, LIMIT]
+        if consumption > here:
+            tallies.cells[arm, point, BEYOND] += 1.0
+        if limit >= here:
+            tallies.cells[arm, point, COUNT] += 1.0
+            if point == 0 or consumption > earlier:
+                tallies.cells[arm, point, AT_RISK] += 1.0
+                if consumption <= here:
+                    tallies.cells[arm, point, ENDED] += 1.0
+            if consumption <= here:
+                tallies.cells[arm, point, GAIN] += gain
+                tallies.cells[arm, point, SQUARE] += gain * gain
+                place = (gain - rule.floor) / (rule.top - rule.floor) * (BINS - 1)
+                lower = int(place)
+                if lower > BINS - 2:
+                    lower = BINS - 2
+                tallies.cells[arm, point, FIRST_BIN + lower] += lower + 1 - place
+                tallies.cells[arm, point, FIRST_BIN + lower + 1] += place - lower
+            else:
+                tallies.cells[arm, point, EXCEEDED] += 1.0
+        if limit == here:
+            tallies.cells[arm, point, PLAYS] += 1.0
+        if rule.counted:
+            surviving = tallies.cells[arm, point, BEYOND] / tallies.totals[arm]
+        elif tallies.cells[arm, point, AT_RISK] > 0.0:
+            surviving *= 1.0 - tallies.cells[arm, point, ENDED] / tallies.cells[arm, point, AT_RISK]
+        tallies.cells[arm, point, SURVIVAL] = surviving
+        earlier = here
+
+
+def record_all(
+    tallies: Tallies,
+    rule: Rule,
+    arms: IntArray,
+    limits: FloatArray,
+    gains: FloatArray,
+    consumptions: FloatArray,
+) -> None:
+    """Learn from many pulls (see `record`), arrays of shape (N,)."""
+    for k in range(len(arms)):
+        record(tallies, rule, arms[k], limits[k], gains[k], consumptions[k])
+
+
+def estimated_gain(tallies: Tallies, arm: int, point: int) -> float:
+    """The penalized expected gain of a pair (Eq. 10), NaN before its first observation."""
+    count = tallies.cells[arm, point, COUNT]
+    if count == 0.0:
+        return math.nan
+    fine = tallies.cells[arm, point, PENALTY] * tallies.cells[arm, point, SURVIVAL]
+    return float(tallies.cells[arm, point, GAIN] / count - fine)
+
+
+# Upper bounds.
+
+
+def highest_mean(
+    weights: Any, values: Any, total: float, top: float, level: float, start: float
+) -> tuple[float, float]:
+    """The largest mean that observed weights leave possible, by empirical likelihood.
+
+    The largest mean of a distribution q on values up to `top` whose divergence from the observed
+    one p, KL(p, q), is at most `level` (Cappé, Garivier, Maillard, Munos, Stoltz, "Kullback-Leibler
+    upper confidence bounds for optimal sequential allocation", Annals of Statistics 2013).
+    Spreading an observation over two values with the same mean, as the bins do, only raises it.
+
+    Parameters
+    ----------
+    weights, values
+        Observed weights and where they are, shape (k,).
+    total
+        Sum of the weights, positive.
+    top
+        The largest value that there can be.
+    level
+        Bound on the divergence, at least 0.
+    start
+        Where the search begins, above `top`; the solution for similar weights.
+
+    Returns
+    -------
+    tuple of float
+        The bound, and the solution of its equation.
+    """
+    if level <= 0.0:
+        mean = 0.0
+        for k in range(len(values)):
+            mean += weights[k] * values[k]
+        return mean / total, math.inf
+    # What lies at the top is taken to lie just below, so that nothing is divided by 0.
+    nearly = top - _NEARLY
+    logs = 0.0
+    inverse = 0.0
+    tilted = 0.0
+    for k in range(len(values)):
+        if weights[k] > 0.0:
+            value = min(values[k], nearly)
+            share = weights[k] / total
+            logs += share * math.log(top - value)
+            inverse += share / (top - value)
+            tilted += share / (top - value) * value
+    divergence = logs + math.log(inverse)
+    if divergence < level:
+        # The likeliest distribution with so large a mean puts weight on the top itself.
+        share = math.exp(divergence - level)
+        return share * tilted / inverse + (1.0 - share) * top, top
+
+    # E log(root - V) + log E 1 / (root - V) = level; it decreases in the root, and is convex.
+    root = start if top < start < math.inf else top + 1e-3
+    for _ in range(100):
+        logs = 0.0
+        inverse = 0.0
+        square = 0.0
+        for k in range(len(values)):
+            if weights[k] > 0.0:
+                reciprocal = 1.0 / (root - min(values[k], nearly))
+                share = weights[k] / total
+                logs -= share * math.log(reciprocal)
+                inverse += share * reciprocal
+                square += share * reciprocal * reciprocal
+        slope = inverse - square / inverse
+        if slope >= 0.0:  # one value only, or too far out for the difference to be seen
+            break
+        step = (logs + math.log(inverse) - level) / slope
+        new = root - step
+        if new <= top:
+            new = 0.5 * (root + top)
+        if abs(new - root) <= 1e-9 * (root - top) + 1e-15:
+            root = new
+            break
+        root = new
+    inverse = 0.0
+    tilted = 0.0
+    for k in range(len(values)):
+        if weights[k] > 0.0:
+            value = min(values[k], nearly)
+            share = weights[k] / (root - value)
+            inverse += share
+            tilted += share * value
+    return tilted / inverse, root
+
+
+def _surely_below(
+    weights: Any, values: Any, total: float, top: float, level: float, root: float, bound: float
+) -> bool:
+    """Whether `highest_mean` is at most `bound`: sufficient, and quicker than computing it.
+
+    By duality the bound holds if a single multiplier shows it; the one of a similar problem, which
+    its solution tells, mostly does.
+    """
+    if bound >= top:
+        return True
+    if not top < root < math.inf:
+        return False
+    multiplier = min(1.0 / (root - bound), (1.0 - 1e-9) / (top - bound))
+    logs = 0.0
+    for k in range(len(values)):
+        if weights[k] > 0.0:
+            factor = 1.0 + multiplier * (bound - values[k])
+            logs += weights[k] / total * math.log(factor)
+    return logs >= level
+
+
+def _spread(tallies: Tallies, rule: Rule, arm: int, point: int, weights: Any, values: Any) -> None:
+    """The observations of a pair as weights and values, into two arrays of BINS + 1."""
+    for k in range(BINS):
+        weights[k] = tallies.cells[arm, point, FIRST_BIN + k]
+        values[k] = rule.floor + (rule.top - rule.floor) * k / (BINS - 1)
+    weights[BINS] = tallies.cells[arm, point, EXCEEDED]
+    values[BINS] = -tallies.cells[arm, point, PENALTY]
+
+
+def _level(rule: Rule, count: float, log_round: float) -> float:
+    """How improbable the truth may be, as a logarithm; `log_round` is log t."""
+    if rule.confidence == KL_PLUS and rule.level == 0.0:
+        return rule.exploration * max(log_round - math.log(count), 0.0)
+    return rule.exploration * (rule.level if rule.level > 0.0 else log_round)
+
+
+def _upper_bound(
+    tallies: Tallies,
+    rule: Rule,
+    arm: int,
+    point: int,
+    extra: FloatArray,
+    all_extra: FloatArray,
+    log_round: float,
+    start: float,
+    weights: Any,
+    values: Any,
+) -> tuple[float, float, float]:
+    """Upper bound on the gain of a pair, the solution of its equation, and what it is around."""
+    count = tallies.cells[arm, point, COUNT]
+    total = count + extra[arm, point]
+    level = _level(rule, total, log_round)
+    penalty = tallies.cells[arm, point, PENALTY]
+    exceeded = tallies.cells[arm, point, EXCEEDED]
+    if rule.confidence <= KL_PLUS:
+        _spread(tallies, rule, arm, point, weights, values)
+        high, root = highest_mean(weights, values, count, rule.top, level / total, start)
+        seen = (
+            tallies.cells[arm, point, GAIN] - penalty * tallies.cells[arm, point, EXCEEDED]
+        ) / count
+        return high, root, seen
+    if rule.confidence == BERNSTEIN:
+        exceeded = tallies.cells[arm, point, EXCEEDED]
+        mean = (tallies.cells[arm, point, GAIN] - penalty * exceeded) / count
+        square = (tallies.cells[arm, point, SQUARE] + penalty * penalty * exceeded) / count
+        variance = max(square - mean * mean, 0.0)
+        width = rule.top - min(rule.floor, -penalty)
+        half = math.sqrt(2.0 * variance * level / total) + 3.0 * width * level / total
+        return mean + half, math.inf, mean
+    centre = estimated_gain(tallies, arm, point)
+    half = math.sqrt(2.0 * level / total)
+    if rule.confidence == PRINTED:
+        half += penalty * math.sqrt(2.0 * level / (tallies.totals[arm] + all_extra[arm]))
+    return centre + half, math.inf, centre
+
+
+def bounds_on_gain(
+    tallies: Tallies, rule: Rule, arm: int, point: int, level: float
+) -> tuple[float, float]:
+    """Bounds on the gain of a pair by empirical likelihood, at a level of their own.
+
+    With level log(2 / delta) + log(N + 1) + 1 they hold for all N at once with probability 1 -
+    delta: for the true mean, the product of 1 + eta (mean - Y) is a martingale for every eta that
+    keeps it positive; so is its average over all of these, which is at least 1 / (e (N + 1)) of
+    the largest (Agrawal, Juneja, Koolen, "Regret minimization in heavy-tailed bandits", COLT 2021,
+    Lemma F.1), and exceeds 2 / delta with probability at most delta / 2 (Ville).
+    """
+    count = tallies.cells[arm, point, COUNT]
+    lowest = min(rule.floor, -tallies.cells[arm, point, PENALTY])
+    if count == 0.0:
+        return lowest, rule.top
+    weights = np.zeros(BINS + 1)
+    values = np.zeros(BINS + 1)
+    _spread(tallies, rule, arm, point, weights, values)
+    high, _ = highest_mean(weights, values, count, rule.top, level / count, math.inf)
+    low, _ = highest_mean(weights, -values, count, -lowest, level / count, math.inf)
+    return -low, high
+
+
+# Which pair is next.
+
+
+def choose(
+    tallies: Tallies,
+    rule: Rule,
+    ceilings: Ceilings,
+    extra: FloatArray,
+    all_extra: FloatArray,
+    round_number: int,
+) -> tuple[int, int]:
+    """The pair with the highest upper bound (Eq. 12 and 13); -1, -1 if no arm is left.
+
+    Parameters
+    ----------
+    tallies, rule
+        What was observed, and the rule.
+    ceilings
+        What is known of the indices; brought up to date.
+    extra, all_extra
+        Pulls under way that tell of a pair, shape (n, P), and of an arm, shape (n,). They narrow
+        the bounds as if they had come out as those before, so that several workers spread.
+    round_number
+        t, the number of the round that is chosen for, from 1.
+    """
+    n_arms = len(tallies.points)
+    for arm in range(n_arms):
+        points = tallies.points[arm]
+        if points and tallies.cells[arm, points - 1, COUNT] + extra[arm, points - 1] == 0.0:
+            return arm, int(points - 1)
+
+    weights = np.zeros(BINS + 1)
+    values = np.zeros(BINS + 1)
+    renewed = round_number > ceilings.latest[0]
+    if renewed:
+        ceilings.latest[0] = round_number + max(_HORIZON_AT_LEAST, round_number // _HORIZON_SHARE)
+    log_round, log_horizon = math.log(round_number), math.log(ceilings.latest[0])
+    # The pair played last is mostly the best still: seen first, it spares a look at the others.
+    latest_arm = ceilings.latest[1]
+    latest_point = ceilings.latest[2]
+    best = -math.inf
+    best_arm = -1
+    best_point = -1
+    for turn in range(-1, n_arms):
+        arm = latest_arm if turn < 0 else turn
+        for point in range(tallies.points[arm] if arm >= 0 else 0):
+            is_latest = arm == latest_arm and point == latest_point
+            count = tallies.cells[arm, point, COUNT]
+            if is_latest != (turn < 0) or count == 0.0:
+                continue  # not its turn, or under way for the first time
+            size = _size(tallies, rule, arm, point)
+            root = ceilings.roots[arm, point]
+            if arm != latest_arm:
+                if renewed or ceilings.stale[arm, point]:
+                    ceiling, root, _ = _upper_bound(
+                        tallies,
+                        rule,
+                        arm,
+                        point,
+                        extra,
+                        all_extra,
+                        log_horizon,
+                        root,
+                        weights,
+                        values,
+                    )
+                    ceilings.values[arm, point] = ceiling + size
+                    ceilings.roots[arm, point] = root
+                    ceilings.stale[arm, point] = False
+                if ceilings.values[arm, point] <= best:
+                    continue
+            elif rule.confidence <= KL_PLUS and not is_latest:
+                total = count + extra[arm, point]
+                level = _level(rule, total, log_round) / total
+                _spread(tallies, rule, arm, point, weights, values)
+                if _surely_below(weights, values, count, rule.top, level, root, best - size):
+                    continue
+            high, root, _ = _upper_bound(
+                tallies, rule, arm, point, extra, all_extra, log_round, root, weights, values
+            )
+            ceilings.roots[arm, point] = root
+            if high + size > best:
+                best = high + size
+                best_arm = arm
+                best_point = point
+    return best_arm, best_point
+
+
+def _size(tallies: Tallies, rule: Rule, arm: int, point: int) -> float:
+    """How much the gain may differ between a limit and the one before; 0 where limits are given."""
+    if rule.smoothness == 0.0:
+        return 0.0
+    below = tallies.cells[arm, point - 1, LIMIT] if point else 0.0
+    return float(rule.smoothness * (tallies.cells[arm, point, LIMIT] - below))
+
+
+def forget(tallies: Tallies, ceilings: Ceilings, arm: int, limit: float) -> None:
+    """Note that an arm was pulled, so that its indices have changed."""
+    ceilings.latest[1] = arm
+    ceilings.latest[2] = -1
+    for point in range(tallies.points[arm]):
+        ceilings.stale[arm, point] = True
+        if tallies.cells[arm, point, LIMIT] == limit:
+            ceilings.latest[2] = point
+
+
+def play(
+    tallies: Tallies,
+    rule: Rule,
+    ceilings: Ceilings,
+    gains: FloatArray,
+    outcomes: FloatArray,
+    used: IntArray,
+    filled: IntArray,
+    arms: IntArray,
+    notes: FloatArray,
+    played: int,
+    before: int,
+) -> tuple[int, int, int]:
+    """Play rounds until all are played, or something is needed first.
+
+    Parameters
+    ----------
+    tallies, rule, ceilings
+        The state, which changes.
+    gains, outcomes
+        The arms' next scaled gains, shape (n, size), and the rewards and seconds that they are
+        made of, shape (n, size, 2).
+    used, filled
+        How many of these were used, and how many there are, shape (n,).
+    arms, notes
+        Notes of the plays, shape (rounds,) and (rounds, 3): the arm; limit, reward and seconds,
+        NaN and infinite where it was stopped.
+    played
+        How many plays of this block were made before.
+    before
+        Plays before this block.
+
+    Returns
+    -------
+    tuple of int
+        Why the loop ended, the plays made, and the arm that this is about, or -1.
+    """
+    extra = np.zeros(tallies.cells.shape[:2])
+    all_extra = np.zeros(len(tallies.points))
+    while played < len(arms):
+        arm, point = choose(tallies, rule, ceilings, extra, all_extra, before + played + 1)
+        if arm < 0:
+            return DONE, played, -1
+        if used[arm] == filled[arm]:
+            return DRAWS, played, arm
+        limit = tallies.cells[arm, point, LIMIT]
+        gain = gains[arm, used[arm]]
+        reward = outcomes[arm, used[arm], 0]
+        consumption = outcomes[arm, used[arm], 1]
+        used[arm] += 1
+        if consumption > limit:
+            gain = 0.0
+            reward = math.nan
+            consumption = math.inf
+        record(tallies, rule, arm, limit, gain, consumption)
+        forget(tallies, ceilings, arm, limit)
+        arms[played] = arm
+        notes[played, 0] = limit
+        notes[played, 1] = reward
+        notes[played, 2] = consumption
+        played += 1
+        if rule.smoothness > 0.0 and is_refinable(
+            tallies, rule, arm, point, extra, all_extra, math.log(before + played)
+        ):
+            return REFINE, played, arm
+    return DONE, played, -1
+
+
+def is_refinable(
+    tallies: Tallies,
+    rule: Rule,
+    arm: int,
+    point: int,
+    extra: FloatArray,
+    all_extra: FloatArray,
+    log_round: float,
+) -> bool:
+    """Whether a point is known better than how much the gain may differ around it (Eq. 14)."""
+    weights = np.zeros(BINS + 1)
+    values = np.zeros(BINS + 1)
+    high, _, centre = _upper_bound(
+        tallies, rule, arm, point, extra, all_extra, log_round, math.inf, weights, values
+    )
+    return bool(high - centre <= _size(tallies, rule, arm, point))
+
+
+# What numba compiles with `play`.
+HELPERS = (
+    record,
+    estimated_gain,
+    highest_mean,
+    _surely_below,
+    _spread,
+    _level,
+    _upper_bound,
+    choose,
+    _size,
+    forget,
+    is_refinable,
+)

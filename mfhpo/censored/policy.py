@@ -1,0 +1,651 @@
+"""What all policies share that choose an arm and a time limit: history, scale, limits, answers.
+
+Everything that is known is a function of the history of pulls, so that it can be made anew when
+the limits or the range of the rewards are found out.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo.censored.charges import Charge, Linear
+from mfhpo.censored.gain import GainEstimates, Survival, check_limits, check_range
+from mfhpo.censored.kernel import PLAYS, Rule
+from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
+from mfhpo.policy import Policy
+from mfhpo.problem import Observation, Pull
+from mfhpo.racing import ArmWithdrawnWarning
+from mfhpo.roster import Roster
+
+__all__ = ["CensoredPolicy", "Draw"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Outcomes of an arm, if it ran without a limit: rewards and seconds, each of the given size.
+Draw: TypeAlias = Callable[[int, int], tuple[FloatArray, FloatArray]]
+
+# Share of the rewards' range that the largest limit costs when no cost is declared.
+_DEFAULT_COST = 0.1
+# The fewest durations that limits are derived from.
+_FEWEST_DURATIONS = 4
+# The least limit that is derived, in seconds.
+_SHORTEST = 1e-6
+# Quantiles of the first durations between which derived limits lie (paper 004, Section 5.2).
+_QUANTILES = (0.25, 0.75)
+
+
+class CensoredPolicy(Policy):
+    """A policy whose pulls have a time limit, and that learns from pulls stopped at it.
+
+    `RCUCB`, `ZoomingRCUCB` and the baselines differ in how they choose.
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms.
+    limits
+        Limits in seconds, positive and increasing; or how many are to be derived from the first
+        durations: equidistant over their interquartile range.
+    longest
+        Limit of the pulls that derived limits are found out with, in seconds; None for no limit.
+    cost
+        What is charged for the seconds of a pull that ends in time, in the unit of the reward.
+        None: the largest limit costs a tenth of the range of the rewards.
+    penalty
+        What is charged for the limit of a pull that is stopped; None: the same as `cost`. A
+        stopped pull is worth the lowest reward, minus this.
+    reward_range
+        Least and largest reward, or None: the range of those seen so far.
+    survival
+        "kaplan-meier" or "count" (see `GainEstimates`).
+    delta
+        Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
+        part in the choice of pulls unless the policy says so.
+    horizon
+        Number of rounds after which the policy is finished, or None.
+    max_failures
+        An arm leaves after so many pulls in a row that neither ended with a reward nor ran into
+        their limit.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments out of range or of another kind.
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        limits: Sequence[float] | FloatArray | int,
+        *,
+        longest: float | None,
+        cost: Charge | None,
+        penalty: Charge | None,
+        reward_range: tuple[float, float] | None,
+        survival: Survival,
+        delta: float,
+        horizon: int | None,
+        max_failures: int,
+    ) -> None:
+        self.n_arms = check_count("n_arms", n_arms, 1)
+        self._n_derived = 0
+        self._limits: FloatArray | None = None
+        if isinstance(limits, (int, np.integer)):
+            self._n_derived = check_count("limits", limits, 1)
+        else:
+            self._limits = check_limits(limits)
+        if longest is not None and not check_nonnegative("longest", longest) > 0.0:
+            raise ValueError(f"longest must be positive seconds or None, got {longest!r}.")
+        if longest is not None and self._limits is not None:
+            raise ValueError(
+                f"longest={longest!r} is for limits that are derived, but limits="
+                f"{self._limits.tolist()} are given; leave longest out."
+            )
+        for name, charge in (("cost", cost), ("penalty", penalty)):
+            if charge is not None and not callable(charge):
+                raise TypeError(
+                    f"{name} must be a function of seconds such as mfhpo.censored.Linear(0.1), or "
+                    f"None, got {charge!r}."
+                )
+        self._longest = math.inf if longest is None else float(longest)
+        self._cost, self._penalty = cost, penalty
+        self._declared_range = None if reward_range is None else check_range(reward_range)
+        self._survival: Survival = survival
+        self.delta = check_probability("delta", delta)
+        self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
+        self._max_failures = check_count("max_failures", max_failures, 1)
+        self._roster = Roster(self.n_arms)
+        self._arms: list[int] = []
+        self._run_limits: list[float] = []
+        self._rewards: list[float] = []
+        self._seconds: list[float] = []
+        self._spent = 0.0
+        self._n_censored = 0
+        self._seen_range = (math.inf, -math.inf)
+        self._gain: GainEstimates | None = None
+        self._lowest: dict[int, FloatArray] = {}
+        self._warned_of_range = False
+        GainEstimates(  # raises for charges that are none before any pull is made
+            1,
+            [1.0] if self._limits is None else self._limits,
+            **self._scale([1.0] if self._limits is None else self._limits.tolist()),
+        )
+        if self._limits is not None:
+            self._retell()
+
+    # What subclasses decide.
+
+    def _rule(self) -> Rule | None:
+        """The rule that chooses in the common loop, if the policy uses that."""
+        return None
+
+    @abc.abstractmethod
+    def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
+        """The next pull, given how many are under way that tell of each pair and of each arm.
+
+        Parameters
+        ----------
+        extra
+            Pulls under way with at least this limit, shape (n, P).
+        all_extra
+            Pulls under way at any limit, shape (n,).
+        under_way
+            Pulls under way at exactly this limit, shape (n, P).
+        """
+
+    def _take_note(self, arm: int, limit: float) -> None:
+        """Take note of a pull, after the estimates have learned from it."""
+
+    def _set_points(self, estimates: GainEstimates) -> None:
+        """Give arms limits of their own, before the estimates learn from the history."""
+
+    @abc.abstractmethod
+    def play(self, draw: Draw, rounds: int) -> None:
+        """Play rounds at once: the same as ask and tell, but fast, for simulations.
+
+        Parameters
+        ----------
+        draw
+            Gives an arm's next outcomes: ``draw(arm, size)`` returns rewards and seconds.
+        rounds
+            How many rounds; fewer if the horizon is reached.
+
+        Raises
+        ------
+        ValueError
+            If limits or the range of the rewards are still to be found out.
+        """
+
+    # The contract.
+
+    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+        """Propose pulls (see `Policy.ask`); each has a limit, except while limits are derived."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}.")
+        for pull in pending:
+            self._check(pull)
+        under_way = list(pending)
+        pulls: list[Pull] = []
+        while len(pulls) < n and self._roster.active.any():
+            pulls.append(self._next_pull(under_way))
+            under_way.append(pulls[-1])
+        return pulls
+
+    def tell(self, pull: Pull, observation: Observation) -> None:
+        """Learn from one observation (see `Policy.tell`).
+
+        ``observation.cost`` is what the pull took, in seconds. A pull that ended beyond its limit,
+        because nobody stopped it, counts as one that was stopped there.
+
+        Raises
+        ------
+        ValueError
+            If the pull has an unknown arm, or the seconds of a reward are missing.
+        """
+        self._check(pull)
+        arm = int(pull.arm)
+        limit = math.inf if pull.limit is None else float(pull.limit)
+        seconds = observation.cost
+        if seconds is not None:
+            check_nonnegative("cost", float(seconds))
+        if observation.failed:
+            self._spent += seconds or 0.0
+            self._count_failure(arm)
+            return
+        if observation.censored_at is not None:
+            limit = min(limit, float(observation.censored_at))
+            self._spent += limit if seconds is None else float(seconds)
+            reward, seconds = math.nan, math.inf
+        elif seconds is None:
+            raise ValueError("cost=None: tell how many seconds the pull took.")
+        else:
+            self._spent += float(seconds)
+            reward = float(observation.value or 0.0)
+            if seconds > limit:
+                reward, seconds = math.nan, math.inf
+        self._roster.failures[arm] = 0
+        self._learn(arm, limit, reward, float(seconds))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the horizon is reached, or no arm is left."""
+        if not self._roster.active.any():
+            return True
+        return self.horizon is not None and self.pulls >= self.horizon
+
+    def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
+        """Take an arm out of the race (see `Policy.withdraw`).
+
+        What was seen of a repeat counts for the arm that it repeats.
+        """
+        self._check(Pull(arm, 0))
+        if duplicate_of is None:
+            self._roster.withdraw(arm)
+        else:
+            self._roster.merge(arm, duplicate_of)
+            self._arms = [duplicate_of if k == arm else k for k in self._arms]
+        self._retell()
+
+    def recommend(self) -> LimitRecommendation:
+        """The pair with the best lower bound, with its estimated gain (see `Policy.recommend`)."""
+        best = self._best_pair()
+        arm, point = (None, 0) if best is None else best
+        estimates = self._gain
+        mean, interval, limit = math.nan, (-math.inf, math.inf), None
+        curve: list[SurvivalPoint] = []
+        if arm is not None and estimates is not None:
+            mean, interval = self._estimate(estimates, arm, point)
+            limit = float(estimates.limits(arm)[point])
+            share = self._share_of_delta(estimates, arm)
+            for place, (at, beyond) in enumerate(
+                zip(estimates.limits(arm).tolist(), estimates.survival(arm).tolist(), strict=True)
+            ):
+                low, high = estimates.survival_bounds(arm, place, share[place])
+                curve.append(SurvivalPoint(at, min(max(beyond, low), high), low, high))
+        roster = self._roster
+        return LimitRecommendation(
+            arm=arm,
+            mean=mean,
+            interval=interval,
+            fidelity=0,
+            delta=self.delta,
+            epsilon=0.0,
+            finished=self.finished,
+            certified=False,
+            reason=self._reason(arm),
+            cost=self._spent,
+            pulls=self.pulls,
+            survivors=tuple(self.active.tolist()),
+            compared=self.n_arms - int((roster.withdrawn | roster.merged).sum()),
+            assumptions=self._assumptions(),
+            remaining_cost=None,
+            limit=limit,
+            survival=tuple(curve),
+            censored=self._n_censored / max(1, self.pulls),
+        )
+
+    def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
+        """Arm, estimated gain, its bounds, and fidelity 0, of the best answer so far."""
+        best = self._best_pair()
+        if best is None or self._gain is None:
+            return None, math.nan, (-math.inf, math.inf), 0
+        return best[0], *self._estimate(self._gain, *best), 0
+
+    def summary(self, arm: int, fidelity: int = 0) -> tuple[int, float, float]:
+        """Pulls of an arm, and the estimated gain at its surest limit with half its interval."""
+        self._check(Pull(arm, fidelity))
+        count = self._arms.count(arm)
+        if not count or self._gain is None or not self._gain.counts(arm).any():
+            return count, math.nan, math.inf
+        point = int(np.argmax(self._lower_bounds(arm)))
+        mean, (low, high) = self._estimate(self._gain, arm, point)
+        return count, mean, 0.5 * (high - low)
+
+    # What is known.
+
+    @property
+    def limits(self) -> FloatArray | None:
+        """The limits in seconds, shape (m,), or None while they are being found out."""
+        return None if self._limits is None else self._limits.copy()
+
+    @property
+    def plays(self) -> IntArray:
+        """Plays of every arm at every limit, shape (n, m).
+
+        Raises
+        ------
+        ValueError
+            If the limits are not known yet.
+        """
+        return self._known().tallies.cells[:, :, PLAYS].astype(np.int64)
+
+    @property
+    def n_censored(self) -> int:
+        """Number of pulls that were stopped at their limit."""
+        return self._n_censored
+
+    @property
+    def pulls(self) -> int:
+        """Number of rounds: pulls that ended with a reward or were stopped."""
+        return len(self._arms)
+
+    def estimate(self, arm: int) -> FloatArray:
+        """Estimated gain of an arm at each of its limits, shape (m,), NaN where unknown.
+
+        Raises
+        ------
+        ValueError
+            If the limits are not known yet.
+        """
+        return self._known().gains(arm)
+
+    def interval(self, arm: int, point: int) -> tuple[float, float]:
+        """Bounds on the gain of an arm at a limit, valid at all times for all pairs together.
+
+        Raises
+        ------
+        ValueError
+            If the limits are not known yet.
+        """
+        estimates = self._known()
+        return estimates.bounds(arm, point, self._share_of_delta(estimates, arm)[point])
+
+    def survival(self, arm: int) -> FloatArray:
+        """Estimated probability that a pull runs beyond each of the arm's limits, shape (m,).
+
+        Raises
+        ------
+        ValueError
+            If the limits are not known yet.
+        """
+        return self._known().survival(arm)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """Least and largest reward: declared, or seen so far."""
+        if self._declared_range is not None:
+            return self._declared_range
+        low, high = self._seen_range
+        if not low <= high:
+            return 0.0, 1.0
+        # One value alone has no range; any positive one will do until there are more.
+        return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+    @property
+    def active(self) -> IntArray:
+        """Arms still in the race, shape (n,)."""
+        return self._roster.arms
+
+    @property
+    def fidelity(self) -> int:
+        """0: there is one fidelity."""
+        return 0
+
+    @property
+    def piloting(self) -> bool:
+        """Whether limits are still being found out."""
+        return self._limits is None
+
+    @property
+    def cost(self) -> float:
+        """Seconds spent on all pulls."""
+        return self._spent
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        stopped = [math.isinf(seconds) for seconds in self._seconds]
+        return {
+            "arms": list(self._arms),
+            "limits": [None if math.isinf(limit) else limit for limit in self._run_limits],
+            "rewards": [None if s else r for r, s in zip(self._rewards, stopped, strict=True)],
+            "seconds": [None if s else c for c, s in zip(self._seconds, stopped, strict=True)],
+            "grid": None if self._limits is None else self._limits.tolist(),
+            "roster": self._roster.state_dict(),
+            "spent": self._spent,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        if len(state["roster"]["active"]) != self.n_arms:
+            raise ValueError(
+                f"the state is of a race of {len(state['roster']['active'])} arms, but n_arms is "
+                f"{self.n_arms}; make the policy with the arguments that it was saved with."
+            )
+        self._roster.load_state_dict(state["roster"])
+        self._arms = [int(arm) for arm in state["arms"]]
+        self._run_limits = [math.inf if v is None else float(v) for v in state["limits"]]
+        self._rewards = [math.nan if v is None else float(v) for v in state["rewards"]]
+        self._seconds = [math.inf if v is None else float(v) for v in state["seconds"]]
+        self._spent = float(state["spent"])
+        self._n_censored = sum(map(math.isinf, self._seconds))
+        seen = [reward for reward in self._rewards if not math.isnan(reward)]
+        self._seen_range = (min(seen), max(seen)) if seen else (math.inf, -math.inf)
+        self._limits = None if state["grid"] is None else np.array(state["grid"])
+        self._retell()
+
+    # Pulls.
+
+    def _check(self, pull: Pull) -> None:
+        if not 0 <= pull.arm < self.n_arms:
+            raise ValueError(f"arm must be 0 to {self.n_arms - 1}, got {pull.arm}.")
+        if pull.fidelity != 0:
+            raise ValueError(f"fidelity must be 0, got {pull.fidelity}: there is only one.")
+        if pull.limit is not None and not pull.limit > 0.0:
+            raise ValueError(f"limit must be positive seconds or None, got {pull.limit!r}.")
+
+    def _next_pull(self, under_way: Sequence[Pull]) -> Pull:
+        if self._gain is None or self._limits is None:
+            counts = np.bincount(
+                [*self._arms, *(pull.arm for pull in under_way)], minlength=self.n_arms
+            )
+            arms = self.active
+            arm = int(arms[np.argmin(counts[arms])])
+            return Pull(arm, 0, None if math.isinf(self._longest) else self._longest)
+        shape = self._gain.tallies.cells.shape[:2]
+        extra, all_extra = np.zeros(shape), np.zeros(self.n_arms)
+        exactly = np.zeros(shape, dtype=np.int64)
+        for pull in under_way:
+            limits = self._gain.limits(pull.arm)
+            limit = math.inf if pull.limit is None else pull.limit
+            extra[pull.arm, : len(limits)] += limits <= limit
+            exactly[pull.arm, : len(limits)] += limits == limit
+            all_extra[pull.arm] += 1.0
+        return self._choose(extra, all_extra, exactly)
+
+    def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
+        self._arms.append(arm)
+        self._run_limits.append(limit)
+        self._rewards.append(reward)
+        self._seconds.append(seconds)
+        if math.isinf(seconds):
+            self._n_censored += 1
+        elif self._note_range(reward):
+            self._retell()
+            return
+        if self._gain is None:
+            self._derive_limits()
+            return
+        stopped = math.isinf(seconds)
+        self._gain.record(arm, limit, None if stopped else reward, None if stopped else seconds)
+        self._lowest.pop(arm, None)
+        self._take_note(arm, limit)
+
+    def _note_range(self, reward: float) -> bool:
+        """Note a reward, and return whether the scale changes with it."""
+        low, high = self._seen_range
+        self._seen_range = (min(low, reward), max(high, reward))
+        if self._declared_range is None:
+            return self._gain is not None and self._seen_range != (low, high)
+        least, most = self._declared_range
+        if not least <= reward <= most and not self._warned_of_range:
+            self._warned_of_range = True
+            warnings.warn(
+                f"a reward of {reward!r} lies outside reward_range={self._declared_range}: it is "
+                f"taken for the nearest one inside, and so will be others; declare a wider range.",
+                stacklevel=4,
+            )
+        return False
+
+    def _note_plays(self, arms: IntArray, notes: FloatArray) -> None:
+        """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
+        self._arms.extend(arms.tolist())
+        limits, rewards, seconds = notes.T
+        self._run_limits.extend(limits.tolist())
+        self._rewards.extend(rewards.tolist())
+        self._seconds.extend(seconds.tolist())
+        self._n_censored += int(np.isinf(seconds).sum())
+        self._spent += float(np.minimum(limits, seconds).sum())
+        self._lowest.clear()
+        seen = rewards[~np.isnan(rewards)]
+        if seen.size:
+            low, high = self._seen_range
+            self._seen_range = (min(low, float(seen.min())), max(high, float(seen.max())))
+
+    def _count_failure(self, arm: int) -> None:
+        self._roster.failures[arm] += 1
+        failures = int(self._roster.failures[arm])
+        if failures >= self._max_failures and not self._roster.withdrawn[arm]:
+            warnings.warn(
+                f"{self.labels.arm(arm)} leaves the race: {failures} pulls in a row neither gave a "
+                f"reward nor ran into their limit; mend the objective for this configuration, or "
+                f"raise max_failures={self._max_failures}",
+                ArmWithdrawnWarning,
+                stacklevel=3,
+            )
+            self.withdraw(arm)
+
+    # Limits and scale.
+
+    def _derive_limits(self) -> None:
+        """Derive the limits, if every arm was tried and there are enough durations."""
+        ended = np.isfinite(self._seconds)
+        if not np.isin(self.active, self._arms).all() or len(ended) < _FEWEST_DURATIONS:
+            return
+        if not ended.any():
+            return
+        seconds = np.minimum(self._seconds, self._run_limits)
+        first, last = np.quantile(seconds, _QUANTILES)
+        if first == last:
+            last = 2.0 * first
+        # A clock may measure 0 seconds; a limit must be positive.
+        last = max(min(last, self._longest), _SHORTEST)
+        self._limits = np.unique(np.linspace(max(first, 1e-3 * last), last, self._n_derived))
+        if self._n_derived == 1:
+            self._limits = np.array([last])
+        self._retell()
+
+    def _scale(self, limits: Sequence[float]) -> dict[str, Any]:
+        low, high = self.reward_range
+        cost = self._cost
+        if cost is None:
+            cost = Linear(_DEFAULT_COST * (high - low) / limits[-1])
+        return {
+            "cost": cost,
+            "penalty": cost if self._penalty is None else self._penalty,
+            "reward_range": (low, high),
+            "survival": self._survival,
+            "rule": self._rule(),
+        }
+
+    def _retell(self) -> None:
+        """Make the estimates anew from the history."""
+        self._lowest.clear()
+        if self._limits is None:
+            self._gain = None
+            self._derive_limits()
+            return
+        self._gain = GainEstimates(self.n_arms, self._limits, **self._scale(self._limits.tolist()))
+        self._set_points(self._gain)
+        self._gain.record_all(
+            np.array(self._arms, dtype=np.int64),
+            np.array(self._run_limits),
+            np.array(self._rewards),
+            np.array(self._seconds),
+        )
+        for arm in np.flatnonzero(~self._roster.active).tolist():
+            self._gain.leave_out(arm)
+
+    def _known(self) -> GainEstimates:
+        if self._gain is None:
+            raise ValueError(
+                "the limits are not known yet: they are derived from the first durations."
+            )
+        return self._gain
+
+    # Answers.
+
+    def _share_of_delta(self, estimates: GainEstimates, arm: int) -> list[float]:
+        """How much of delta the bounds of each of an arm's limits may use."""
+        points = int(estimates.tallies.points[arm])
+        return [self.delta / (self.n_arms * points)] * points
+
+    def _lower_bounds(self, arm: int) -> FloatArray:
+        """Lower bounds on the gain at the arm's limits, kept until the arm is pulled again."""
+        if arm not in self._lowest:
+            estimates = self._known()
+            shares = self._share_of_delta(estimates, arm)
+            bounds = [estimates.bounds(arm, k, share)[0] for k, share in enumerate(shares)]
+            self._lowest[arm] = np.array(bounds)
+        return self._lowest[arm]
+
+    def _best_pair(self) -> tuple[int, int] | None:
+        """The pair with the best lower bound, or None before the first pull at known limits."""
+        best, highest = None, -math.inf
+        if self._gain is None:
+            return None
+        for arm in self.active.tolist():
+            if self._gain.counts(arm).any():
+                bounds = self._lower_bounds(arm)
+                point = int(np.argmax(bounds))
+                if bounds[point] > highest:
+                    best, highest = (arm, point), float(bounds[point])
+        return best
+
+    def _estimate(
+        self, estimates: GainEstimates, arm: int, point: int
+    ) -> tuple[float, tuple[float, float]]:
+        """Estimated gain, within its bounds, and these."""
+        low, high = self.interval(arm, point)
+        return min(max(float(estimates.gains(arm)[point]), low), high), (low, high)
+
+    def _reason(self, arm: int | None) -> str:
+        if not self._roster.active.any():
+            return "every arm left: their pulls kept failing"
+        if self.piloting:
+            return "the limits are still being derived from the first durations"
+        if arm is None:
+            return "nothing was observed yet"
+        rounds = f"{self.pulls} rounds"
+        if self.finished:
+            return (
+                f"the horizon of {rounds} is reached; the aim was reward, and nothing is certified"
+            )
+        return f"after {rounds}; the aim is reward while it runs, and nothing is certified"
+
+    def _assumptions(self) -> tuple[str, ...]:
+        low, high = self.reward_range
+        if self._declared_range is not None:
+            parts = [f"rewards lie within the declared range {low:g} to {high:g}"]
+        else:
+            parts = [
+                f"rewards lie within the range seen so far, {low:.5g} to {high:.5g}: estimated, so "
+                f"that the bounds are approximate"
+            ]
+        if self._n_derived and self._limits is not None:
+            parts.append("limits derived from the first durations")
+        parts.append("pulls of an arm are alike: neither reward nor duration drifts")
+        if self._roster.withdrawn.any():
+            gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
+            parts.append(f"not compared, because their pulls gave no result: {gone}")
+        return tuple(parts)

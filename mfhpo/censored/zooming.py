@@ -1,0 +1,220 @@
+"""z-RCUCB: a time limit anywhere up to a longest one, on a grid that is refined where it pays.
+
+Paper 004 (Bengs, Hüllermeier), Section 4 and Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count, check_nonnegative
+from mfhpo.censored.charges import Charge
+from mfhpo.censored.gain import GainEstimates, Survival
+from mfhpo.censored.index import IndexPolicy, rule_of
+from mfhpo.censored.kernel import Rule, is_refinable
+from mfhpo.censored.rcucb import Confidence
+
+__all__ = ["ZoomingRCUCB"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Rounds that are planned for at first where no horizon is declared.
+_FIRST_HORIZON = 64
+
+
+class ZoomingRCUCB(IndexPolicy):
+    """RCUCB with a grid of limits for each arm that grows where it is played.
+
+    An arm begins with the longest limit alone. A limit stands for the interval down to the next
+    lower one; the pair with the largest upper bound plus what the gain may differ within its
+    interval is played (Eq. 13). Once the bound is narrower than that, the interval is split into
+    equal parts (Eq. 14), and what is known of the new limits is taken from all earlier pulls.
+
+    Differences to Algorithm 1: only the limit that was played is split, and not also the lower
+    ones that it tells of; and the answer is the pair with the best lower bound, because the finest
+    one need not be good (see the notes).
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms.
+    longest
+        The largest limit, in seconds.
+    splits
+        Parts into which an interval is split, m of the paper, at least 2.
+    smoothness
+        How much the gain may fall over the whole of (0, longest], as a multiple of the range of
+        the rewards: the assumption is that the gain at a limit tau exceeds that at another by at
+        most ``smoothness |tau - tau'| / longest`` times the range, next to the best pair. The
+        paper's is 1 for longest = 1. A penalty that jumps breaks it.
+    cost, penalty, reward_range, survival, exploration, max_failures
+        See `RCUCB`. The range has to be declared or is that of the rewards seen so far.
+    confidence
+        "kl", "bernstein", "printed" or "published curves" (see `RCUCB`), all at the level alpha
+        log(n T^2 / delta).
+    delta
+        Probability with which a bound may fail within the horizon, in (0, 1); also for the
+        intervals of the answers.
+    horizon
+        Number of rounds T, after which the policy is finished. None: it never finishes, and T is
+        doubled whenever it is reached; what was learned is kept.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments out of range or of another kind.
+
+    Notes
+    -----
+    "The finest pair" can be one that was split early for its width and is far from the best. The
+    first split of a pair takes about 2 V log(n T^2 / delta) / smoothness^2 pulls for gains with
+    the variance V: with a large penalty at the longest limit that is many.
+
+    Examples
+    --------
+    >>> from mfhpo import Observation
+    >>> from mfhpo.censored import Linear
+    >>> policy = ZoomingRCUCB(2, 4.0, penalty=Linear(0.1), reward_range=(0, 1), horizon=500)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     seconds, reward = (0.9, 0.7) if pull.arm == 0 else (3.0, 0.4)
+    ...     if seconds <= pull.limit:
+    ...         policy.tell(pull, Observation(reward, cost=seconds))
+    ...     else:
+    ...         policy.tell(pull, Observation(None, cost=pull.limit, censored_at=pull.limit))
+    >>> policy.recommend().arm, len(policy.points(0)) > 1
+    (0, True)
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        longest: float,
+        *,
+        splits: int = 2,
+        smoothness: float = 1.0,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
+        confidence: Confidence = "kl",
+        survival: Survival = "kaplan-meier",
+        exploration: float = 1.0,
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
+    ) -> None:
+        if confidence == "kl+":
+            raise ValueError(
+                'confidence="kl+" narrows its bounds with the rounds, but the level of z-RCUCB is '
+                'fixed by its horizon; take "kl".'
+            )
+        self._splits = check_count("splits", splits, 2)
+        if not check_nonnegative("longest", longest) > 0.0:
+            raise ValueError(f"longest must be positive seconds, got {longest!r}.")
+        if not check_nonnegative("smoothness", smoothness) > 0.0:
+            raise ValueError(f"smoothness must be positive, got {smoothness!r}; try 1.")
+        self._planned = _FIRST_HORIZON if horizon is None else check_count("horizon", horizon, 1)
+        self._bare_rule = rule_of(confidence, exploration, 1.0, smoothness / longest)
+        self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
+        super().__init__(
+            n_arms,
+            [float(longest)],
+            longest=None,
+            cost=cost,
+            penalty=penalty,
+            reward_range=reward_range,
+            survival=survival,
+            delta=delta,
+            horizon=horizon,
+            max_failures=max_failures,
+        )
+
+    def points(self, arm: int) -> FloatArray:
+        """The arm's limits so far, in seconds, increasing."""
+        return self._points[arm].copy()
+
+    def _rule(self) -> Rule:
+        level = math.log(self.n_arms * float(self._planned) ** 2 / self.delta)
+        return self._bare_rule._replace(level=level)
+
+    def _rounds_at_this_level(self) -> int:
+        if self.horizon is None and self.pulls >= self._planned:
+            self._plan_further()
+        return self._planned - self.pulls
+
+    def _plan_further(self) -> None:
+        """Double the horizon: the bounds become wider, and the grid stays."""
+        while self.pulls >= self._planned:
+            self._planned *= 2
+        estimates = self._known()
+        estimates.rule = estimates.rule._replace(level=self._rule().level)
+        estimates.ceilings.latest[0] = 0
+
+    def _set_points(self, estimates: GainEstimates) -> None:
+        if self.horizon is None:
+            while self.pulls >= self._planned:
+                self._planned *= 2
+            estimates.rule = estimates.rule._replace(level=self._rule().level)
+        for arm, limits in enumerate(self._points):
+            estimates.set_limits(arm, limits)
+
+    def _take_note(self, arm: int, limit: float) -> None:
+        super()._take_note(arm, limit)
+        estimates = self._known()
+        if self.horizon is None and self.pulls >= self._planned:
+            self._plan_further()
+        point = int(estimates.ceilings.latest[2])
+        if point >= 0 and is_refinable_now(estimates, arm, point):
+            self._refine(estimates, arm)
+
+    def _refine(self, estimates: GainEstimates, arm: int) -> None:
+        point = int(estimates.ceilings.latest[2])
+        limits = self._points[arm]
+        below = limits[point - 1] if point else 0.0
+        parts = np.linspace(below, limits[point], self._splits + 1)[1:-1]
+        self._points[arm] = np.union1d(limits, parts)
+        estimates.set_limits(arm, self._points[arm])
+        mine = np.flatnonzero(np.array(self._arms) == arm)
+        estimates.record_all(
+            np.full(len(mine), arm),
+            np.array(self._run_limits)[mine],
+            np.array(self._rewards)[mine],
+            np.array(self._seconds)[mine],
+        )
+        estimates.ceilings.latest[1:] = -1
+        self._lowest.pop(arm, None)
+
+    def _share_of_delta(self, estimates: GainEstimates, arm: int) -> list[float]:
+        # Points are found by looking at the data, among countably many places: a level of m^d
+        # places gets a share of 1 / ((d + 1) (d + 2)).
+        longest = float(self._points[arm][-1])
+        shares = []
+        for limit in estimates.limits(arm).tolist():
+            depth, place = 0, limit / longest
+            while abs(place - round(place)) > 1e-9 and depth < 60:
+                place *= self._splits
+                depth += 1
+            places = self.n_arms * float(self._splits) ** depth
+            shares.append(self.delta / (places * (depth + 1) * (depth + 2)))
+        return shares
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return super().state_dict() | {"points": [limits.tolist() for limits in self._points]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        self._points = [np.array(limits) for limits in state["points"]]
+        super().load_state_dict(state)
+
+
+def is_refinable_now(estimates: GainEstimates, arm: int, point: int) -> bool:
+    """Whether the gain at a limit is known better than how much it may differ below."""
+    shape = estimates.tallies.cells.shape[:2]
+    nothing = np.zeros(shape), np.zeros(shape[0])
+    return is_refinable(estimates.tallies, estimates.rule, arm, point, *nothing, 0.0)
