@@ -5,15 +5,54 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
+from typing import Any
 
-__all__ = ["check_count", "check_increasing", "check_nonnegative", "check_probability"]
+import numpy as np
+
+__all__ = [
+    "check_count",
+    "check_increasing",
+    "check_nonnegative",
+    "check_number",
+    "check_positive",
+    "check_probability",
+]
+
+
+def check_number(name: str, value: Any, otherwise: str = "") -> float:
+    """Return `value` as a float, or raise unless it is a number.
+
+    Parameters
+    ----------
+    name
+        The argument's name.
+    value
+        What was given.
+    otherwise
+        What else the argument may be, in words that follow "a number".
+
+    Raises
+    ------
+    TypeError
+        If it is no number; True and False are none.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number{otherwise}, got {value!r}.")
+    return float(value)
 
 
 def check_probability(name: str, value: float) -> float:
-    """Return `value` as a float, or raise ValueError unless it lies strictly between 0 and 1."""
-    if not 0.0 < value < 1.0:
+    """Return `value` as a float, or raise unless it lies strictly between 0 and 1."""
+    if not 0.0 < check_number(name, value) < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}; try 0.05.")
+    return float(value)
+
+
+def check_positive(name: str, value: float, hint: str = "") -> float:
+    """Return `value` as a float, or raise unless it is finite and above 0."""
+    if not 0.0 < check_number(name, value) < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value!r}{hint}.")
     return float(value)
 
 
@@ -27,8 +66,8 @@ def check_count(name: str, value: int, least: int) -> int:
 
 
 def check_nonnegative(name: str, value: float) -> float:
-    """Return `value` as a float, or raise ValueError unless it is finite and at least 0."""
-    if not (math.isfinite(value) and value >= 0.0):
+    """Return `value` as a float, or raise unless it is finite and at least 0."""
+    if not 0.0 <= check_number(name, value) < math.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
     return float(value)
 

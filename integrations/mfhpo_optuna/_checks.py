@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import check_number
+
 __all__ = ["check_number", "check_numbers"]
-
-
-def check_number(name: str, value: Any, otherwise: str = "") -> float:
-    """Return `value` as a float, or raise unless it is a number.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    value
-        What was given.
-    otherwise
-        What else the argument may be, in words that follow "a number".
-
-    Raises
-    ------
-    TypeError
-        If it is no number; True and False are none.
-    """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number{otherwise}, got {value!r}.")
-    return float(value)
 
 
 def check_numbers(name: str, value: Any, right: str) -> list[float]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._compiled import compiled
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import LIMIT, PENALTY
@@ -215,9 +215,7 @@ class LimitUCB(_PairPolicy):
         horizon: int | None = None,
         max_failures: int = 3,
     ) -> None:
-        if not 0.0 < exploration < math.inf:
-            raise ValueError(f"exploration must be positive and finite, got {exploration!r}.")
-        self._exploration = float(exploration)
+        self._exploration = check_positive("exploration", exploration, "; try 1")
         super().__init__(
             n_arms,
             limits,
@@ -333,7 +331,7 @@ class LimitThompson(_PairPolicy):
 def highest_pair(counts: FloatArray, sums: FloatArray, active: BoolArray, level: float) -> int:
     """The pair with the largest upper bound, the first that was never played, or -1."""
     best, best_pair = -math.inf, -1
-    n_points = counts.shape[1]
+    n_points = int(counts.shape[1])
     for arm in range(counts.shape[0]):
         for point in range(n_points):
             if active[arm, point]:
@@ -343,7 +341,7 @@ def highest_pair(counts: FloatArray, sums: FloatArray, active: BoolArray, level:
                 index = sums[arm, point] / count + math.sqrt(0.5 * level / count)
                 if index > best:
                     best, best_pair = index, arm * n_points + point
-    return int(best_pair)
+    return best_pair
 
 
 def drawn_pair(
@@ -355,7 +353,7 @@ def drawn_pair(
 ) -> int:
     """The pair with the largest draw from its posterior, the first never played, or -1."""
     best, best_pair = -math.inf, -1
-    n_points = successes.shape[1]
+    n_points = int(successes.shape[1])
     for arm in range(successes.shape[0]):
         for point in range(n_points):
             if active[arm, point] and played[arm, point] == 0.0:
@@ -366,7 +364,7 @@ def drawn_pair(
                 draw = rng.beta(1.0 + successes[arm, point], 1.0 + failures[arm, point])
                 if draw > best:
                     best, best_pair = draw, arm * n_points + point
-    return int(best_pair)
+    return best_pair
 
 
 def play_ucb(

@@ -229,7 +229,9 @@ class GainEstimates:
 
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
         """Rewards minus costs, where the range of the rewards has length 1; shape (N,)."""
-        gains = (rewards - self._low - self._cost(seconds)) / self._span
+        inside = np.clip(rewards, self._low, self._low + self._span)
+        gains = (inside - self._low - self._cost(seconds)) / self._span
+        # Also without a reward outside: seconds may exceed all limits, and sums are rounded.
         return np.clip(gains, self.rule.floor, self.rule.top)
 
     def _column(self, arm: int, column: int) -> FloatArray:

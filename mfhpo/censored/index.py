@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo._compiled import compiled
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import (
     CONFIDENCES,
@@ -123,12 +121,10 @@ def rule_of(
     if confidence not in CONFIDENCES:
         known = ", ".join(map(repr, CONFIDENCES))
         raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
-    if not 0.0 < exploration < math.inf:
-        raise ValueError(f"exploration must be positive and finite, got {exploration!r}; try 1.")
     return Rule(
         confidence=CONFIDENCES.index(confidence),
         counted=False,
-        exploration=float(exploration),
+        exploration=check_positive("exploration", exploration, "; try 1"),
         level=level,
         floor=0.0,
         top=1.0,

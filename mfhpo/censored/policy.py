@@ -303,8 +303,10 @@ class CensoredPolicy(Policy):
     def summary(self, arm: int, fidelity: int = 0) -> tuple[int, float, float]:
         """Pulls of an arm, and the estimated gain at its surest limit with half its interval."""
         self._check(Pull(arm, fidelity))
-        count = self._arms.count(arm)
-        if not count or self._gain is None or not self._gain.counts(arm).any():
+        if self._gain is None:
+            return self._arms.count(arm), math.nan, math.inf
+        count = int(self._gain.tallies.totals[arm])
+        if not self._gain.counts(arm).any():
             return count, math.nan, math.inf
         point = int(np.argmax(self._lower_bounds(arm)))
         mean, (low, high) = self._estimate(self._gain, arm, point)

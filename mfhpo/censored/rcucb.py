@@ -77,17 +77,19 @@ class RCUCB(IndexPolicy):
 
     ``"kl"``
         The largest mean that empirical likelihood leaves possible for the gain of a pull at tau,
-        at the level alpha log t / N(i, tau): an observed gain is (R - c(C)) if it ended by tau and
-        -lambda(tau) if not. It knows how the gains are spread and that they cannot exceed 1, and
-        uses only pulls that tell all of tau, which are independent of each other; no estimate of
-        survival enters. For gains on finitely many values, which the binning makes of all, it is a
-        bound in the sense that the regret it leads to is asymptotically the least that any
-        consistent rule can have without sharing between limits (Cappé and others 2013).
+        at the level alpha log t / N(i, tau): an observed gain is R - c(C) if the pull ended by tau
+        and -lambda(tau) if not. It knows how the gains are spread and that none can exceed the
+        largest, and uses only pulls that tell all of tau; no estimate of survival enters. In round
+        t it fails with a probability of about 1 / t, and for gains on finitely many values, such
+        as the bins make of them, the regret is asymptotically the least that any consistent rule
+        can have that does not share between limits (Cappé and others 2013).
     ``"kl+"``
-        The same at the level alpha log(t / N(i, tau)), as in KL-UCB+ (Garivier and Cappé 2011;
-        Honda 2019 proves optimality for one-parameter families): a pair that was played often is
-        trusted more. The least regret in all experiments here, but the bound of a single pair
-        fails with probability of about N(i, tau) / t and not 1 / t.
+        The same at the level alpha log(t / N(i, tau)), the default: what was played often is
+        trusted more, as in KL-UCB+ (Garivier and Cappé 2011). The bound of a pair fails
+        with a probability of about N(i, tau) / t: it is a bound for what was played rarely, which
+        is what exploration needs, and little more than the mean for the pair that is played most.
+        The same asymptotic regret is proven for one-parameter families (Honda 2019). The least
+        regret of all in the benchmarks.
     ``"bernstein"``
         Mean of the same gains + sqrt(2 V alpha log t / N) + 3 w alpha log t / N with their
         variance V and width w (Audibert, Munos, Szepesvári 2009).
@@ -129,7 +131,7 @@ class RCUCB(IndexPolicy):
         cost: Charge | None = None,
         penalty: Charge | None = None,
         reward_range: tuple[float, float] | None = (0.0, 1.0),
-        confidence: Confidence = "kl",
+        confidence: Confidence = "kl+",
         survival: Survival = "kaplan-meier",
         exploration: float = 1.0,
         delta: float = 0.05,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._compiled import compiled as compile_function
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_positive
 from mfhpo.answer import surest_at_target
 from mfhpo.problem import Problem, Pull
 from mfhpo.regret.kernel import DRAWS, SPENT, STALE, play_candidates
@@ -99,15 +99,12 @@ class MFUCB(RewardPolicy):
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
     ) -> None:
-        numbers = (int, float, np.integer, np.floating)
-        if not isinstance(rho, numbers) or not 0.0 < rho < math.inf:
-            raise ValueError(f"rho must be positive and finite, got {rho!r}; try 2.")
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
                 "declare Bias.max(...), or use MFElimination, which needs no bounds."
             )
-        self.rho = float(rho)
+        self.rho = check_positive("rho", rho, "; try 2")
         super().__init__(
             problem,
             delta=delta,

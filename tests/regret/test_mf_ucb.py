@@ -249,9 +249,14 @@ class TestTheRule:
         with pytest.raises(ValueError, match=r"declare Bias\.max\(\.\.\.\), or use MFElimination"):
             MFUCB(problem)
 
-    @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan, None, "a"])
-    def test_rho_is_checked(self, rho: Any) -> None:
+    @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan])
+    def test_rho_is_checked(self, rho: float) -> None:
         with pytest.raises(ValueError, match=f"rho must be positive and finite, got {rho!r}; try"):
+            MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0)), rho=rho)
+
+    @pytest.mark.parametrize("rho", [None, "a", True])
+    def test_rho_is_a_number(self, rho: Any) -> None:
+        with pytest.raises(TypeError, match=f"rho must be a number, got {rho!r}"):
             MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0)), rho=rho)
 
     @pytest.mark.parametrize("budget", [0.0, -1.0, math.nan])
