@@ -397,6 +397,18 @@ class RacingPolicy(Policy):
         if not self._piloting:
             self._take_note_of_failure()
 
+    def _take_sums(
+        self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray
+    ) -> None:
+        """Take over counts and sums of arms that were pulled in a block, and pay the block."""
+        pulled = int((counts - self._evidence.counts[arms, fidelity]).sum())
+        self._evidence.set_sums(arms, fidelity, counts, sums)
+        paid = pulled * self._cost_of(fidelity)
+        self.pulls += pulled
+        self._cost += paid
+        self._cost_sums[fidelity] += paid
+        self._cost_counts[fidelity] += pulled
+
     # Costs.
 
     def _pay(self, fidelity: int, cost: float | None) -> None:

@@ -119,7 +119,7 @@ class _PairPolicy(CensoredPolicy):
         """Play rounds at once (see `CensoredPolicy.play`)."""
         rounds = check_count("rounds", rounds, 0)
         if self.horizon is not None:
-            rounds = min(rounds, self.horizon - self.pulls)
+            rounds = max(0, min(rounds, self.horizon - self.pulls))
         if self._declared_range is None:
             raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
         estimates = self._known()

@@ -55,7 +55,7 @@ class IndexPolicy(CensoredPolicy):
             # Every arm is under way for the first time: the one that fewest are.
             arm = int(self.active[np.argmin(all_extra[self.active])])
             point = int(estimates.tallies.points[arm]) - 1
-        return Pull(arm, 0, float(estimates.tallies.cells[arm, point, LIMIT]))
+        return Pull(int(arm), 0, float(estimates.tallies.cells[arm, point, LIMIT]))
 
     def _take_note(self, arm: int, limit: float) -> None:
         estimates = self._known()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.censored.charges import Charge, Linear
 from mfhpo.censored.gain import GainEstimates, Survival, check_limits, check_range
-from mfhpo.censored.kernel import PLAYS, Rule
+from mfhpo.censored.kernel import PLAYS, Rule, forget
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
@@ -419,11 +419,7 @@ class CensoredPolicy(Policy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
-        if len(state["roster"]["active"]) != self.n_arms:
-            raise ValueError(
-                f"the state is of a race of {len(state['roster']['active'])} arms, but n_arms is "
-                f"{self.n_arms}; make the policy with the arguments that it was saved with."
-            )
+        self._check_shape(state)
         self._roster.load_state_dict(state["roster"])
         self._arms = [int(arm) for arm in state["arms"]]
         self._run_limits = [math.inf if v is None else float(v) for v in state["limits"]]
@@ -435,6 +431,14 @@ class CensoredPolicy(Policy):
         self._seen_range = (min(seen), max(seen)) if seen else (math.inf, -math.inf)
         self._limits = None if state["grid"] is None else np.array(state["grid"])
         self._retell()
+
+    def _check_shape(self, state: Mapping[str, Any]) -> None:
+        n_arms = len(state["roster"]["active"])
+        if n_arms != self.n_arms:
+            raise ValueError(
+                f"the state is of a race of {n_arms} arms, but n_arms is {self.n_arms}; make the "
+                f"policy with the arguments that it was saved with."
+            )
 
     # Pulls.
 
@@ -575,6 +579,11 @@ class CensoredPolicy(Policy):
             np.array(self._rewards),
             np.array(self._seconds),
         )
+        if self._arms:
+            # Of pairs that are equally good, the one that was played last is played on.
+            forget(
+                self._gain.tallies, self._gain.ceilings, self._arms[-1], self._run_limits[-1]
+            )
         for arm in np.flatnonzero(~self._roster.active).tolist():
             self._gain.leave_out(arm)
 

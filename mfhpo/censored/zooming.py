@@ -16,7 +16,7 @@ from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.index import IndexPolicy, rule_of
-from mfhpo.censored.kernel import Rule, is_refinable
+from mfhpo.censored.kernel import Rule, forget, is_refinable
 from mfhpo.censored.rcucb import Confidence
 
 __all__ = ["ZoomingRCUCB"]
@@ -186,7 +186,7 @@ class ZoomingRCUCB(IndexPolicy):
             np.array(self._rewards)[mine],
             np.array(self._seconds)[mine],
         )
-        estimates.ceilings.latest[1:] = -1
+        forget(estimates.tallies, estimates.ceilings, arm, float(limits[point]))
         self._lowest.pop(arm, None)
 
     def _share_of_delta(self, estimates: GainEstimates, arm: int) -> list[float]:
@@ -209,6 +209,7 @@ class ZoomingRCUCB(IndexPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
+        self._check_shape(state)
         self._points = [np.array(limits) for limits in state["points"]]
         super().load_state_dict(state)
 

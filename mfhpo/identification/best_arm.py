@@ -188,13 +188,8 @@ class BestArmPolicy(RacingPolicy):
         arm = np.array([pull.arm])
         counts = self._evidence.counts[arm, pull.fidelity] + count
         sums = self._evidence.sums(arm, pull.fidelity) + total
-        self._evidence.set_sums(arm, pull.fidelity, counts, sums)
-        self.pulls += count
+        self._take_sums(arm, pull.fidelity, counts, sums)
         self._roster.failures[pull.arm] = 0
-        paid = count * self.problem.costs[pull.fidelity]
-        self._cost += paid
-        self._cost_sums[pull.fidelity] += paid
-        self._cost_counts[pull.fidelity] += count
         self._take_note(pull.arm)
         self._audit_bias(pull.fidelity)
         self._judge(pull.fidelity)

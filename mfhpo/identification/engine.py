@@ -129,11 +129,7 @@ class Elimination(BestArmPolicy):
             exits = by = np.array([-1])
             excess, end = np.zeros(1), len(totals) - 1
         last = np.where(exits >= 0, exits, end)
-        pulled = totals[last] - plan.done
-        final = sums[np.arange(len(arms)), last]
-        self._evidence.set_sums(arms, fidelity, totals[last], final)
-        self.pulls += int(pulled.sum())
-        self._cost += float(pulled.sum()) * self._cost_of(fidelity)
+        self._take_sums(arms, fidelity, totals[last], sums[np.arange(len(arms)), last])
         gone = exits >= 0
         self._roster.eliminate(arms[gone], arms[by[gone]], fidelity, excess[gone])
         self._audit_bias(fidelity)

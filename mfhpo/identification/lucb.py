@@ -445,7 +445,7 @@ class MFLUCB(BestArmPolicy):
             start=start,
             ready=np.zeros_like(start),
         )
-        counts, told = race.cells.counts, self._evidence.counts.copy()
+        counts = race.cells.counts
         run = compiled(run_race, *HELPERS)
         most = math.inf if max_pulls is None else float(max_pulls)
         while True:
@@ -463,7 +463,7 @@ class MFLUCB(BestArmPolicy):
                     arm, m, count, float(origin[arm, m]), ready
                 )
                 start[arm, m], race.ready[arm, m] = count, ready
-        self._tell_played(race, origin, counts - told)
+        self._tell_played(race, origin)
         if m >= 0 and self._certificate is None:
             self._certificate = int(m)
         for fidelity in range(n_fidelities):
@@ -481,21 +481,16 @@ class MFLUCB(BestArmPolicy):
                 widths[m] = self._evidence.radius_after(counts, m)
         return widths
 
-    def _tell_played(self, race: Race, origin: FloatArray, pulled: IntArray) -> None:
+    def _tell_played(self, race: Race, origin: FloatArray) -> None:
         """Take over what `run_race` has found."""
-        arms, counts = np.arange(len(pulled)), race.cells.counts
+        counts = race.cells.counts
+        arms = np.arange(len(counts))
         sums = origin.copy()
         fresh = np.nonzero(counts > race.start)
         last = (*fresh, counts[fresh] - race.start[fresh] - 1)
         sums[fresh] = race.tape[last]
         for m in range(counts.shape[1]):
-            self._evidence.set_sums(arms, m, counts[:, m], sums[:, m])
-            told = int(pulled[:, m].sum())
-            paid = told * self._cost_of(m)
-            self._cost += paid
-            self._cost_sums[m] += paid
-            self._cost_counts[m] += told
-        self.pulls += int(pulled.sum())
+            self._take_sums(arms, m, counts[:, m], sums[:, m])
         self._explorations = int(race.clock[1])
         self._set_time()
         gone = self._roster.active & ~race.active

@@ -75,6 +75,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
     """
 
     def __init__(self, problem: Problem, **options: Any) -> None:
+        # Times that something was told, which a sum of many pulls is once: the turns of sampling.
         self._n_told = 0
         super().__init__(problem, **options)
 

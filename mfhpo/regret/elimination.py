@@ -281,13 +281,7 @@ class MFElimination(RewardPolicy):
                     rows = np.flatnonzero((counts == count) & (totals == total))
                     wanted = np.array([total])
                     sums[rows] = running_sums(arms[rows], fidelity, count, sums[rows], wanted)[:, 0]
-        self._evidence.set_sums(arms, fidelity, totals, sums)
-        pulled = int((totals - counts).sum())
-        paid = pulled * self._cost_of(fidelity)
-        self.pulls += pulled
-        self._cost += paid
-        self._cost_sums[fidelity] += paid
-        self._cost_counts[fidelity] += pulled
+        self._take_sums(arms, fidelity, totals, sums)
 
     # State.
 

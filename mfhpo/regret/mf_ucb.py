@@ -295,12 +295,9 @@ class _Block:
             # Too few candidates are outdated before the horizon; too many take time.
             keep = 2 * keep if pulls < horizon else max(self._keep, keep - keep // 8)
         everyone = np.arange(policy.problem.n_arms)
-        told = (self._counts - policy._evidence.counts).sum(axis=0)
         for m in range(policy.problem.n_fidelities):
-            policy._evidence.set_sums(everyone, m, self._counts[:, m], self._sums[:, m])
-        policy._cost_sums += told * self._costs
-        policy._cost_counts += told
-        policy.pulls += int(told.sum())
+            policy._take_sums(everyone, m, self._counts[:, m], self._sums[:, m])
+        # As the loop has summed it, play by play.
         policy._cost = cost
 
     def _play(
