@@ -1,0 +1,154 @@
+"""Messages over a socket between two processes, one of which may be killed at any moment."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import struct
+import time
+import weakref
+from multiprocessing.connection import wait
+from typing import Any
+
+__all__ = ["Channel", "close_in_forked_children", "receive_exactly"]
+
+_LENGTH = struct.Struct("!Q")
+_CHUNK = 1 << 20
+
+# Once a message begins to arrive, the other side is only slow if it pauses for this many seconds.
+_STALL = 5.0
+
+_private: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def close_in_forked_children(end: socket.socket) -> None:
+    """Keep an end of a connection from being inherited, so that it closes when this process dies.
+
+    Parameters
+    ----------
+    end
+        A socket of this process; Python sees to it that programs it executes do not inherit it.
+    """
+    _private.add(end)
+
+
+def _close_private() -> None:
+    for end in list(_private):
+        end.close()
+    _private.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_private)
+
+
+class Channel:
+    """Pickled messages over a connected socket.
+
+    Parameters
+    ----------
+    end
+        The socket, which is closed with the channel.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self.end = end
+        self._received = bytearray()
+        self._sending = False
+
+    def send(self, message: Any, timeout: float | None = None) -> None:
+        """Send a message; raise TimeoutError if the other side does not take it in time.
+
+        Parameters
+        ----------
+        message
+            Anything that can be pickled; nothing is sent of what cannot.
+        timeout
+            Seconds, or None to wait.
+        """
+        payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        if self._sending:
+            raise BrokenPipeError("an earlier message was interrupted half way.")
+        self._sending = True
+        self.end.settimeout(timeout)
+        if len(payload) < _CHUNK:
+            self.end.sendall(_LENGTH.pack(len(payload)) + payload)
+        else:
+            self.end.sendall(_LENGTH.pack(len(payload)))
+            self.end.sendall(payload)
+        self._sending = False
+
+    def receive(self, timeout: float | None = None) -> Any:
+        """Receive a message.
+
+        An interrupted call loses nothing: the next one goes on where it ended.
+
+        Parameters
+        ----------
+        timeout
+            Seconds until a message must begin to arrive, or None to wait.
+
+        Raises
+        ------
+        TimeoutError
+            If none does, or it stops half way.
+        EOFError
+            If the other side is closed.
+        """
+        self._read(_LENGTH.size, timeout)
+        (length,) = _LENGTH.unpack_from(self._received)
+        self._read(_LENGTH.size + length, None if timeout is None else max(timeout, _STALL))
+        payload = bytes(memoryview(self._received)[_LENGTH.size : _LENGTH.size + length])
+        del self._received[: _LENGTH.size + length]
+        return pickle.loads(payload)
+
+    def _read(self, size: int, timeout: float | None) -> None:
+        self.end.settimeout(timeout)
+        while len(self._received) < size:
+            try:
+                chunk = self.end.recv(min(_CHUNK, size - len(self._received)))
+            except ConnectionError:
+                chunk = b""
+            if not chunk:
+                raise EOFError("the other side is closed.")
+            self._received += chunk
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.end.close()
+
+
+def receive_exactly(end: socket.socket, size: int, timeout: float | None = None) -> bytes:
+    """Receive a message of known size.
+
+    Parameters
+    ----------
+    end
+        The socket.
+    size
+        Bytes.
+    timeout
+        Seconds for all of it, or None to wait.
+
+    Raises
+    ------
+    TimeoutError
+        If it does not arrive in time.
+    EOFError
+        If the other side is closed.
+    """
+    give_up_at = None if timeout is None else time.monotonic() + timeout
+    received = b""
+    while len(received) < size:
+        left = None if give_up_at is None else max(0.0, give_up_at - time.monotonic())
+        if not wait([end], left):
+            raise TimeoutError(f"nothing came within {timeout} s.")
+        try:
+            chunk = end.recv(size - len(received))
+        except ConnectionError:
+            chunk = b""
+        if not chunk:
+            raise EOFError("the other side is closed.")
+        received += chunk
+    return received

@@ -1,0 +1,118 @@
+"""Values and exceptions on their way from one process to another."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["PackedError", "PackedValue", "pack_error", "pack_value"]
+
+
+@dataclass(frozen=True)
+class PackedValue:
+    """What was returned."""
+
+    pickled: bytes
+
+    def unpack(self) -> Any:
+        """Return it."""
+        return pickle.loads(self.pickled)
+
+
+@dataclass(frozen=True)
+class PackedError:
+    """What was raised: the exception itself or, where that cannot cross, its class and message."""
+
+    pickled: bytes | None
+    pickled_class: bytes
+    message: str
+    traceback: str
+
+    def unpack(self) -> Any:
+        """Raise it; the traceback of the other process is its cause."""
+        raise self.error() from _RemoteTraceback(self.traceback)
+
+    def error(self) -> BaseException:
+        """The exception, or the nearest to it that this process knows."""
+        for make in (self._itself, self._of_its_class):
+            try:
+                error = make()
+                # What was made without its __init__ may not be able to show itself.
+                str(error), repr(error)
+            except Exception:
+                continue
+            if isinstance(error, BaseException):
+                return error
+        return RuntimeError(self.message)
+
+    def _itself(self) -> Any:
+        return None if self.pickled is None else pickle.loads(self.pickled)
+
+    def _of_its_class(self) -> Any:
+        kind = pickle.loads(self.pickled_class)
+        error = kind.__new__(kind)
+        error.args = (self.message,)
+        return error
+
+
+class _RemoteTraceback(Exception):
+    """The traceback of an exception that was raised in another process, as text."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0].rstrip()}"
+
+
+class _Unpicklable:
+    """Stands in for a value that cannot cross, and looks like it."""
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+
+    def __repr__(self) -> str:
+        return self._shown
+
+
+def pack_value(value: Any) -> PackedValue:
+    """Pack what an objective returned.
+
+    A value that cannot be pickled crosses as a number, if it can be made one, or else as
+    something that looks like it and is no number: Optuna then raises its own error.
+    """
+    try:
+        return PackedValue(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+    except Exception:
+        pass
+    try:
+        return PackedValue(pickle.dumps(float(value)))
+    except Exception:
+        return PackedValue(pickle.dumps(_Unpicklable(_text(repr, value))))
+
+
+def pack_error(error: BaseException) -> PackedError:
+    """Pack an exception with its traceback, whatever it is."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    try:
+        pickled = pickle.dumps(error)
+        pickle.loads(pickled)  # an __init__ of its own may not take the arguments back
+    except Exception:
+        pickled = None
+    message = _text(str, error)
+    for kind in type(error).__mro__:
+        try:
+            pickled_class = pickle.dumps(kind)
+        except Exception:
+            continue
+        if kind is not type(error):
+            message = f"{type(error).__qualname__}: {message}"
+        return PackedError(pickled, pickled_class, message, text)
+    raise AssertionError("BaseException can be pickled")
+
+
+def _text(show: Callable[[Any], str], value: Any) -> str:
+    try:
+        return show(value)
+    except Exception:
+        return object.__repr__(value)

@@ -1,0 +1,63 @@
+"""Limits as users and samplers give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mfhpo_optuna._checks import check_number
+from mfhpo_optuna._limit_attributes import LIMIT_KEY
+
+__all__ = ["check_limit", "limit_of"]
+
+
+def check_limit(name: str, value: Any, unit: str = "seconds") -> float | None:
+    """Return a limit as a float, None for none, or raise unless it is positive.
+
+    Parameters
+    ----------
+    name
+        The argument's name.
+    value
+        What was given.
+    unit
+        What it counts.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a number nor None.
+    ValueError
+        If it is not positive.
+    """
+    if value is None:
+        return None
+    limit = check_number(name, value, f" of {unit} or None")
+    if not limit > 0.0:
+        raise ValueError(f"{name} must be a positive number of {unit}, got {value!r}.")
+    return limit
+
+
+def limit_of(attributes: Mapping[str, Any], number: int, limit: float | None) -> float | None:
+    """The seconds that a trial may take: what its sampler says or the given limit, the smaller.
+
+    Parameters
+    ----------
+    attributes, number
+        The trial's user attributes and number.
+    limit
+        The given limit, or None.
+
+    Returns
+    -------
+    float or None
+        None if neither says anything.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If what the sampler says is no positive number.
+    """
+    name = f"the user attribute {LIMIT_KEY!r} of trial {number}"
+    limits = [check_limit(name, attributes.get(LIMIT_KEY)), limit]
+    return min((limit for limit in limits if limit is not None), default=None)
