@@ -14,7 +14,7 @@ export MKL_NUM_THREADS ?= 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test lint format table1 mf-mab mf-grad mf-ucb overhead quickstart-cost delta clean
+.PHONY: help quickstart test lint format table1 mf-mab mf-grad mf-ucb rcucb rcucb-forest overhead time-limit quickstart-cost delta clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -47,8 +47,17 @@ mf-grad: $(VENV)/.for-benchmarks | $(RESULTS) ## what certificates cost, over th
 mf-ucb: $(VENV)/.for-benchmarks | $(RESULTS) ## reward: MF-UCB over UCB, and elimination's growth with the budget
 	$(RUN) -m benchmarks.papers.mf_ucb --output $(RESULTS)/mf_ucb.json --figure $(RESULTS)/mf_ucb.html $(ARGS)
 
+rcucb: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits: the tables and figures of the RCUCB paper
+	$(RUN) -m benchmarks.papers.rcucb --output $(RESULTS)/rcucb.json --figure $(RESULTS)/rcucb.html $(ARGS)
+
+rcucb-forest: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for 672 random forests (its Section 5.2); builds a table once
+	$(RUN) -m benchmarks.papers.rcucb_forest --output $(RESULTS)/rcucb_forest.json --figure $(RESULTS)/rcucb_forest.html $(ARGS)
+
 overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial
 	$(RUN) -m benchmarks.overhead --output $(RESULTS)/overhead.json $(ARGS)
+
+time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a time limit costs
+	$(RUN) -m benchmarks.time_limit --output $(RESULTS)/time_limit.json $(ARGS)
 
 quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's race costs, by which policy
 	$(RUN) -m benchmarks.quickstart --output $(RESULTS)/quickstart.json $(ARGS)

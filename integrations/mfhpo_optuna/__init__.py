@@ -6,10 +6,15 @@ from mfhpo_optuna._choice import MFSampler
 from mfhpo_optuna._elimination_pruner import MFEliminationPruner
 from mfhpo_optuna._fidelity import Fidelity
 from mfhpo_optuna._iise import IISESampler
+from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
 from mfhpo_optuna._plot import plot_race
+from mfhpo_optuna._plot_gain import plot_gain
 from mfhpo_optuna._pruner import IISEPruner
+from mfhpo_optuna._rcucb import RCUCBSampler, ZoomingRCUCBSampler
 from mfhpo_optuna._recommendation import StudyRecommendation
 from mfhpo_optuna._reward import MFEliminationSampler, MFUCBSampler
+from mfhpo_optuna._time_limit_pruner import TimeLimitPruner
+from mfhpo_optuna._time_limited import TimeLimited, time_limited
 
 __all__ = [
     "Fidelity",
@@ -22,7 +27,14 @@ __all__ = [
     "MFSampler",
     "MFTopTwoSampler",
     "MFUCBSampler",
+    "RCUCBSampler",
+    "StudyLimitRecommendation",
     "StudyRecommendation",
+    "TimeLimitPruner",
+    "TimeLimited",
+    "ZoomingRCUCBSampler",
     "draw_arms",
+    "plot_gain",
     "plot_race",
+    "time_limited",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mfhpo_optuna._race import Race
+    from mfhpo_optuna._study_race import StudyRace
 
 __all__ = ["ProgressLine"]
 
@@ -29,7 +30,7 @@ class ProgressLine:
         self._wanted = wanted
         self._written_at = 0.0
 
-    def show(self, race: Race) -> None:
+    def show(self, race: StudyRace) -> None:
         """Write the line, unless the last one is too recent."""
         terminal = sys.stderr.isatty()
         if not (terminal if self._wanted is None else self._wanted):
@@ -40,7 +41,7 @@ class ProgressLine:
         self._written_at = now
         self._write(race, terminal)
 
-    def close(self, race: Race) -> None:
+    def close(self, race: StudyRace) -> None:
         """Write the last state and end the line."""
         terminal = sys.stderr.isatty()
         if terminal if self._wanted is None else self._wanted:
@@ -48,8 +49,8 @@ class ProgressLine:
             if terminal:
                 sys.stderr.write("\n")
 
-    def _write(self, race: Race, terminal: bool) -> None:
-        line = progress_text(race)
+    def _write(self, race: StudyRace, terminal: bool) -> None:
+        line = race.progress_text()
         sys.stderr.write(f"\r\x1b[K{line}" if terminal else f"{line}\n")
         sys.stderr.flush()
 

@@ -9,7 +9,7 @@ from typing import Any
 from mfhpo import Recommendation
 from mfhpo.problem import plain
 
-__all__ = ["StudyRecommendation"]
+__all__ = ["StudyRecommendation", "short"]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class StudyRecommendation:
 
     def __str__(self) -> str:
         low, high = self.interval
-        params = ", ".join(f"{name}={_short(value)}" for name, value in self.params.items())
+        params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
         mean = f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity"
         if not self.certified:
             mean = (
@@ -162,5 +162,6 @@ class StudyRecommendation:
         return "\n".join(lines)
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A parameter as it is shown."""
     return f"{value:.5g}" if isinstance(value, float) else repr(value)

@@ -249,7 +249,7 @@ class GainEstimates:
 def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
     """Return limits as an array, or raise unless they are positive and strictly increasing."""
     try:
-        values = np.asarray(limits, dtype=np.float64)
+        values = np.array(limits, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"limits must be a sequence of seconds, got {limits!r}.") from None
     if values.ndim != 1 or not values.size:

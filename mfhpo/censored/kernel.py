@@ -476,7 +476,7 @@ def choose(
                     ceilings.stale[arm, point] = False
                 if ceilings.values[arm, point] <= best:
                     continue
-            elif rule.confidence <= KL_PLUS and not is_latest:
+            elif best > -math.inf and rule.confidence <= KL_PLUS:
                 total = count + extra[arm, point]
                 level = _level(rule, total, log_round) / total
                 _spread(tallies, rule, arm, point, weights, values)

@@ -216,7 +216,9 @@ class CensoredPolicy(Policy):
         limit = math.inf if pull.limit is None else float(pull.limit)
         seconds = observation.cost
         if seconds is not None:
-            check_nonnegative("cost", float(seconds))
+            check_nonnegative("cost", seconds)
+        if observation.censored_at is not None:
+            check_nonnegative("censored_at", observation.censored_at)
         if observation.failed:
             self._spent += seconds or 0.0
             self._count_failure(arm)
@@ -356,9 +358,12 @@ class CensoredPolicy(Policy):
         Raises
         ------
         ValueError
-            If the limits are not known yet.
+            If the limits are not known yet, or the arm has no such limit, as when it left the race.
         """
         estimates = self._known()
+        n_points = len(estimates.limits(arm))
+        if not 0 <= point < n_points:
+            raise ValueError(f"point must be one of {n_points} of arm {arm}, from 0, got {point}.")
         return estimates.bounds(arm, point, self._share_of_delta(estimates, arm)[point])
 
     def survival(self, arm: int) -> FloatArray:
@@ -515,8 +520,8 @@ class CensoredPolicy(Policy):
         self._lowest.clear()
         seen = rewards[~np.isnan(rewards)]
         if seen.size:
-            low, high = self._seen_range
-            self._seen_range = (min(low, float(seen.min())), max(high, float(seen.max())))
+            self._note_range(float(seen.min()))
+            self._note_range(float(seen.max()))
 
     def _count_failure(self, arm: int) -> None:
         self._roster.failures[arm] += 1
@@ -581,9 +586,7 @@ class CensoredPolicy(Policy):
         )
         if self._arms:
             # Of pairs that are equally good, the one that was played last is played on.
-            forget(
-                self._gain.tallies, self._gain.ceilings, self._arms[-1], self._run_limits[-1]
-            )
+            forget(self._gain.tallies, self._gain.ceilings, self._arms[-1], self._run_limits[-1])
         for arm in np.flatnonzero(~self._roster.active).tolist():
             self._gain.leave_out(arm)
 

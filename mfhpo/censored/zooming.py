@@ -157,6 +157,7 @@ class ZoomingRCUCB(IndexPolicy):
 
     def _set_points(self, estimates: GainEstimates) -> None:
         if self.horizon is None:
+            self._planned = _FIRST_HORIZON
             while self.pulls >= self._planned:
                 self._planned *= 2
             estimates.rule = estimates.rule._replace(level=self._rule().level)
@@ -166,11 +167,11 @@ class ZoomingRCUCB(IndexPolicy):
     def _take_note(self, arm: int, limit: float) -> None:
         super()._take_note(arm, limit)
         estimates = self._known()
-        if self.horizon is None and self.pulls >= self._planned:
-            self._plan_further()
         point = int(estimates.ceilings.latest[2])
         if point >= 0 and is_refinable_now(estimates, arm, point):
             self._refine(estimates, arm)
+        if self.horizon is None and self.pulls >= self._planned:
+            self._plan_further()
 
     def _refine(self, estimates: GainEstimates, arm: int) -> None:
         point = int(estimates.ceilings.latest[2])

@@ -12,8 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
-# What an example leaves behind, and a word of what it prints.
-EXPECTED = {"quickstart.py": ("race.html", "\nCERTIFIED")}
+# What an example leaves behind, if anything, and a word of what it prints.
+EXPECTED = {
+    "automl_service.py": (None, "\nRCUCB "),
+    "quickstart.py": ("race.html", "\nCERTIFIED"),
+    "runaway_trials.py": (None, "\nlimit of 0.5 s "),
+}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
@@ -32,6 +36,6 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr, done.stderr
-    written, printed = EXPECTED.get(example.name, (None, ""))
+    written, printed = EXPECTED[example.name]
     assert printed in done.stdout
     assert written is None or (tmp_path / written).stat().st_size > 0

@@ -1,0 +1,100 @@
+"""A service trains a model for whatever data comes next: which one, and how long may it take?
+
+Each round brings another data set: some rows, columns and classes of those that come with
+scikit-learn. A model is trained on one half, and is worth its accuracy on the other; half a second
+costs as much as an accuracy of 1. What is still training at the time limit is stopped, and has
+earned nothing. `RCUCBSampler` chooses model and limit, and learns from what it stops. It is
+compared with fixed limits, under which only the model is learned (a good one does as well, for
+those who know it), and with UCB, to which every pair of model and limit is something new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lightgbm
+import numpy as np
+import optuna
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.ensemble import BaggingClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC
+
+from mfhpo import Observation
+from mfhpo.censored import LimitUCB, Linear
+from mfhpo_optuna import RCUCBSampler, TimeLimited, time_limited
+
+ROUNDS = 80
+LIMITS = [0.02, 0.06, 0.2, 0.6]  # seconds
+CHARGE = Linear(2.0)  # for each of them
+SOURCES = [load(return_X_y=True) for load in (load_digits, load_wine, load_breast_cancer)]
+MODELS: dict[str, Callable[[], Any]] = {
+    "support vectors": lambda: BaggingClassifier(SVC(kernel="poly", C=100, gamma=1e-3), 5),
+    "forest": lambda: RandomForestClassifier(30),
+    "boosting": lambda: GradientBoostingClassifier(n_estimators=50),
+    "LightGBM": lambda: lightgbm.LGBMClassifier(min_child_samples=3, n_jobs=1, verbose=-1),
+}
+ARMS = [{"model": model} for model in MODELS]
+
+
+def serve(trial: optuna.trial.BaseTrial) -> float:
+    """Train a model on the data of this round, and return its accuracy."""
+    rng = np.random.default_rng(trial.number)
+    x, y = SOURCES[rng.choice(3, p=[0.8, 0.1, 0.1])]
+    classes = rng.permutation(np.unique(y))[: rng.integers(2, y.max() + 2)]
+    rows = rng.permutation(np.flatnonzero(np.isin(y, classes)))
+    rows = rows[: int(len(rows) * rng.uniform(0.2, 0.6))]
+    columns = rng.permutation(x.shape[1])[: int(x.shape[1] * rng.uniform(0.2, 0.8))]
+    x_train, x_test, y_train, y_test = train_test_split(
+        x[rows][:, columns], y[rows], test_size=0.5, random_state=trial.number
+    )
+    model = MODELS[trial.suggest_categorical("model", list(MODELS))]()
+    return float(model.fit(x_train, y_train).score(x_test, y_test))
+
+
+def report(strategy: str, study: optuna.Study) -> None:
+    """Print what a study earned: accuracies less charges, for what was stopped charges alone."""
+    rounds = [trial for trial in study.trials if "mfhpo:seconds" in trial.user_attrs]
+    seconds = np.array([trial.user_attrs["mfhpo:seconds"] for trial in rounds])
+    accuracies = np.array([trial.value or 0.0 for trial in rounds])
+    stopped = np.mean(["mfhpo:censored_at" in trial.user_attrs for trial in rounds])
+    gain = np.sum(accuracies - CHARGE(seconds))
+    print(f"{strategy:16} {gain:6.1f} {accuracies.mean():9.3f} {stopped:8.0%} {seconds.sum():8.1f}")
+
+
+def with_rcucb(limited: TimeLimited, limits: list[float]) -> optuna.Study:
+    sampler = RCUCBSampler(ARMS, limits, cost=CHARGE, reward_range=(0, 1), horizon=ROUNDS)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(limited)  # stops by itself
+    if limits == LIMITS:
+        print(f"{sampler.recommendation(study)}\n")
+    return study
+
+
+def with_ucb(limited: TimeLimited) -> optuna.Study:
+    policy = LimitUCB(len(ARMS), LIMITS, cost=CHARGE, reward_range=(0, 1))
+    study = optuna.create_study(direction="maximize")
+    for _ in range(ROUNDS):
+        [pull] = policy.ask()
+        study.enqueue_trial(ARMS[pull.arm], user_attrs={"mfhpo:limit": pull.limit})
+        study.optimize(limited, n_trials=1)
+        trial = study.trials[-1]
+        seconds, censored_at = map(trial.user_attrs.get, ("mfhpo:seconds", "mfhpo:censored_at"))
+        policy.tell(pull, Observation(trial.value, cost=seconds, censored_at=censored_at))
+    return study
+
+
+def main() -> None:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with time_limited(serve) as limited:
+        learned = with_rcucb(limited, LIMITS)
+        print("strategy           gain  accuracy  stopped  seconds")
+        report("RCUCB", learned)
+        for limit in (LIMITS[1], LIMITS[-1]):
+            report(f"{limit:g} s, always", with_rcucb(limited, [limit]))
+        report("UCB", with_ucb(limited))
+
+
+if __name__ == "__main__":
+    main()

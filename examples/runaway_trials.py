@@ -1,0 +1,57 @@
+"""Some trials of an ordinary study run away. A limit of time, enforced from outside, ends them.
+
+TPE tunes a support vector machine on data in their own units: with a large C it may iterate for
+hours, in C code that neither Ctrl-C nor `study.optimize(timeout=...)` interrupts. Both studies
+below have the same seed and the same seconds; one of them gives each trial half a second.
+"""
+
+from __future__ import annotations
+
+import time
+
+import optuna
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import cross_val_score
+from sklearn.svm import SVC
+
+from mfhpo_optuna import time_limited
+
+SECONDS = 8.0
+x, y = load_breast_cancer(return_X_y=True)
+
+
+def objective(trial: optuna.Trial) -> float:
+    """Accuracy of a support vector machine."""
+    model = SVC(
+        C=trial.suggest_float("C", 1e-3, 1e4, log=True),
+        kernel=trial.suggest_categorical("kernel", ["linear", "poly", "rbf"]),
+        gamma=trial.suggest_float("gamma", 1e-6, 1.0, log=True),
+    )
+    return float(cross_val_score(model, x, y).mean())
+
+
+def tune(title: str, limit: float) -> None:
+    sampler = optuna.samplers.TPESampler(seed=0)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.enqueue_trial({"C": 1.0, "kernel": "rbf", "gamma": 1e-3})
+    began = time.monotonic()
+    with time_limited(objective, limit) as limited:
+        study.optimize(limited, timeout=SECONDS)
+    seconds = time.monotonic() - began
+    stopped = len(study.get_trials(states=[optuna.trial.TrialState.PRUNED]))
+    longest = max(trial.user_attrs["mfhpo:seconds"] for trial in study.trials)
+    print(
+        f"{title:20} best {study.best_value:.4f} of {len(study.trials):3} trials, {stopped:2} "
+        f"stopped, the longest after {longest:4.1f} s; {seconds:4.1f} s in all"
+    )
+
+
+def main() -> None:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    # So that this example ends, a trial is given up here once it has used all the time there is.
+    tune("without a limit", limit=SECONDS)
+    tune("limit of 0.5 s", limit=0.5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Studies with time limits whose clock is invented, so that tests need not wait."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import optuna
+from optuna.trial import TrialState
+
+from mfhpo_optuna import RCUCBSampler
+
+PULL = "mfhpo:pull"
+LIMIT = "mfhpo:limit"
+SECONDS = "mfhpo:seconds"
+CENSORED = "mfhpo:censored_at"
+ENFORCER = "mfhpo:enforced_by"
+CERTIFICATE = "mfhpo:certificate"
+
+ARMS = [{"x": x} for x in (0.2, 0.5, 0.9)]
+LIMITS = (1.0, 2.0, 4.0)
+
+
+def outcome(x, k):
+    """Value and seconds of the k-th trial with this x: a larger x is better and slower."""
+    rng = np.random.default_rng([int(1000 * x), k])
+    return float(np.clip(x + 0.1 * rng.normal(), 0.0, 1.0)), float(rng.gamma(4.0, 0.5 * x))
+
+
+def end(trial, value, seconds):
+    """End a trial as an enforcer would whose clock shows so many seconds."""
+    limit = trial.user_attrs.get(LIMIT, math.inf)
+    trial.set_user_attr(ENFORCER, "the test")
+    trial.set_user_attr(SECONDS, min(seconds, limit))
+    if seconds > limit:
+        trial.set_user_attr(CENSORED, limit)
+        raise optuna.TrialPruned
+    return value
+
+
+def score(trial, sign=1.0):
+    """Larger is better; the k-th trial of an arm has the k-th outcome, whatever its number."""
+    x = trial.suggest_float("x", 0.0, 1.0)
+    arm = trial.user_attrs[PULL]["arm"]
+    trials = trial.study.get_trials(deepcopy=False)
+    done = sum(t.state.is_finished() and t.user_attrs.get(PULL) == {"arm": arm} for t in trials)
+    value, seconds = outcome(x, done)
+    return end(trial, sign * value, seconds)
+
+
+def make(**options):
+    """A sampler for `score`."""
+    given = {"arms": ARMS, "limits": LIMITS, "reward_range": (0.0, 1.0), "seed": 0} | options
+    return RCUCBSampler(**given)
+
+
+def run(sampler, objective=score, n_trials=1000, direction="maximize", **options):
+    study = optuna.create_study(sampler=sampler, direction=direction, **options)
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+def pulls(study):
+    return [trial for trial in study.get_trials(deepcopy=False) if PULL in trial.user_attrs]
+
+
+def sequence(study):
+    """What the trials were, and what came of them."""
+    return [
+        (t.user_attrs[PULL]["arm"], t.user_attrs.get(LIMIT), t.params, t.value, t.state)
+        for t in pulls(study)
+        if t.state != TrialState.RUNNING
+    ]
