@@ -397,9 +397,7 @@ class RacingPolicy(Policy):
         if not self._piloting:
             self._take_note_of_failure()
 
-    def _take_sums(
-        self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray
-    ) -> None:
+    def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         """Take over counts and sums of arms that were pulled in a block, and pay the block."""
         pulled = int((counts - self._evidence.counts[arms, fidelity]).sum())
         self._evidence.set_sums(arms, fidelity, counts, sums)

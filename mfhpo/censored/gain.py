@@ -17,6 +17,7 @@ from mfhpo._compiled import compiled
 from mfhpo._validation import check_count
 from mfhpo.censored.charges import Charge, check_charge
 from mfhpo.censored.kernel import (
+    BINS,
     COLUMNS,
     COUNT,
     EXCEEDED,
@@ -286,7 +287,10 @@ def _level_at_all_times(delta: float, count: float) -> float:
 def _new_ceilings(n_arms: int, size: int) -> Ceilings:
     return Ceilings(
         values=np.full((n_arms, size), math.inf),
-        stale=np.ones((n_arms, size), dtype=np.bool_),
+        tops=np.full(n_arms, math.inf),
+        stale=np.ones(n_arms, dtype=np.bool_),
         roots=np.full((n_arms, size), math.inf),
         latest=np.array([0, -1, -1]),
+        weights=np.zeros(BINS + 1),
+        spots=np.zeros(BINS + 1),
     )

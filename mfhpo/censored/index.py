@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +16,6 @@ from mfhpo.censored.kernel import (
     HELPERS,
     LIMIT,
     REFINE,
-    Ceilings,
     Rule,
     choose,
     forget,
@@ -43,12 +44,7 @@ class IndexPolicy(CensoredPolicy):
         ceilings = estimates.ceilings
         if all_extra.any():
             # Bounds that pulls under way have narrowed must not outlive them.
-            ceilings = Ceilings(
-                ceilings.values.copy(),
-                ceilings.stale.copy(),
-                ceilings.roots.copy(),
-                ceilings.latest.copy(),
-            )
+            ceilings = copy.deepcopy(ceilings)
         number = self.pulls + int(all_extra.sum()) + 1
         arm, point = choose(estimates.tallies, estimates.rule, ceilings, extra, all_extra, number)
         if arm < 0:

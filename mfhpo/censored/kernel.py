@@ -124,21 +124,26 @@ class Ceilings(NamedTuple):
 
     Parameters
     ----------
-    values
-        Index at the horizon, shape (n, P).
+    values, tops
+        Index at the horizon, shape (n, P), and the largest one of an arm, shape (n,).
     stale
-        Whether it has to be computed again, shape (n, P).
+        Whether those of an arm have to be computed again, shape (n,).
     roots
         Solutions of the last bound's equation, where the next search begins, shape (n, P).
     latest
         Last round at which the values hold, and the arm and the point that were played last (-1
         for none), shape (3,).
+    weights, spots
+        Room for the observations of a pair, shape (BINS + 1,).
     """
 
     values: FloatArray
+    tops: FloatArray
     stale: BoolArray
     roots: FloatArray
     latest: IntArray
+    weights: FloatArray
+    spots: FloatArray
 
 
 # What is learned.
@@ -290,7 +295,7 @@ def highest_mean(
         new = root - step
         if new <= top:
             new = 0.5 * (root + top)
-        if abs(new - root) <= 1e-9 * (root - top) + 1e-15:
+        if abs(new - root) <= 1e-6 * (root - top):
             root = new
             break
         root = new
@@ -436,46 +441,50 @@ def choose(
         if points and tallies.cells[arm, points - 1, COUNT] + extra[arm, points - 1] == 0.0:
             return arm, int(points - 1)
 
-    weights = np.zeros(BINS + 1)
-    values = np.zeros(BINS + 1)
+    weights, values = ceilings.weights, ceilings.spots
     renewed = round_number > ceilings.latest[0]
     if renewed:
         ceilings.latest[0] = round_number + max(_HORIZON_AT_LEAST, round_number // _HORIZON_SHARE)
     log_round, log_horizon = math.log(round_number), math.log(ceilings.latest[0])
+    best, best_arm, best_point = -math.inf, -1, -1
+
     # The pair played last is mostly the best still: seen first, it spares a look at the others.
-    latest_arm = ceilings.latest[1]
-    latest_point = ceilings.latest[2]
-    best = -math.inf
-    best_arm = -1
-    best_point = -1
-    for turn in range(-1, n_arms):
-        arm = latest_arm if turn < 0 else turn
-        for point in range(tallies.points[arm] if arm >= 0 else 0):
-            is_latest = arm == latest_arm and point == latest_point
+    latest_arm, latest_point = ceilings.latest[1], ceilings.latest[2]
+    if latest_point >= 0 and latest_point < tallies.points[latest_arm]:
+        root = ceilings.roots[latest_arm, latest_point]
+        best, root, _ = _upper_bound(
+            tallies,
+            rule,
+            latest_arm,
+            latest_point,
+            extra,
+            all_extra,
+            log_round,
+            root,
+            weights,
+            values,
+        )
+        best += _size(tallies, rule, latest_arm, latest_point)
+        best_arm, best_point = latest_arm, latest_point
+        ceilings.roots[latest_arm, latest_point] = root
+
+    for arm in range(n_arms):
+        if arm != latest_arm:
+            if renewed or ceilings.stale[arm]:
+                _renew(tallies, rule, ceilings, arm, extra, all_extra, log_horizon)
+            if ceilings.tops[arm] <= best:
+                continue
+        for point in range(tallies.points[arm]):
             count = tallies.cells[arm, point, COUNT]
-            if is_latest != (turn < 0) or count == 0.0:
-                continue  # not its turn, or under way for the first time
+            if count == 0.0:
+                continue  # under way for the first time
             size = _size(tallies, rule, arm, point)
             root = ceilings.roots[arm, point]
             if arm != latest_arm:
-                if renewed or ceilings.stale[arm, point]:
-                    ceiling, root, _ = _upper_bound(
-                        tallies,
-                        rule,
-                        arm,
-                        point,
-                        extra,
-                        all_extra,
-                        log_horizon,
-                        root,
-                        weights,
-                        values,
-                    )
-                    ceilings.values[arm, point] = ceiling + size
-                    ceilings.roots[arm, point] = root
-                    ceilings.stale[arm, point] = False
                 if ceilings.values[arm, point] <= best:
                     continue
+            elif point == latest_point:
+                continue
             elif best > -math.inf and rule.confidence <= KL_PLUS:
                 total = count + extra[arm, point]
                 level = _level(rule, total, log_round) / total
@@ -487,10 +496,42 @@ def choose(
             )
             ceilings.roots[arm, point] = root
             if high + size > best:
-                best = high + size
-                best_arm = arm
-                best_point = point
+                best, best_arm, best_point = high + size, arm, point
     return best_arm, best_point
+
+
+def _renew(
+    tallies: Tallies,
+    rule: Rule,
+    ceilings: Ceilings,
+    arm: int,
+    extra: FloatArray,
+    all_extra: FloatArray,
+    log_horizon: float,
+) -> None:
+    """Compute the ceilings of an arm."""
+    top = -math.inf
+    for point in range(tallies.points[arm]):
+        ceiling = -math.inf
+        if tallies.cells[arm, point, COUNT] > 0.0:
+            ceiling, root, _ = _upper_bound(
+                tallies,
+                rule,
+                arm,
+                point,
+                extra,
+                all_extra,
+                log_horizon,
+                ceilings.roots[arm, point],
+                ceilings.weights,
+                ceilings.spots,
+            )
+            ceiling += _size(tallies, rule, arm, point)
+            ceilings.roots[arm, point] = root
+        ceilings.values[arm, point] = ceiling
+        top = max(top, ceiling)
+    ceilings.tops[arm] = top
+    ceilings.stale[arm] = False
 
 
 def _size(tallies: Tallies, rule: Rule, arm: int, point: int) -> float:
@@ -505,8 +546,8 @@ def forget(tallies: Tallies, ceilings: Ceilings, arm: int, limit: float) -> None
     """Note that an arm was pulled, so that its indices have changed."""
     ceilings.latest[1] = arm
     ceilings.latest[2] = -1
+    ceilings.stale[arm] = True
     for point in range(tallies.points[arm]):
-        ceilings.stale[arm, point] = True
         if tallies.cells[arm, point, LIMIT] == limit:
             ceilings.latest[2] = point
 
@@ -607,6 +648,7 @@ HELPERS = (
     _level,
     _upper_bound,
     choose,
+    _renew,
     _size,
     forget,
     is_refinable,

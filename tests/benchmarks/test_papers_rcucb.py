@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.papers.rcucb import (
+    CASES,
+    DEFAULT,
+    METHODS,
+    Row,
+    Settings,
+    checkpoints,
+    main,
+    rows,
+    standard_error,
+    what_must_hold,
+)
+from benchmarks.papers.rcucb_bound import regret_per_log
+from mfhpo.censored import RCUCB, Linear
+from mfhpo.simulation.censored import ReplayedCensoredInstance
+
+
+def run(cases: list[str], methods: list[str], repetitions: int, rounds: int) -> list[Row]:
+    settings = Settings(
+        repetitions=repetitions,
+        rounds=rounds,
+        cases=cases,
+        methods=methods,
+    )
+    return list(rows(settings))
+
+
+class TestBound:
+    def test_arms_that_are_never_censored_are_those_of_lai_and_robbins(self) -> None:
+        instance = ReplayedCensoredInstance(
+            [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], np.full((2, 5), 0.5)
+        )
+        found = regret_per_log(instance, np.array([1.0]), Linear(0.0), Linear(0.0))
+        divergence = 0.2 * math.log(0.2 / 0.4) + 0.8 * math.log(0.8 / 0.6)
+        assert found == pytest.approx(0.2 / divergence, rel=0.02)
+
+    def test_a_longer_limit_that_is_better_needs_no_finding_out(self) -> None:
+        instance = ReplayedCensoredInstance([[0.5, 0.5]], [[0.2, 0.8]])
+        assert regret_per_log(instance, np.array([0.5, 1.0]), Linear(0.0), Linear(0.0)) == 0.0
+
+    def test_a_longer_limit_that_is_worse(self) -> None:
+        # Gains are .25 and .375 - .5 = -.125. Of those that exceed .5, half are worth .5 and half
+        # -2, but would have to be worth 0: the nearest law has .5 with probability .8.
+        def penalty(seconds: np.ndarray) -> np.ndarray:
+            return np.where(seconds < 1.0, 0.0, 2.0)
+
+        instance = ReplayedCensoredInstance([[0.5] * 4], [[0.2, 0.2, 0.8, 1.2]])
+        found = regret_per_log(instance, np.array([0.5, 1.0]), Linear(0.0), penalty)
+        divergence = 0.5 * math.log(0.5 / 0.8) + 0.5 * math.log(0.5 / 0.2)
+        assert found == pytest.approx(0.375 / (0.5 * divergence), rel=1e-3)
+
+    def test_it_is_known_well(self) -> None:
+        case = CASES["Indep, M_1"]
+        one, two = (
+            regret_per_log(case.instance(), case.limits, Linear(0.1), case.penalty, seed=seed)
+            for seed in (0, 1)
+        )
+        assert one == pytest.approx(two, rel=0.02)
+        assert one != two
+
+
+class TestRows:
+    def test_figures_do_not_depend_on_the_number_of_processes(self) -> None:
+        settings = Settings(
+            repetitions=7, rounds=300, cases=["Indep, M_1", "lock-in"], methods=[DEFAULT, "UCB"]
+        )
+        one, two = (
+            [replace(row, cpu_s=0.0) for row in rows(replace(settings, workers=workers))]
+            for workers in (1, 2)
+        )
+        assert one == two
+        assert [row.repetitions for row in one] == [7] * 4
+
+    def test_a_row(self) -> None:
+        [row] = run(["NegCorr, M_1"], ["published curves"], 3, 1000)
+        assert row.at == checkpoints(1000)
+        assert row.at[-1] == 1000
+        assert len(row.curve) == len(row.curve_se) == len(row.at) == 50
+        assert (np.diff(row.curve) >= 0.0).all()
+        assert row.curve[-1] == row.regret
+        assert row.curve_se[-1] == row.regret_se
+        assert row.censored_at_optimum == pytest.approx(0.7186, abs=5e-5)
+        assert row.published_censored == 0.7266
+        # An independent implementation was run for 100,000 rounds.
+        assert row.reference_regret is None
+        assert row.locked_in is None
+        assert row.cpu_s > 0.0
+
+    def test_standard_errors(self) -> None:
+        # Deviations -1, 0, 1: the variance is 1.
+        assert standard_error(np.array([[1.0], [2.0], [3.0]])) == pytest.approx(3**-0.5)
+
+    @pytest.mark.parametrize("method", list(METHODS))
+    def test_methods_learn(self, method: str) -> None:
+        [row] = run(["F.3"], [method], 2, 4000)
+        # Choosing at random costs .374 a round; UCB and wide bounds take long to do much better.
+        quick = method.startswith(("KL", "published"))
+        assert 0.0 < row.regret < (0.3 if quick else 1.0) * 0.374 * 4000
+        assert row.curve[-1] - row.curve[24] < row.curve[24]
+
+    def test_counting_censored_pulls_locks_in(self) -> None:
+        counted, mended, default = run(
+            ["lock-in"],
+            ["published curves", "published curves, Kaplan-Meier", DEFAULT],
+            8,
+            20_000,
+        )
+        assert counted.locked_in is not None
+        assert counted.locked_in >= 1
+        assert counted.regret > 0.05 * 0.5 * 20_000 * counted.locked_in / 8
+        for row in (mended, default):
+            assert row.locked_in == 0
+            assert row.regret < 50.0
+
+
+@pytest.mark.slow
+def test_figures_are_those_of_an_independent_implementation() -> None:
+    found = {
+        (row.case, row.method): row
+        for row in run(
+            ["PosCorr", "Indep"],
+            [DEFAULT, "KL", "Bernstein", "printed", "published curves", "UCB"],
+            3,
+            100_000,
+        )
+    }
+    for row in found.values():
+        if row.method == DEFAULT:
+            assert row.regret < found[row.case, "KL"].regret
+            continue
+        assert row.reference_regret is not None
+        if row.method == "KL":
+            assert row.regret < row.reference_regret
+        else:
+            assert row.regret == pytest.approx(row.reference_regret, rel=0.12), row
+    shares = found["Indep", "published curves"]
+    assert shares.censored == pytest.approx(0.4462, abs=0.002 + 4.0 * shares.censored_se)
+    holds = what_must_hold(list(found.values()))
+    assert all(true for words, true in holds.items() if "regret" in words)
+
+
+def test_the_default_is_that_of_the_policy() -> None:
+    default = inspect.signature(RCUCB).parameters["confidence"].default
+    assert default == DEFAULT.lower()
+
+
+class TestWhatMustHold:
+    ROW = Row(
+        case="PosCorr",
+        method=DEFAULT,
+        repetitions=3,
+        rounds=100_000,
+        regret=4400.0,
+        regret_se=1.0,
+        reference_regret=None,
+        lower_bound=1.0,
+        censored=0.5,
+        censored_se=0.1,
+        censored_at_optimum=0.5,
+        published_censored=None,
+        cpu_s=0.5,
+        locked_in=None,
+        at=[100_000],
+        curve=[4400.0],
+        curve_se=[1.0],
+    )
+
+    def test_everything_holds(self) -> None:
+        others = [
+            replace(self.ROW, method=name, regret=4401.0, cpu_s=9.0) for name in ("UCB", "TS")
+        ]
+        holds = what_must_hold([self.ROW, *others])
+        assert len(holds) == 3
+        assert all(holds.values())
+
+    def test_what_does_not(self) -> None:
+        found = [
+            replace(self.ROW, regret=4501.0, cpu_s=0.61),
+            replace(self.ROW, method="TS", regret=4500.0),
+            replace(self.ROW, method="printed", cpu_s=0.21),
+            replace(self.ROW, case="Indep", method="published curves", censored=0.4487),
+            replace(self.ROW, case="lock-in", locked_in=1),
+            replace(self.ROW, case="lock-in", method="published curves", locked_in=0),
+        ]
+        holds = what_must_hold(found)
+        assert len(holds) == 7
+        assert not any(holds.values())
+
+    def test_after_fewer_rounds_only_what_does_not_depend_on_them(self) -> None:
+        short = replace(self.ROW, rounds=1000)
+        assert what_must_hold([short]) == {}
+        assert len(what_must_hold([short, replace(short, method="UCB")])) == 1
+
+
+class TestCommand:
+    def test_it_writes_table_json_and_figure(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        output, figure = tmp_path / "new" / "rcucb.json", tmp_path / "rcucb.html"
+        arguments = ["--repetitions", "3", "--rounds", "400"]
+        arguments += ["--only", "F.3", "lock-in", "--workers", "1", "--seed", "4"]
+        code = main([*arguments, "--output", str(output), "--figure", str(figure)])
+        report = json.loads(output.read_text(encoding="utf-8"))
+        assert code == (0 if all(report["holds"].values()) else 1)
+        found = {(row["case"], row["method"]): row for row in report["rows"]}
+        assert len(found) == len(report["rows"]) == 2 * len(METHODS)
+        assert found["F.3", "TS"]["repetitions"] == 3
+        assert "curve" not in found["F.3", "KL"]
+        assert "--rounds=400" in report["command"]
+        assert "--seed=4" in report["command"]
+        assert "--only 'F.3' 'lock-in'" in report["command"]
+        assert "--methods" not in report["command"]
+        assert {"date", "versions", "seconds"} <= set(report)
+        page = figure.read_text(encoding="utf-8")
+        assert "F.3: 5 arms, 10 limits to 0.6" in page
+        assert "lock-in: 1 arm, 2 limits to 0.9" in page
+        assert len(page) < 200_000
+        printed = capsys.readouterr().out
+        assert "locked in: 0" in printed
+        assert "yes: lock-in: 0 of 3 runs of KL+ lock in, none may" in printed
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--repetitions", "1"], "--repetitions must be at least 2"),
+            (["--rounds", "1"], "--rounds must be at least 2"),
+            (["--workers", "0"], "--workers must be at least 1"),
+            (["--seed", "-1"], "--seed must be at least 0"),
+            (["--only", "F.4"], "invalid choice: 'F.4'"),
+        ],
+    )
+    def test_errors(
+        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""The estimates and indices of paper 004 as they are printed, from a list of pulls: slow, plain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.censored import Charge
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Seen(NamedTuple):
+    """A pull: its limit, and what it would have given and taken without one."""
+
+    arm: int
+    limit: float
+    reward: float
+    seconds: float
+
+    @property
+    def stopped(self) -> bool:
+        return self.seconds > self.limit
+
+
+def charged(charge: Charge, seconds: float) -> float:
+    return float(charge(np.array([seconds]))[0])
+
+
+def expected_gain(history: Sequence[Seen], tau: float, cost: Charge, low: float = 0.0) -> float:
+    """Eq. 8, of rewards above `low`; NaN without a pull at a limit of at least tau."""
+    told = [pull for pull in history if pull.limit >= tau]
+    if not told:
+        return math.nan
+    return sum(
+        pull.reward - low - charged(cost, pull.seconds) for pull in told if pull.seconds <= tau
+    ) / len(told)
+
+
+def counted_survival(history: Sequence[Seen], tau: float) -> float:
+    """The share in Eq. 9: a pull that was stopped counts as beyond all limits."""
+    beyond = [pull for pull in history if pull.stopped or pull.seconds > tau]
+    return len(beyond) / len(history) if history else 1.0
+
+
+def product_limit(history: Sequence[Seen], tau: float) -> float:
+    """The estimator of Kaplan and Meier as textbooks have it: over the durations seen."""
+    surviving = 1.0
+    ends = sorted({pull.seconds for pull in history if not pull.stopped and pull.seconds <= tau})
+    for end in ends:
+        ended = sum(not pull.stopped and pull.seconds == end for pull in history)
+        at_risk = sum(min(pull.seconds, pull.limit) >= end for pull in history)
+        surviving *= 1.0 - ended / at_risk
+    return surviving
+
+
+def worths(
+    history: Sequence[Seen], tau: float, cost: Charge, penalty: Charge, low: float = 0.0
+) -> FloatArray:
+    """What each pull that tells all of tau would have been worth at tau (Eq. 7)."""
+    fine = charged(penalty, tau)
+    return np.array(
+        [
+            low - fine if pull.seconds > tau else pull.reward - charged(cost, pull.seconds)
+            for pull in history
+            if pull.limit >= tau
+        ]
+    )
+
+
+def spread(gains: FloatArray, floor: float, top: float, bins: int = 5) -> FloatArray:
+    """Weights on equidistant values that keep the sum: each gain goes to its two neighbours."""
+    values = np.linspace(floor, top, bins)
+    away = np.abs(gains[:, None] - values) / (values[1] - values[0])
+    return np.asarray(np.maximum(1.0 - away, 0.0).sum(axis=0))
+
+
+def largest_means(
+    weights: FloatArray, values: FloatArray, levels: FloatArray, top: float
+) -> FloatArray:
+    """Largest means within a divergence of `levels` from weights (k, v) on values (k, v).
+
+    The distribution nearest to p among those of a mean is proportional to p / (root - value);
+    the root is found by bisection.
+    """
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    # The gap of the root above the top is searched on a logarithmic scale.
+    least, most = np.full(len(values), -30.0), np.full(len(values), 30.0)
+    for _ in range(60):
+        middle = 0.5 * (least + most)
+        distance = np.exp(middle)[:, None] + (top - values)
+        divergence = (shares * np.log(distance)).sum(axis=1)
+        divergence += np.log((shares / distance).sum(axis=1))
+        too_near = divergence > levels
+        least, most = np.where(too_near, middle, least), np.where(too_near, most, middle)
+    distance = np.exp(most)[:, None] + (top - values)
+    tilted = shares / distance
+    means = (tilted * values).sum(axis=1) / tilted.sum(axis=1)
+    # Where even the nearest root leaves divergence to spare, the rest is weight on the top.
+    distance = np.maximum(top - values, np.exp(-30.0))
+    spare = (shares * np.log(distance)).sum(axis=1) + np.log((shares / distance).sum(axis=1))
+    kept = np.exp(np.minimum(spare - levels, 0.0))
+    means = np.where(spare < levels, kept * means + (1.0 - kept) * top, means)
+    return np.where(levels <= 0.0, (shares * values).sum(axis=1), means)

@@ -1,0 +1,287 @@
+"""What is found out while it runs: limits from the first durations, the range of the rewards."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo import Observation, Pull
+from mfhpo.censored import RCUCB, CensoredPolicy, LimitThompson, LimitUCB, Linear
+
+CHARGES: dict[str, Any] = {"cost": Linear(0.01), "penalty": Linear(0.02)}
+
+
+def tell_seconds(policy: CensoredPolicy, seconds: Sequence[float | None], **options: Any) -> None:
+    """Durations of the arms in turn; None for a pull that was stopped."""
+    for k, took in enumerate(seconds):
+        [pull] = policy.ask()
+        assert pull.arm == k % policy.n_arms
+        if took is None:
+            limit = pull.limit
+            policy.tell(pull, Observation(None, cost=limit, censored_at=limit))
+        else:
+            policy.tell(pull, Observation(0.5, cost=took))
+
+
+def limits_after(
+    seconds: Sequence[float | None],
+    n_limits: int = 3,
+    longest: float | None = None,
+    n_arms: int = 2,
+) -> list[float]:
+    policy = RCUCB(n_arms, n_limits, longest=longest, **CHARGES)
+    tell_seconds(policy, seconds)
+    assert policy.limits is not None
+    return policy.limits.tolist()
+
+
+class TestDerivedLimits:
+    def test_by_hand(self) -> None:
+        # The quartiles of 1, 2, 4, 10 are at places .75 and 2.25: 1.75 and 5.5.
+        assert limits_after([4.0, 1.0, 10.0, 2.0]) == pytest.approx([1.75, 3.625, 5.5])
+        assert limits_after([4.0, 1.0, 10.0, 2.0], n_limits=2) == pytest.approx([1.75, 5.5])
+
+    def test_one_limit_is_the_third_quartile(self) -> None:
+        assert limits_after([4.0, 1.0, 10.0, 2.0], n_limits=1) == pytest.approx([5.5])
+
+    def test_every_arm_is_tried_first(self) -> None:
+        # Six arms: the quartiles of 1 to 6 are 2.25 and 4.75.
+        seconds = [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+        assert limits_after(seconds, n_arms=6) == pytest.approx([2.25, 3.5, 4.75])
+
+    def test_until_then(self) -> None:
+        policy = RCUCB(2, 3, **CHARGES)
+        assert policy.piloting
+        assert policy.limits is None
+        assert policy.ask(3) == [Pull(0, 0, None), Pull(1, 0, None), Pull(0, 0, None)]
+        assert policy.ask(1, [Pull(0, 0, None)]) == [Pull(1, 0, None)]
+        tell_seconds(policy, [4.0, 1.0, 10.0])
+        assert policy.limits is None
+        assert policy.recommend().arm is None
+        assert "still being derived" in policy.recommend().reason
+        assert policy.summary(0)[0] == 2
+        for name in ("estimate", "survival"):
+            with pytest.raises(ValueError, match="limits are not known yet"):
+                getattr(policy, name)(0)
+        for unknown in (lambda: policy.plays, lambda: policy.interval(0, 0)):
+            with pytest.raises(ValueError, match="limits are not known yet"):
+                unknown()
+        policy.tell(Pull(1, 0, None), Observation(0.5, cost=2.0))
+        assert not policy.piloting
+        assert policy.recommend().arm is not None
+        assert "limits derived from the first durations" in policy.recommend().assumptions
+
+    def test_the_first_pulls_count(self) -> None:
+        policy = RCUCB(2, 3, **CHARGES)
+        tell_seconds(policy, [4.0, 1.0, 10.0, 2.0])
+        # Limits 1.75, 3.625, 5.5. Arm 0 took 4 and 10 seconds, arm 1 took 1 and 2.
+        assert policy.survival(0) == pytest.approx([1.0, 1.0, 0.5])
+        assert policy.survival(1) == pytest.approx([0.5, 0.0, 0.0])
+        # They had no limit, and are plays of none.
+        assert policy.plays.sum() == 0
+        assert policy.pulls == 4
+        assert [policy.summary(arm)[0] for arm in range(2)] == [2, 2]
+        assert policy.estimate(0)[2] == pytest.approx((0.5 - 0.04) / 2.0 - 0.02 * 5.5 / 2.0)
+
+    def test_later_durations_do_not_move_them(self) -> None:
+        policy = RCUCB(2, 3, **CHARGES)
+        tell_seconds(policy, [4.0, 1.0, 10.0, 2.0])
+        assert policy.limits is not None
+        before = policy.limits.tolist()
+        for _ in range(20):
+            [pull] = policy.ask()
+            policy.tell(pull, Observation(0.5, cost=0.001))
+        assert policy.limits.tolist() == before
+
+    def test_pulls_stopped_at_the_longest_count_as_that_long(self) -> None:
+        # 1, 2, 8, 8: quartiles 1.75 and 8.
+        assert limits_after([1.0, None, 2.0, None], longest=8.0) == pytest.approx(
+            [1.75, 4.875, 8.0]
+        )
+
+    def test_while_all_are_stopped_nothing_is_known(self) -> None:
+        policy = RCUCB(2, 3, longest=8.0, **CHARGES)
+        tell_seconds(policy, [None] * 7)
+        assert policy.piloting
+        assert policy.ask() == [Pull(1, 0, 8.0)]
+        assert policy.n_censored == 7
+        policy.tell(Pull(1, 0, 8.0), Observation(0.5, cost=4.0))
+        # Quartiles 8 and 8: nothing longer than the longest was allowed.
+        assert policy.limits is not None
+        assert policy.limits.max() == 8.0
+        assert (np.diff(policy.limits) > 0.0).all()
+
+    def test_no_limit_above_the_longest(self) -> None:
+        limits = limits_after([1.0, 5.0, 5.0, None], longest=5.0)
+        assert limits[-1] == 5.0
+        # All alike: twice as long would be the next guess.
+        assert limits_after([5.0] * 4, longest=7.0)[-1] == 7.0
+
+    def test_all_alike(self) -> None:
+        assert limits_after([3.0] * 4) == pytest.approx([3.0, 4.5, 6.0])
+        assert limits_after([3.0] * 4, n_limits=1) == pytest.approx([6.0])
+
+    def test_a_clock_that_measured_nothing(self) -> None:
+        limits = limits_after([0.0] * 4)
+        assert limits[0] > 0.0
+        assert (np.diff(limits) > 0.0).all()
+        # Half of them 0: the lowest limit is positive all the same.
+        limits = limits_after([0.0, 0.0, 6.0, 2.0])
+        assert limits[-1] == pytest.approx(3.0)
+        assert 0.0 < limits[0] < 0.1
+
+    @given(
+        seconds=st.lists(st.floats(0.0, 1e6) | st.just(None), min_size=4, max_size=4),
+        n_limits=st.integers(1, 12),
+    )
+    def test_always_limits(self, seconds: list[float | None], n_limits: int) -> None:
+        # An unlucky fifth pull sees to it that something ended.
+        policy = RCUCB(2, n_limits, longest=2e6, reward_range=(0.0, 1.0))
+        tell_seconds(policy, seconds)
+        if policy.limits is None:
+            tell_seconds(policy, [1.0])
+        limits = policy.limits
+        assert limits is not None
+        assert 1 <= len(limits) <= n_limits
+        assert limits[0] > 0.0
+        assert limits[-1] <= 2e6
+        assert (np.diff(limits) > 0.0).all()
+        for pull in policy.ask(5):
+            assert pull.limit in limits
+
+    def test_an_arm_that_keeps_failing_is_not_waited_for(self) -> None:
+        policy = RCUCB(3, 3, **CHARGES)
+        for arm, took in ((0, 4.0), (1, 1.0), (0, 10.0), (1, 2.0)):
+            policy.tell(Pull(arm, 0, None), Observation(0.5, cost=took))
+        assert policy.piloting
+        policy.withdraw(2)
+        assert policy.limits is not None
+        assert policy.limits.tolist() == pytest.approx([1.75, 3.625, 5.5])
+
+    def test_saved_and_loaded_they_stay(self) -> None:
+        policy, resumed = RCUCB(2, 3, **CHARGES), RCUCB(2, 3, **CHARGES)
+        tell_seconds(policy, [4.0, 1.0, 10.0])
+        resumed.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
+        for one in (policy, resumed):
+            one.tell(Pull(1, 0, None), Observation(0.5, cost=2.0))
+        assert resumed.limits is not None
+        assert resumed.limits.tolist() == pytest.approx([1.75, 3.625, 5.5])
+        assert resumed.state_dict() == policy.state_dict()
+
+    @pytest.mark.parametrize("make", [LimitUCB, LimitThompson])
+    def test_for_the_baselines_too(self, make: Any) -> None:
+        policy = make(2, 3, **CHARGES)
+        tell_seconds(policy, [4.0, 1.0, 10.0, 2.0])
+        assert policy.limits.tolist() == pytest.approx([1.75, 3.625, 5.5])
+        assert {pull.limit for pull in policy.ask(6)} == set(policy.limits)
+
+    def test_rounds_at_once_need_limits(self) -> None:
+        with pytest.raises(ValueError, match="limits are not known yet"):
+            RCUCB(2, 3).play(lambda arm, size: (np.ones(size), np.ones(size)), 10)
+
+
+class TestDefaultCharges:
+    def test_the_largest_limit_costs_a_tenth_of_the_range(self) -> None:
+        policy = RCUCB(1, [2.0, 5.0], reward_range=(-1.0, 3.0))
+        policy.tell(Pull(0, 0, 5.0), Observation(2.0, cost=5.0))
+        policy.tell(Pull(0, 0, 5.0), Observation(None, cost=5.0, censored_at=5.0))
+        # (2 - .4) / 2 + (-1 - .4) / 2; at 2: -1 - .4 * 2 / 5.
+        assert policy.estimate(0) == pytest.approx([-1.16, 0.1])
+
+    def test_the_penalty_is_the_cost(self) -> None:
+        policy = RCUCB(1, [2.0, 5.0], cost=Linear(0.3))
+        policy.tell(Pull(0, 0, 5.0), Observation(None, cost=5.0, censored_at=5.0))
+        assert policy.estimate(0) == pytest.approx([-0.6, -1.5])
+
+    def test_for_derived_limits(self) -> None:
+        policy = RCUCB(1, 2)
+        tell_seconds(policy, [2.0, 2.0, 4.0, 4.0])
+        assert policy.limits is not None
+        assert policy.limits.tolist() == [2.0, 4.0]
+        assert policy.estimate(0)[1] == pytest.approx(0.5 - 0.1 * 3.0 / 4.0)
+
+
+class TestTheRangeOfTheRewards:
+    @staticmethod
+    def told(policy: CensoredPolicy, rewards: Sequence[float]) -> CensoredPolicy:
+        for k, reward in enumerate(rewards):
+            policy.tell(Pull(k % 2, 0, 4.0), Observation(reward, cost=0.5 + k % 4))
+        policy.tell(Pull(0, 0, 4.0), Observation(None, cost=4.0, censored_at=4.0))
+        return policy
+
+    def test_before_any_and_after_one(self) -> None:
+        policy = RCUCB(2, [1.0, 4.0], reward_range=None)
+        assert policy.reward_range == (0.0, 1.0)
+        policy.tell(Pull(0, 0, 4.0), Observation(-20.0, cost=0.5))
+        low, high = policy.reward_range
+        assert low < high
+        assert low <= -20.0 <= high
+        assert policy.estimate(0)[1] == pytest.approx(-20.0 - 0.1 * (high - low) * 0.5 / 4.0)
+
+    @given(
+        rewards=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12).filter(
+            lambda values: max(values) - min(values) > 1e-3
+        )
+    )
+    def test_as_if_it_had_been_declared(self, rewards: list[float]) -> None:
+        seen = min(rewards), max(rewards)
+        for make in (RCUCB, LimitUCB):
+            found = self.told(make(2, [1.0, 4.0], reward_range=None), rewards)
+            declared = self.told(make(2, [1.0, 4.0], reward_range=seen), rewards)
+            assert found.reward_range == seen
+            for arm in range(2):
+                assert found.estimate(arm) == pytest.approx(
+                    declared.estimate(arm), rel=1e-9, abs=1e-9 * (seen[1] - seen[0]), nan_ok=True
+                )
+            assert found.ask(4) == declared.ask(4)
+
+    def test_a_stopped_pull_is_worth_the_worst_so_far(self) -> None:
+        policy = RCUCB(1, [4.0], reward_range=None, cost=Linear(0.0), penalty=Linear(0.25))
+        policy.tell(Pull(0, 0, 4.0), Observation(None, cost=4.0, censored_at=4.0))
+        for reward in (5.0, 9.0, 3.0):
+            policy.tell(Pull(0, 0, 4.0), Observation(reward, cost=1.0))
+        # (5 + 9 + 3 + 3) / 4 and a penalty of 1 in one of four.
+        assert policy.estimate(0) == pytest.approx([5.0 - 0.25])
+
+    def test_the_answer_says_that_it_is_estimated(self) -> None:
+        found = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [1.0, 3.0])
+        assert "seen so far, 1 to 3: estimated" in " ".join(found.recommend().assumptions)
+        declared = self.told(RCUCB(2, [1.0, 4.0], reward_range=(0.0, 5.0)), [1.0, 3.0])
+        assert "declared range 0 to 5" in " ".join(declared.recommend().assumptions)
+
+    @pytest.mark.filterwarnings("error")
+    def test_nothing_is_outside_a_range_that_grows(self) -> None:
+        self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [0.0, 50.0, -3.0, 1e9])
+
+    def test_saved_and_loaded(self) -> None:
+        policy = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [2.0, 7.0, 4.0])
+        resumed = RCUCB(2, [1.0, 4.0], reward_range=None)
+        resumed.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
+        assert resumed.reward_range == (2.0, 7.0)
+        for one in (policy, resumed):
+            one.tell(Pull(1, 0, 1.0), Observation(11.0, cost=0.5))
+        assert resumed.reward_range == (2.0, 11.0)
+        assert resumed.recommend() == policy.recommend()
+        assert resumed.ask(5) == policy.ask(5)
+
+    def test_a_failure_is_no_reward(self) -> None:
+        policy = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [2.0, 7.0])
+        policy.tell(Pull(0, 0, 4.0), Observation(math.inf, cost=1.0))
+        policy.tell(Pull(0, 0, 4.0), Observation(-1e200, cost=1.0))
+        assert policy.reward_range == (2.0, 7.0)
+        # Nor is what came too late.
+        policy.tell(Pull(0, 0, 4.0), Observation(99.0, cost=6.0))
+        assert policy.reward_range == (2.0, 7.0)
+
+    @pytest.mark.parametrize("make", [RCUCB, LimitUCB, LimitThompson])
+    def test_rounds_at_once_need_a_declared_one(self, make: Any) -> None:
+        policy = make(2, [1.0, 4.0], reward_range=None)
+        with pytest.raises(ValueError, match=r"reward_range=None: .* a declared one"):
+            policy.play(lambda arm, size: (np.ones(size), np.ones(size)), 10)

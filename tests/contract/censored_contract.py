@@ -1,0 +1,606 @@
+"""What every policy with time limits promises, as tests: subclass and give it a policy.
+
+    class TestMyPolicy(CensoredPolicyContract):
+        def make(self, n_arms=4, horizon=HORIZON):
+            return MyPolicy(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon)
+
+pytest then runs every test below on it. The instance is easy: arm 1 with the middle limit is far
+ahead.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo import ArmWithdrawnWarning, Observation, Pull
+from mfhpo.censored import CensoredPolicy, LimitRecommendation, Linear
+from tests.contract.policy_contract import settings
+
+LIMITS = (1.0, 2.0, 4.0)
+COST = Linear(0.05)
+PENALTY = Linear(0.2)
+HORIZON = 300
+
+# Of each arm: mean reward, least and most seconds, and how often it takes 9 instead.
+ARMS = (
+    (0.3, 0.2, 0.8, 0.0),
+    (0.9, 1.0, 1.8, 0.05),
+    (0.95, 3.0, 5.0, 0.0),
+    (0.2, 0.1, 0.4, 0.1),
+)
+BEST = 1
+
+Script = tuple[Pull, Observation]
+
+numbers = st.integers(0, 2**32 - 1)
+
+
+def outcome(rng: np.random.Generator, arm: int) -> tuple[float, float]:
+    """Reward and seconds of a pull without a limit."""
+    reward, least, most, late = ARMS[arm]
+    seconds = 9.0 if rng.random() < late else rng.uniform(least, most)
+    return reward + rng.uniform(-0.05, 0.05), seconds
+
+
+def observe(rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0) -> Observation:
+    if rng.random() < failure_rate:
+        return Observation(None, cost=0.1)
+    reward, seconds = outcome(rng, pull.arm)
+    if pull.limit is not None and seconds > pull.limit:
+        return Observation(None, cost=pull.limit, censored_at=pull.limit)
+    return Observation(reward, cost=seconds)
+
+
+def text_of(policy: CensoredPolicy) -> str:
+    return json.dumps(policy.state_dict(), allow_nan=False)
+
+
+class CensoredPolicyContract(ABC):
+    """The suite.
+
+    Attributes
+    ----------
+    knows_limits
+        Whether the limits are `LIMITS`; otherwise they are found out, or differ between arms.
+    plays
+        Whether `play` works from the start.
+    longest
+        Limit of the pulls while limits are found out.
+    """
+
+    knows_limits = True
+    plays = True
+    longest: float | None = None
+
+    @abstractmethod
+    def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
+        """Make a new policy; called often, and always to be made with the same arguments."""
+
+    # How the tests pull.
+
+    def play(self, policy: CensoredPolicy, rng: np.random.Generator, rounds: int) -> list[Script]:
+        """Ask and tell in order, at most so often."""
+        script: list[Script] = []
+        while not policy.finished and len(script) < rounds:
+            [pull] = policy.ask()
+            script.append((pull, observe(rng, pull)))
+            policy.tell(*script[-1])
+        return script
+
+    def check_pulls(self, policy: CensoredPolicy, pulls: list[Pull], expected: int) -> None:
+        assert len(pulls) == expected
+        for pull in pulls:
+            assert isinstance(pull, Pull)
+            assert pull.arm in policy.active
+            assert pull.fidelity == 0
+            assert type(pull.arm) is int  # they go into JSON
+            assert isinstance(pull.limit, (float, type(None)))
+            if policy.limits is None:
+                assert pull.limit == self.longest
+            elif self.knows_limits:
+                assert pull.limit in LIMITS
+            else:
+                assert pull.limit is not None
+                assert 0.0 < pull.limit < math.inf
+
+    def check_answer(self, policy: CensoredPolicy) -> None:
+        """The answer can be read, and is plain JSON, whatever has happened."""
+        answer = policy.recommend()
+        assert isinstance(answer, LimitRecommendation)
+        json.dumps(answer.to_dict(), allow_nan=False)
+        assert not answer.certified
+        assert answer.reason
+        assert answer.assumptions
+        assert answer.finished == policy.finished
+        assert answer.pulls == policy.pulls
+        assert answer.cost == policy.cost
+        assert answer.survivors == tuple(policy.active.tolist())
+        assert answer.censored == policy.n_censored / max(1, policy.pulls)
+        low, high = answer.interval
+        assert low <= high
+        leading = policy.leader()
+        assert leading[0] == answer.arm
+        assert leading[2:] == (answer.interval, 0)
+        if answer.arm is None:
+            assert math.isnan(answer.mean)
+            assert answer.limit is None
+            assert answer.survival == ()
+            return
+        assert answer.arm in policy.active
+        assert leading[1] == answer.mean
+        assert low <= answer.mean <= high
+        assert answer.limit in [point.limit for point in answer.survival]
+        survival = [point.probability for point in answer.survival]
+        assert len(survival) == len(policy.estimate(answer.arm))
+        for point in answer.survival:
+            assert 0.0 <= point.low <= point.probability <= point.high <= 1.0
+        count, mean, half = policy.summary(answer.arm)
+        assert count > 0
+        assert mean == answer.mean
+        assert half == pytest.approx(0.5 * (high - low))
+
+    def check_end(self, policy: CensoredPolicy) -> None:
+        assert policy.finished
+        answer = policy.recommend()
+        assert answer.arm == BEST
+        assert answer.limit is not None
+        if self.knows_limits:
+            assert answer.limit == 2.0
+            # .95 (.9 - .05 * 1.4) - .05 * .4
+            assert answer.interval[0] <= 0.77 <= answer.interval[1]
+        self.check_answer(policy)
+
+    # The tests.
+
+    def test_a_new_policy_has_an_answer(self) -> None:
+        policy = self.make()
+        assert not policy.finished
+        assert policy.cost == 0.0
+        assert policy.pulls == policy.n_censored == 0
+        assert policy.active.tolist() == [0, 1, 2, 3]
+        assert policy.summary(0) == pytest.approx((0, math.nan, math.inf), nan_ok=True)
+        assert policy.fidelity == 0
+        assert policy.piloting == (policy.limits is None)
+        assert policy.recommend().arm is None
+        self.check_answer(policy)
+
+    def test_in_order_it_ends_at_the_horizon_with_the_right_answer(self) -> None:
+        policy = self.make()
+        script = self.play(policy, np.random.default_rng(0), 2 * HORIZON)
+        assert len(script) == policy.pulls == HORIZON
+        self.check_end(policy)
+        assert policy.cost == pytest.approx(sum(observation.cost for _, observation in script))
+        stopped = [observation.censored_at is not None for _, observation in script]
+        assert policy.n_censored == sum(stopped)
+        # It serves the reward: the best arm is what is mostly pulled.
+        arms = np.bincount([pull.arm for pull, _ in script], minlength=4)
+        assert arms.argmax() == BEST
+        assert policy.recommend().censored == sum(stopped) / HORIZON
+        assert f"the horizon of {HORIZON} rounds" in policy.recommend().reason
+
+    def test_without_a_horizon_it_goes_on(self) -> None:
+        policy = self.make(horizon=None)
+        script = self.play(policy, np.random.default_rng(0), 150)
+        assert len(script) == 150
+        assert not policy.finished
+        assert "after 150 rounds" in policy.recommend().reason
+
+    def test_all_rounds_are_counted_where_they_were_played(self) -> None:
+        policy = self.make()
+        script = self.play(policy, np.random.default_rng(1), 120)
+        if self.knows_limits:
+            counts = np.zeros((4, 3), dtype=np.int64)
+            for pull, _ in script:
+                counts[pull.arm, LIMITS.index(pull.limit)] += 1
+            assert policy.plays.tolist() == counts.tolist()
+        arms = np.bincount([pull.arm for pull, _ in script], minlength=4)
+        assert [policy.summary(arm)[0] for arm in range(4)] == arms.tolist()
+
+    @settings(max_examples=8)
+    @given(seed=numbers, n=st.integers(1, 9))
+    def test_asking_is_pure(self, seed: int, n: int) -> None:
+        rng = np.random.default_rng(seed)
+        policy, twin = self.make(), self.make()
+        for pull, observation in self.play(policy, rng, int(rng.integers(0, 60))):
+            twin.tell(pull, observation)
+        before = text_of(policy)
+        pending: list[Pull] = []
+        for _ in range(3):
+            first = policy.ask(n, tuple(pending))
+            policy.recommend()
+            _ = (policy.finished, policy.fidelity, policy.piloting, policy.leader())
+            assert policy.ask(n, list(pending)) == first
+            self.check_pulls(policy, first, n)
+            pending += first
+        assert text_of(policy) == before
+        # Nor does it go on otherwise than one that was never asked.
+        for pull, observation in self.play(policy, rng, 20):
+            assert twin.ask() == [pull]
+            twin.tell(pull, observation)
+
+    @settings(max_examples=5)
+    @given(seed=numbers)
+    def test_several_at_once_are_those_asked_one_by_one(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        policy = self.make()
+        self.play(policy, rng, int(rng.integers(0, 60)))
+        one_by_one: list[Pull] = []
+        for _ in range(7):
+            one_by_one += policy.ask(1, one_by_one)
+        assert policy.ask(7) == one_by_one
+
+    def test_there_are_pulls_and_answers_after_the_end(self) -> None:
+        rng = np.random.default_rng(5)
+        policy = self.make()
+        self.play(policy, rng, HORIZON)
+        for _ in range(10):
+            pulls = policy.ask(3)
+            self.check_pulls(policy, pulls, 3)
+            for pull in pulls:
+                policy.tell(pull, observe(rng, pull))
+        assert policy.pulls == HORIZON + 30
+        self.check_end(policy)
+
+    @settings(max_examples=4)
+    @given(seed=numbers, workers=st.integers(2, 12))
+    def test_told_in_any_order_it_ends_with_the_right_answer(self, seed: int, workers: int) -> None:
+        """Shuffled, delayed, evaluated twice, lost, failed now and then."""
+        rng = np.random.default_rng(seed)
+        policy = self.make()
+        under_way: list[Pull] = []
+        told = 0
+        while not policy.finished and told < 2 * HORIZON:
+            free = workers - len(under_way)
+            pulls = policy.ask(free, under_way) if free else []
+            self.check_pulls(policy, pulls, free)
+            under_way += pulls
+            pull = under_way.pop(int(rng.integers(len(under_way)) * rng.random()))
+            if rng.random() < 0.1:
+                continue
+            for _ in range(1 + (rng.random() < 0.1)):
+                policy.tell(pull, observe(rng, pull, failure_rate=0.02))
+                told += 1
+            if told % 50 == 0:
+                self.check_answer(policy)
+        self.check_end(policy)
+
+    @settings(max_examples=6)
+    @given(seed=numbers)
+    def test_anything_may_be_told_at_any_time(self, seed: int) -> None:
+        """Pulls nobody asked for, other limits, none, timeouts, failures, the same again."""
+        rng = np.random.default_rng(seed)
+        policy = self.make()
+        told: list[Script] = []
+        for _ in range(80):
+            limit = rng.choice([None, 0.3, 1.0, 1.7, 2.0, 4.0, 50.0, math.inf])
+            pull = Pull(int(rng.integers(4)), 0, limit)
+            observation = observe(rng, pull)
+            chance = rng.random()
+            if chance < 0.1 and told:
+                pull, observation = told[int(rng.integers(len(told)))]
+            elif chance < 0.15:
+                at = float(rng.uniform(0.1, 3.0))
+                observation = Observation(None, cost=at, censored_at=at)
+            elif chance < 0.2:
+                observation = Observation(math.nan, cost=0.5)
+            told.append((pull, observation))
+            policy.tell(pull, observation)
+            self.check_answer(policy)
+            text_of(policy)
+        self.check_pulls(policy, policy.ask(4), 4)
+        assert policy.cost == pytest.approx(sum(observation.cost for _, observation in told))
+
+    @settings(max_examples=8)
+    @given(seed=numbers, share=st.floats(0.0, 1.0))
+    def test_saved_and_loaded_is_never_having_stopped(self, seed: int, share: float) -> None:
+        policy = self.make()
+        whole = self.play(policy, np.random.default_rng(seed), 130)
+        cut = int(share * len(whole))
+
+        stopped = self.make()
+        for pull, observation in whole[:cut]:
+            stopped.tell(pull, observation)
+        text = text_of(stopped)
+        resumed = self.make()
+        resumed.load_state_dict(json.loads(text))
+        assert text_of(resumed) == text
+        assert resumed.recommend().to_dict() == stopped.recommend().to_dict()
+        pending = stopped.ask(4)
+        assert resumed.ask(4) == pending
+        assert resumed.ask(5, pending) == stopped.ask(5, pending)
+        for pull, observation in whole[cut:]:
+            assert not resumed.finished
+            assert resumed.ask() == [pull]
+            resumed.tell(pull, observation)
+        assert resumed.finished == policy.finished
+        assert resumed.recommend().to_dict() == policy.recommend().to_dict()
+        assert resumed.state_dict() == policy.state_dict()
+
+    def test_ties_are_broken_alike_after_loading(self) -> None:
+        # One arm that always ends before all limits, so that they are equally good.
+        rng = np.random.default_rng(9)
+        policy = self.make(n_arms=1)
+        for _ in range(60):
+            resumed = self.make(n_arms=1)
+            resumed.load_state_dict(json.loads(text_of(policy)))
+            [pull] = policy.ask()
+            assert resumed.ask() == [pull]
+            policy.tell(pull, Observation(float(rng.uniform(0.5, 0.9)), cost=rng.uniform(0.1, 0.9)))
+
+    def test_a_saved_state_is_a_copy(self) -> None:
+        rng = np.random.default_rng(2)
+        policy, other = self.make(), self.make()
+        self.play(policy, rng, 40)
+        state = policy.state_dict()
+        text = json.dumps(state)
+        other.load_state_dict(state)
+        self.play(policy, rng, 40)
+        self.play(other, rng, 40)
+        assert json.dumps(state) == text
+
+    def test_loading_replaces_what_was_learned(self) -> None:
+        rng = np.random.default_rng(3)
+        policy, other = self.make(), self.make()
+        self.play(policy, rng, 40)
+        self.play(other, rng, HORIZON)
+        other.withdraw(0)
+        other.load_state_dict(policy.state_dict())
+        assert other.state_dict() == policy.state_dict()
+        assert other.ask(5) == policy.ask(5)
+        assert other.recommend().to_dict() == policy.recommend().to_dict()
+        assert other.n_censored == policy.n_censored
+
+    @pytest.mark.parametrize("n_arms", [3, 5])
+    def test_a_state_of_another_shape_is_an_error(self, n_arms: int) -> None:
+        policy = self.make()
+        self.play(policy, np.random.default_rng(4), 30)
+        before, asked = text_of(policy), policy.ask(3)
+        with pytest.raises(ValueError, match=f"race of {n_arms} arms, but n_arms is 4"):
+            policy.load_state_dict(self.make(n_arms=n_arms).state_dict())
+        assert text_of(policy) == before
+        assert policy.ask(3) == asked
+
+    @pytest.mark.parametrize(
+        ("pull", "message"),
+        [
+            (Pull(-1, 0, 1.0), "arm must be 0 to 3, got -1"),
+            (Pull(4, 0, 1.0), "arm must be 0 to 3, got 4"),
+            (Pull(0, 1, 1.0), "fidelity must be 0, got 1"),
+            (Pull(0, -1, 1.0), "fidelity must be 0, got -1"),
+            (Pull(0, 0, 0.0), r"limit must be positive seconds or None, got 0\.0"),
+            (Pull(0, 0, -2.0), r"limit must be positive seconds or None, got -2\.0"),
+            (Pull(0, 0, math.nan), "limit must be positive seconds or None, got nan"),
+        ],
+    )
+    def test_a_pull_that_does_not_exist_is_an_error(self, pull: Pull, message: str) -> None:
+        policy = self.make()
+        self.play(policy, np.random.default_rng(4), 20)
+        before = text_of(policy)
+        with pytest.raises(ValueError, match=message):
+            policy.tell(pull, Observation(0.5, cost=0.5))
+        with pytest.raises(ValueError, match=message):
+            policy.ask(1, [pull])
+        assert text_of(policy) == before
+
+    def test_an_observation_that_is_none_is_an_error(self) -> None:
+        policy = self.make()
+        self.play(policy, np.random.default_rng(4), 20)
+        before = text_of(policy)
+        for observation, message in (
+            (Observation(0.5), "cost=None: tell how many seconds"),
+            (Observation(0.5, cost=-1.0), r"cost must be .* got -1\.0"),
+            (Observation(0.5, cost=math.nan), "cost must be .* got nan"),
+            (Observation(0.5, cost=math.inf), "cost must be .* got inf"),
+            (Observation(None, cost=1.0, censored_at=-1.0), r"censored_at must be .* got -1\.0"),
+            (Observation(None, cost=1.0, censored_at=math.nan), "censored_at must be .* got nan"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                policy.tell(Pull(0, 0, 1.0), observation)
+        assert text_of(policy) == before
+
+    def test_fewer_than_one_pull_is_an_error(self) -> None:
+        for n in (0, -1):
+            with pytest.raises(ValueError, match=f"n must be at least 1, got {n}"):
+                self.make().ask(n)
+
+    # What was seen.
+
+    def twins_after(
+        self, first: Sequence[Script], second: Sequence[Script]
+    ) -> tuple[CensoredPolicy, CensoredPolicy]:
+        """Two policies with the same beginning, and then told otherwise."""
+        policies = self.make(), self.make()
+        script = self.play(self.make(), np.random.default_rng(8), 60)
+        for policy, rest in zip(policies, (first, second), strict=True):
+            for told in [*script, *rest]:
+                policy.tell(*told)
+        return policies
+
+    def check_alike(self, one: CensoredPolicy, other: CensoredPolicy) -> None:
+        assert one.ask(6) == other.ask(6)
+        left, right = one.recommend().to_dict(), other.recommend().to_dict()
+        left.pop("cost"), right.pop("cost")
+        assert left == right
+        for arm in one.active.tolist():
+            assert np.array_equal(one.estimate(arm), other.estimate(arm), equal_nan=True)
+
+    def test_a_pull_that_ended_too_late_counts_as_stopped(self) -> None:
+        pull = Pull(1, 0, 2.0)
+        late, stopped = self.twins_after(
+            [(pull, Observation(0.9, cost=2.5))],
+            [(pull, Observation(None, cost=2.0, censored_at=2.0))],
+        )
+        self.check_alike(late, stopped)
+        assert late.cost == pytest.approx(stopped.cost + 0.5)
+        assert late.n_censored == stopped.n_censored
+
+    def test_a_pull_that_ended_at_its_limit_counts(self) -> None:
+        policy, _ = self.twins_after([(Pull(1, 0, 2.0), Observation(0.9, cost=2.0))], [])
+        assert policy.n_censored == self.twins_after([], [])[0].n_censored
+
+    def test_a_pull_stopped_earlier_tells_up_to_there(self) -> None:
+        early, short = self.twins_after(
+            [(Pull(1, 0, 2.0), Observation(None, cost=1.3, censored_at=1.3))],
+            [(Pull(1, 0, 1.3), Observation(None, cost=1.3, censored_at=1.3))],
+        )
+        self.check_alike(early, short)
+        assert early.cost == short.cost
+
+    def test_a_stopped_pull_costs_its_limit_if_nothing_is_said(self) -> None:
+        pull = Pull(1, 0, 2.0)
+        silent, before = self.twins_after([(pull, Observation(None, censored_at=2.0))], [])
+        assert silent.cost == pytest.approx(before.cost + 2.0)
+
+    def test_a_failure_teaches_nothing(self) -> None:
+        failed, spared = self.twins_after([(Pull(1, 0, 2.0), Observation(None, cost=0.7))], [])
+        self.check_alike(failed, spared)
+        assert failed.pulls == spared.pulls
+        assert failed.cost == pytest.approx(spared.cost + 0.7)
+
+    def test_an_arm_that_keeps_failing_leaves_with_a_warning(self) -> None:
+        policy, _ = self.twins_after([], [])
+        pull, failure = Pull(2, 0, 2.0), Observation(math.nan, cost=0.1)
+        policy.tell(pull, failure)
+        policy.tell(pull, failure)
+        # What is stopped did not fail.
+        policy.tell(pull, Observation(None, cost=2.0, censored_at=2.0))
+        policy.tell(pull, failure)
+        policy.tell(pull, failure)
+        assert 2 in policy.active
+        with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 3 pulls in a row"):
+            policy.tell(pull, failure)
+        assert policy.active.tolist() == [0, 1, 3]
+        assert policy.recommend().compared == 3
+        self.check_pulls(policy, policy.ask(9), 9)
+        policy.tell(pull, failure)  # from a worker that did not know: no second warning
+        policy.tell(pull, Observation(0.5, cost=1.0))
+        self.check_pulls(policy, policy.ask(9), 9)
+        self.check_answer(policy)
+
+    def test_a_withdrawn_arm_is_never_asked_for_nor_recommended(self) -> None:
+        rng = np.random.default_rng(6)
+        policy = self.make()
+        self.play(policy, rng, 100)
+        policy.withdraw(BEST)
+        assert BEST not in policy.active
+        self.check_pulls(policy, policy.ask(8), 8)
+        self.check_answer(policy)
+        self.play(policy, rng, HORIZON)
+        assert policy.finished
+        assert policy.recommend().arm == 0  # the second best
+        assert policy.recommend().compared == 3
+        assert any("arm 1" in words for words in policy.recommend().assumptions)
+
+    def test_a_repeat_counts_for_the_arm_that_it_repeats(self) -> None:
+        policy, one = self.make(), self.make()
+        script = self.play(self.make(), np.random.default_rng(7), 60)
+        for pull, observation in script:
+            policy.tell(pull, observation)
+            one.tell(Pull(0 if pull.arm == 3 else pull.arm, 0, pull.limit), observation)
+        policy.withdraw(3, duplicate_of=0)
+        one.withdraw(3)
+        assert policy.active.tolist() == [0, 1, 2]
+        assert policy.summary(0)[0] == one.summary(0)[0]
+        assert policy.pulls == one.pulls
+        if self.knows_limits:
+            for arm in range(3):
+                assert policy.summary(arm) == one.summary(arm)
+                assert np.array_equal(policy.estimate(arm), one.estimate(arm), equal_nan=True)
+            assert policy.recommend().arm == one.recommend().arm
+        self.check_answer(policy)
+        resumed = self.make()
+        resumed.load_state_dict(json.loads(text_of(policy)))
+        assert resumed.ask(5) == policy.ask(5)
+
+    def test_without_any_arm_left_there_is_an_answer(self) -> None:
+        policy = self.make()
+        self.play(policy, np.random.default_rng(0), 30)
+        for arm in range(4):
+            policy.withdraw(arm)
+            self.check_answer(policy)
+        assert policy.finished
+        assert policy.ask(3) == []
+        assert policy.recommend().arm is None
+        assert "every arm left" in policy.recommend().reason
+
+    def test_no_global_randomness(self) -> None:
+        state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        script = self.play(self.make(), np.random.default_rng(3), 100)
+        after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        assert after["state"]["pos"] == state["state"]["pos"]
+        assert np.array_equal(after["state"]["key"], state["state"]["key"])
+        assert self.play(self.make(), np.random.default_rng(3), 100) == script
+
+    # Rounds played at once.
+
+    def test_playing_at_once(self) -> None:
+        policy = self.make()
+        rng = np.random.default_rng(0)
+
+        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+            pairs = np.array([outcome(rng, arm) for _ in range(size)])
+            return pairs[:, 0], pairs[:, 1]
+
+        if not self.plays:
+            with pytest.raises(ValueError, match=r"not known yet|declared one"):
+                policy.play(draw, 10)
+            return
+        policy.play(draw, 0)
+        assert policy.pulls == 0
+        policy.play(draw, 150)
+        assert policy.pulls == 150
+        self.check_answer(policy)
+        # Asked and told in between, saved and loaded, and played on, no further than the horizon.
+        script = self.play(policy, rng, 20)
+        assert len(script) == 20
+        resumed = self.make()
+        resumed.load_state_dict(json.loads(text_of(policy)))
+        assert resumed.ask(3) == policy.ask(3)
+        resumed.play(draw, 2 * HORIZON)
+        assert resumed.pulls == HORIZON
+        self.check_end(resumed)
+        state = resumed.state_dict()
+        paid = np.minimum(
+            [math.inf if limit is None else limit for limit in state["limits"]],
+            [math.inf if seconds is None else seconds for seconds in state["seconds"]],
+        )
+        assert resumed.cost == pytest.approx(paid.sum())
+        # And past the end nothing happens, also if there were more rounds than that.
+        [pull] = resumed.ask()
+        resumed.tell(pull, observe(rng, pull))
+        resumed.play(draw, 10)
+        assert resumed.pulls == HORIZON + 1
+
+    def test_a_withdrawn_arm_is_not_played(self) -> None:
+        if not self.plays:
+            pytest.skip("rounds cannot be played at once from the start")
+        policy = self.make()
+        rng = np.random.default_rng(0)
+
+        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+            assert arm != BEST
+            pairs = np.array([outcome(rng, arm) for _ in range(size)])
+            return pairs[:, 0], pairs[:, 1]
+
+        policy.withdraw(BEST)
+        policy.play(draw, 100)
+        assert policy.pulls == 100
+        assert policy.summary(BEST)[0] == 0
+        for arm in (0, 2, 3):
+            policy.withdraw(arm)
+        policy.play(draw, 100)
+        assert policy.pulls == 100
+
+    @pytest.mark.parametrize("rounds", [-1, 2.5])
+    def test_rounds_that_are_none(self, rounds: Any) -> None:
+        with pytest.raises((ValueError, TypeError), match=f"rounds must be .* got {rounds}"):
+            self.make().play(lambda arm, size: (np.zeros(size), np.zeros(size)), rounds)

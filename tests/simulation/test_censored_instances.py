@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta, expon, kstest
+
+from mfhpo.censored.charges import Capped, Deadline, Linear
+from mfhpo.simulation.censored import (
+    LOCK_IN_LIMITS,
+    LOCK_IN_PENALTY,
+    PUBLISHED_COST,
+    PUBLISHED_PENALTY,
+    ArmStreams,
+    BetaExponentialInstance,
+    BivariateNormalInstance,
+    CensoredInstance,
+    ReplayedCensoredInstance,
+    independent,
+    lock_in,
+    low_censoring,
+    many_arms,
+    negatively_correlated,
+    positively_correlated,
+    published_limits,
+)
+
+RECORDS = np.random.default_rng(0).uniform(size=(2, 3, 9))
+INSTANCES: dict[str, Callable[[], CensoredInstance]] = {
+    "PosCorr": positively_correlated,
+    "NegCorr": negatively_correlated,
+    "Indep": independent,
+    "F.2": lambda: many_arms(20),
+    "F.3": low_censoring,
+    "lock-in": lock_in,
+    "replayed": lambda: ReplayedCensoredInstance(RECORDS[0], RECORDS[1]),
+}
+M_1 = np.array([0.5, 0.9])
+
+
+@pytest.fixture(params=list(INSTANCES))
+def instance(request: pytest.FixtureRequest) -> CensoredInstance:
+    return INSTANCES[request.param]()
+
+
+class TestAnyInstance:
+    # Up to the end of the square and beyond it.
+    LIMITS = (0.2, 0.5, 0.7, 1.0, 1.3)
+
+    def test_gains_and_survival_are_those_of_draws(self, instance: CensoredInstance) -> None:
+        arm = instance.n_arms - 1
+        rewards, consumptions = instance.draw(np.random.default_rng(1), arm, 40_000)
+        assert rewards.shape == consumptions.shape == (40_000,)
+        gains = instance.gains(self.LIMITS, PUBLISHED_COST, PUBLISHED_PENALTY)
+        survival = instance.survival(self.LIMITS)
+        assert gains.shape == survival.shape == (instance.n_arms, 5)
+        for place, limit in enumerate(self.LIMITS):
+            kept = consumptions <= limit
+            fine = 0.1 * limit if limit <= 0.5 else 10.0 * limit
+            earned = np.where(kept, rewards - 0.1 * consumptions, -fine)
+            error = earned.std() / 200.0
+            assert abs(earned.mean() - gains[arm, place]) < 4.0 * error + 1e-12
+            share = survival[arm, place]
+            assert abs((1.0 - kept.mean()) - share) <= 4.0 * math.sqrt(share) / 200.0 + 1e-12
+
+    def test_rewards_and_consumptions_are_within_their_ranges(
+        self, instance: CensoredInstance
+    ) -> None:
+        for arm in range(min(instance.n_arms, 3)):
+            rewards, consumptions = instance.draw(np.random.default_rng(2), arm, 1000)
+            assert 0.0 <= rewards.min() <= rewards.max() <= 1.0
+            assert consumptions.min() >= 0.0
+
+    def test_nothing_drawn(self, instance: CensoredInstance) -> None:
+        rewards, consumptions = instance.draw(np.random.default_rng(2), 0, 0)
+        assert rewards.shape == consumptions.shape == (0,)
+
+    @pytest.mark.parametrize(
+        ("limits", "message"),
+        [
+            ([0.5, 0.5], "increase strictly"),
+            ([0.0, 0.5], "positive"),
+            ([], "finite numbers"),
+            ([0.5, math.inf], "finite numbers"),
+        ],
+    )
+    def test_wrong_limits(
+        self, instance: CensoredInstance, limits: list[float], message: str
+    ) -> None:
+        with pytest.raises(ValueError, match=message):
+            instance.survival(limits)
+        with pytest.raises(ValueError, match=message):
+            instance.gains(limits, PUBLISHED_COST, PUBLISHED_PENALTY)
+
+    def test_a_penalty_that_decreases(self, instance: CensoredInstance) -> None:
+        with pytest.raises(ValueError, match="penalty must not decrease"):
+            instance.gains([0.5, 0.9], PUBLISHED_COST, lambda seconds: 1.0 - seconds)
+
+
+class TestPublished:
+    """Censoring of the optimal pair, as published (PosCorr: as its parameters have it)."""
+
+    @pytest.mark.parametrize(
+        ("make", "limits", "arm", "best_limit", "censored"),
+        [
+            (independent, published_limits(), 0, 0.4556, 0.4404),
+            (independent, M_1, 0, 0.5, 0.4066),
+            (independent, published_limits(20), 0, 0.4789, 0.4223),
+            (negatively_correlated, published_limits(), 1, 0.4556, 0.7637),
+            (negatively_correlated, M_1, 1, 0.5, 0.7186),
+            (negatively_correlated, published_limits(20), 1, 0.4789, 0.7405),
+            (positively_correlated, published_limits(), 0, 0.4556, 0.5087),
+            (positively_correlated, M_1, 0, 0.5, 0.4537),
+            (positively_correlated, published_limits(20), 0, 0.4789, 0.4797),
+            (low_censoring, published_limits(10, 0.6), 0, 0.4889, 0.0753),
+        ],
+    )
+    def test_optimal_pairs(
+        self,
+        make: Callable[[], CensoredInstance],
+        limits: npt.NDArray[np.float64],
+        arm: int,
+        best_limit: float,
+        censored: float,
+    ) -> None:
+        instance = make()
+        gains = instance.gains(limits, PUBLISHED_COST, PUBLISHED_PENALTY)
+        best, place = np.unravel_index(gains.argmax(), gains.shape)
+        assert best == arm
+        assert limits[place] == pytest.approx(best_limit, abs=5e-5)
+        assert instance.survival(limits)[best, place] == pytest.approx(censored, abs=5.1e-5)
+
+    def test_the_first_arm_of_negcorr_is_not_optimal(self) -> None:
+        instance = negatively_correlated()
+        gains = instance.gains(published_limits(), PUBLISHED_COST, PUBLISHED_PENALTY).max(axis=1)
+        assert gains[0] == pytest.approx(0.1175, abs=5e-5)
+        assert gains[1:] == pytest.approx([0.1201] * 9, abs=5e-5)
+
+    @pytest.mark.parametrize("n_arms", [20, 50, 80])
+    def test_many_arms(self, n_arms: int) -> None:
+        instance = many_arms(n_arms)
+        assert instance.n_arms == n_arms
+        gains = instance.gains(published_limits(5), PUBLISHED_COST, PUBLISHED_PENALTY)
+        assert np.unravel_index(gains.argmax(), gains.shape) == (0, 2)
+        assert (np.diff(gains[:, 2]) < 0.0).all()
+
+
+class TestBivariateNormal:
+    def test_without_correlation_both_are_cut_off_on_their_own(self) -> None:
+        # phi(0) - phi(1) = .39894 - .24197, Phi(1) - Phi(0) = .34134.
+        instance = BivariateNormalInstance([0.0], [0.5], variance=1.0, correlation=0.0)
+        free = Linear(0.0)
+        expected = (0.3989423 - 0.2419707) / 0.3413447
+        assert instance.gains([1.0], free, free)[0, 0] == pytest.approx(expected, abs=1e-6)
+        assert instance.survival([0.5])[0, 0] == pytest.approx(0.5, abs=1e-12)
+
+    def test_correlations(self) -> None:
+        instance = positively_correlated()
+        # 2 x sqrt(1 - x^2), x = .2 and .6.
+        assert instance.correlation[[0, 9]].tolist() == pytest.approx([0.4 * math.sqrt(0.96), 0.96])
+        assert negatively_correlated().correlation[0] == pytest.approx(-0.4 * math.sqrt(0.96))
+        assert instance.sd**2 == pytest.approx(0.2)
+        rewards, consumptions = instance.draw(np.random.default_rng(0), 9, 4000)
+        assert np.corrcoef(rewards, consumptions)[0, 1] > 0.7
+
+    def test_the_order_is_reward_then_consumption(self) -> None:
+        instance = BivariateNormalInstance([0.9], [0.1], variance=0.001, correlation=0.0)
+        rewards, consumptions = instance.draw(np.random.default_rng(0), 0, 100)
+        assert rewards.min() > 0.5 > consumptions.max()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"rewards": []}, "rewards must be a list"),
+            ({"consumptions": [0.5]}, "one number for each of 2 arms"),
+            ({"consumptions": [0.5, math.nan]}, "consumptions must be a list of finite"),
+            ({"variance": 0.0}, "variance must be positive"),
+            ({"correlation": 1.0}, "correlation must lie strictly"),
+            ({"correlation": math.nan}, "correlation must lie strictly"),
+            ({"rewards": [0.5, 9.0]}, r"arm 1 falls within .* probability"),
+        ],
+    )
+    def test_errors(self, arguments: dict[str, object], message: str) -> None:
+        good: dict[str, object] = {
+            "rewards": [0.5, 0.6],
+            "consumptions": [0.5, 0.6],
+            "variance": 0.2,
+            "correlation": 0.1,
+        }
+        with pytest.raises(ValueError, match=message):
+            BivariateNormalInstance(**(good | arguments))  # type: ignore[arg-type]
+
+
+class TestBetaExponential:
+    def test_gains_in_closed_form(self) -> None:
+        # .75 (1 - e^-2x) - .1 E[C; C <= x] - .2 x e^-2x,
+        # where E[C; C <= x] = (1 - e^-2x (1 + 2x)) / 2.
+        instance = BetaExponentialInstance([[3.0, 1.0]], [2.0])
+        limits = np.array([0.3, 2.0, 40.0])
+        left = np.exp(-2.0 * limits)
+        expected = 0.75 * (1.0 - left) - 0.05 * (1.0 - left * (1.0 + 2.0 * limits))
+        expected -= 0.2 * limits * left
+        gains = instance.gains(limits, Linear(0.1), Linear(0.2))
+        assert gains[0] == pytest.approx(expected, abs=1e-12)
+
+    def test_a_cost_with_a_bend_between_the_limits(self) -> None:
+        # E[min(C, .5)] = (1 - e^-.5) for the rate 1.
+        instance = BetaExponentialInstance([[1.0, 1.0]], [1.0])
+        gains = instance.gains([50.0], Capped(Linear(1.0), 0.5), Linear(0.0))
+        assert gains[0, 0] == pytest.approx(0.5 - (1.0 - math.exp(-0.5)), abs=0.01)
+
+    def test_draws_have_their_distributions(self) -> None:
+        instance = independent()
+        rewards, consumptions = instance.draw(np.random.default_rng(4), 3, 5000)
+        assert kstest(rewards, beta(0.8, 0.3).cdf).pvalue > 1e-3
+        assert kstest(consumptions, expon(scale=1.0 / (8.0 / 11.0 + 1.0)).cdf).pvalue > 1e-3
+        assert abs(np.corrcoef(rewards, consumptions)[0, 1]) < 0.06
+
+    @pytest.mark.parametrize(
+        ("shapes", "rates", "message"),
+        [
+            ([[1.0, 1.0]], [1.0, 2.0], "two numbers for each of 2 arms"),
+            ([[1.0, 0.0]], [1.0], "shapes must be positive"),
+            ([[1.0, 1.0]], [-1.0], "rates must be positive"),
+            ([[1.0, 1.0]], 1.0, "rates must be a list"),
+        ],
+    )
+    def test_errors(self, shapes: object, rates: object, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            BetaExponentialInstance(shapes, rates)  # type: ignore[arg-type]
+
+
+class TestReplayed:
+    def test_gains_are_means_over_the_records(self) -> None:
+        instance = ReplayedCensoredInstance([[0.2, 0.8]], [[1.0, 3.0]])
+        # A consumption of exactly the limit is not censored.
+        gains = instance.gains([1.0, 2.0, 3.0], Linear(0.1), Linear(0.5))
+        expected = [(0.1 - 0.5) / 2.0, (0.1 - 1.0) / 2.0, (0.1 + 0.5) / 2.0]
+        assert gains[0].tolist() == pytest.approx(expected)
+        assert instance.survival([1.0, 2.0, 3.0])[0].tolist() == [0.5, 0.5, 0.0]
+
+    def test_pairs_stay_together(self) -> None:
+        instance = ReplayedCensoredInstance(RECORDS[0], RECORDS[1])
+        drawn = set(zip(*instance.draw(np.random.default_rng(0), 1, 500), strict=True))
+        assert drawn == set(zip(RECORDS[0, 1], RECORDS[1, 1], strict=True))
+
+    @pytest.mark.parametrize(
+        ("rewards", "consumptions", "message"),
+        [
+            ([0.1], [0.2], "of shape \\(arms, records\\)"),
+            ([[0.1]], [[0.2, 0.3]], "come in pairs"),
+            ([[0.1]], [[-0.2]], "must not be negative"),
+            ([[math.nan]], [[0.2]], "rewards must be finite"),
+        ],
+    )
+    def test_errors(self, rewards: object, consumptions: object, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            ReplayedCensoredInstance(rewards, consumptions)  # type: ignore[arg-type]
+
+
+class TestStreams:
+    @given(sizes=st.lists(st.integers(0, 300), max_size=8), seed=st.integers(0, 3))
+    def test_what_an_arm_yields_does_not_depend_on_how_it_is_asked(
+        self, sizes: list[int], seed: int
+    ) -> None:
+        instance = low_censoring()
+        at_once, by_parts = ArmStreams(instance, [seed, 1]), ArmStreams(instance, [seed, 1])
+        expected = np.stack(at_once(2, sum(sizes)))
+        parts = [np.empty((2, 0))]
+        for size in sizes:
+            by_parts(0, 7)
+            parts.append(np.stack(by_parts(2, size)))
+        assert np.array_equal(np.concatenate(parts, axis=1), expected)
+
+    def test_arms_and_seeds_differ(self) -> None:
+        instance = negatively_correlated()
+        streams = ArmStreams(instance, 0)
+        drawn = [streams(arm, 3)[0].tolist() for arm in (1, 2)]
+        drawn += [ArmStreams(instance, seed)(1, 3)[0].tolist() for seed in (1, [0, 1])]
+        assert all(drawn[i] != drawn[j] for i in range(4) for j in range(i))
+
+
+def test_lock_in_is_what_it_says() -> None:
+    instance = lock_in()
+    gains = instance.gains(LOCK_IN_LIMITS, PUBLISHED_COST, LOCK_IN_PENALTY)[0]
+    assert gains[1] - gains[0] == pytest.approx(0.05, abs=1e-5)
+    survival = instance.survival(LOCK_IN_LIMITS)[0]
+    fine = LOCK_IN_PENALTY(np.array(LOCK_IN_LIMITS))[1]
+    assert fine * (survival[0] - survival[1]) == pytest.approx(0.49, abs=0.005)
+    assert isinstance(LOCK_IN_PENALTY, Deadline)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: published_limits(1), "count must be at least 2"),
+        (lambda: published_limits(5, 0.1), "longest must be above"),
+        (lambda: many_arms(0), "n_arms must be at least 1"),
+    ],
+)
+def test_errors(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
