@@ -97,9 +97,8 @@ class _PairPolicy(CensoredPolicy):
         self._learn_from(number, arm, limit, (worths - low) / (high - low))
 
     def _grid(self) -> FloatArray:
-        limits = self.limits
-        assert limits is not None
-        return limits
+        grid: FloatArray = self._known().tallies.cells[0, :, LIMIT]
+        return grid
 
     def _active_pairs(self, estimates: GainEstimates) -> BoolArray:
         return np.repeat(self._roster.active[:, None], estimates.tallies.cells.shape[1], axis=1)

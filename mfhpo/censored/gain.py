@@ -253,6 +253,8 @@ def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
         values = np.array(limits, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"limits must be a sequence of seconds, got {limits!r}.") from None
+    if values.ndim == 0:
+        raise TypeError(f"limits must be a sequence of seconds, or a whole number, got {limits!r}.")
     if values.ndim != 1 or not values.size:
         raise ValueError(f"limits must be a sequence of seconds, not empty, got {limits!r}.")
     if not (np.isfinite(values).all() and values[0] > 0.0 and (np.diff(values) > 0.0).all()):

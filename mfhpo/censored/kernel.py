@@ -320,7 +320,7 @@ def _surely_below(
     """
     if bound >= top:
         return True
-    if not top < root < math.inf:
+    if not top <= root < math.inf:
         return False
     multiplier = min(1.0 / (root - bound), (1.0 - 1e-9) / (top - bound))
     logs = 0.0
