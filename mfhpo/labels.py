@@ -1,4 +1,4 @@
-"""How a policy names arms and fidelities in its messages."""
+"""How a policy names arms, fidelities and values in its messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ class Labels:
     ----------
     arm, fidelity
         Name of an arm or a fidelity, given its index.
+    value
+        A value as whoever runs the policy knows it, which may have been mirrored to be maximised.
     """
 
     arm: Callable[[int], str] = "arm {}".format
     fidelity: Callable[[int], str] = "fidelity {}".format
+    value: Callable[[float], float] = float

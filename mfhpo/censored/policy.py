@@ -388,6 +388,11 @@ class CensoredPolicy(Policy):
         return (low, high) if low < high else (low - 0.5, high + 0.5)
 
     @property
+    def range_is_known(self) -> bool:
+        """Whether the range of the rewards is declared, or two different ones were seen."""
+        return self._declared_range is not None or self._seen_range[0] < self._seen_range[1]
+
+    @property
     def active(self) -> IntArray:
         """Arms still in the race, shape (n,)."""
         return self._roster.arms
@@ -648,13 +653,18 @@ class CensoredPolicy(Policy):
         return f"after {rounds}; the aim is reward while it runs, and nothing is certified"
 
     def _assumptions(self) -> tuple[str, ...]:
-        low, high = self.reward_range
+        low, high = sorted(self.labels.value(bound) for bound in self.reward_range)
         if self._declared_range is not None:
             parts = [f"rewards lie within the declared range {low:g} to {high:g}"]
-        else:
+        elif self.range_is_known:
             parts = [
                 f"rewards lie within the range seen so far, {low:.5g} to {high:.5g}: estimated, so "
                 f"that the bounds are approximate"
+            ]
+        else:
+            parts = [
+                "the range of the rewards is unknown, because no two different ones were seen: the "
+                "bounds mean nothing yet"
             ]
         if self._n_derived and self._limits is not None:
             parts.append("limits derived from the first durations")
