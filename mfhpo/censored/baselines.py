@@ -17,7 +17,7 @@ from mfhpo._compiled import compiled
 from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates
-from mfhpo.censored.kernel import LIMIT, PENALTY
+from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY
 from mfhpo.censored.policy import CensoredPolicy, Draw
 from mfhpo.problem import Pull
 
@@ -72,9 +72,9 @@ class _PairPolicy(CensoredPolicy):
 
     def _range_of_worth(self, estimates: GainEstimates) -> tuple[float, float]:
         """Least and largest scaled gain of a pull."""
-        rule = estimates.rule
-        penalties = estimates.tallies.cells[:, :, PENALTY]
-        return min(rule.floor, -float(penalties.max())), rule.top
+        cells = estimates.tallies.cells
+        worst = min(float(cells[:, :, FLOOR].min()), -float(cells[:, :, PENALTY].max()))
+        return worst, estimates.rule.top
 
     def _set_points(self, estimates: GainEstimates) -> None:
         shape = estimates.tallies.cells.shape[:2]

@@ -21,6 +21,7 @@ from mfhpo.censored.kernel import (
     COLUMNS,
     COUNT,
     EXCEEDED,
+    FLOOR,
     HELPERS,
     LIMIT,
     PENALTY,
@@ -111,12 +112,11 @@ class GainEstimates:
         self._cost = cost
         self._penalty = penalty
         longest = float(given[-1])
-        costs = check_charge("cost", cost, np.array([longest]))
+        check_charge("cost", cost, np.array([longest]))
         check_charge("penalty", penalty, given)
-        floor = -float(costs[0]) / self._span
         top = 1.0 - float(cost(np.zeros(1))[0]) / self._span
-        base = rule or Rule(0, False, 1.0, 0.0, 0.0, 1.0, 0.0)
-        self.rule = base._replace(counted=survival == "count", floor=floor, top=top)
+        base = rule or Rule(0, False, 1.0, 0.0, 1.0, 0.0)
+        self.rule = base._replace(counted=survival == "count", top=top)
         shape = (n_arms, len(given))
         self.tallies = Tallies(
             np.zeros((*shape, COLUMNS)), np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms)
@@ -176,6 +176,7 @@ class GainEstimates:
         cells[:, SURVIVAL] = 1.0
         cells[:size, LIMIT] = limits
         cells[:size, PENALTY] = self._penalty(limits) / self._span
+        cells[:size, FLOOR] = -self._cost(limits) / self._span
         self.tallies.totals[arm] = 0.0
         self.tallies.points[arm] = size
         self.ceilings.stale[arm] = True
@@ -231,9 +232,8 @@ class GainEstimates:
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
         """Rewards minus costs, where the range of the rewards has length 1; shape (N,)."""
         inside = np.clip(rewards, self._low, self._low + self._span)
-        gains = (inside - self._low - self._cost(seconds)) / self._span
-        # Also without a reward outside: seconds may exceed all limits, and sums are rounded.
-        return np.clip(gains, self.rule.floor, self.rule.top)
+        gains: FloatArray = (inside - self._low - self._cost(seconds)) / self._span
+        return gains
 
     def _column(self, arm: int, column: int) -> FloatArray:
         return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()

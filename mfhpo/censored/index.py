@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import numpy.typing as npt
 
@@ -42,9 +40,6 @@ class IndexPolicy(CensoredPolicy):
     def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
         estimates = self._known()
         ceilings = estimates.ceilings
-        if all_extra.any():
-            # Bounds that pulls under way have narrowed must not outlive them.
-            ceilings = copy.deepcopy(ceilings)
         number = self.pulls + int(all_extra.sum()) + 1
         arm, point = choose(estimates.tallies, estimates.rule, ceilings, extra, all_extra, number)
         if arm < 0:
@@ -122,7 +117,6 @@ def rule_of(
         counted=False,
         exploration=check_positive("exploration", exploration, "; try 1"),
         level=level,
-        floor=0.0,
         top=1.0,
         smoothness=smoothness,
     )

@@ -48,8 +48,14 @@ KL, KL_PLUS, BERNSTEIN, PRINTED, PUBLISHED_CURVES = range(5)
 # was played is known well enough to be refined.
 DONE, DRAWS, REFINE = 0, 1, 2
 
+# Ranges of the rewards, from which on the bins are no longer equidistant.
+_WIDE = 1.5
+
 # How far below the largest value an observation is taken to be at least.
 _NEARLY = 1e-12
+
+# Indices that differ by less are equal.
+_TIE = 1e-9
 
 # Ceilings hold for so many rounds, or for this share of the rounds so far.
 _HORIZON_AT_LEAST, _HORIZON_SHARE = 64, 64
@@ -66,8 +72,9 @@ AT_RISK, ENDED = 6, 7
 # Pulls at any limit that are not known to have ended by this one; the estimated probability of not
 # ending by it; pulls at exactly this limit.
 BEYOND, SURVIVAL, PLAYS = 8, 9, 10
-# The gains as weights on `BINS` values between floor and top.
-FIRST_BIN = 11
+# The least gain of a pull that ends by this limit, and the gains as weights on `BINS` values
+# between that and the top (see `_spot`).
+FLOOR, FIRST_BIN = 11, 12
 COLUMNS = FIRST_BIN + BINS
 
 
@@ -104,8 +111,8 @@ class Rule(NamedTuple):
         alpha of the paper: the factor of the logarithm.
     level
         The logarithm itself where it does not change with the rounds, else 0.
-    floor, top
-        Least and largest gain of a pull that ends in time.
+    top
+        Largest gain of a pull that ends in time.
     smoothness
         How much the gain may fall per second between two limits; 0 where the limits are given.
     """
@@ -114,7 +121,6 @@ class Rule(NamedTuple):
     counted: bool
     exploration: float
     level: float
-    floor: float
     top: float
     smoothness: float
 
@@ -181,10 +187,8 @@ def record(
             if consumption <= here:
                 tallies.cells[arm, point, GAIN] += gain
                 tallies.cells[arm, point, SQUARE] += gain * gain
-                place = (gain - rule.floor) / (rule.top - rule.floor) * (BINS - 1)
-                lower = int(place)
-                if lower > BINS - 2:
-                    lower = BINS - 2
+                place = _place(tallies.cells[arm, point, FLOOR], rule.top, gain)
+                lower = min(int(place), BINS - 2)
                 tallies.cells[arm, point, FIRST_BIN + lower] += lower + 1 - place
                 tallies.cells[arm, point, FIRST_BIN + lower + 1] += place - lower
             else:
@@ -197,6 +201,30 @@ def record(
             surviving *= 1.0 - tallies.cells[arm, point, ENDED] / tallies.cells[arm, point, AT_RISK]
         tallies.cells[arm, point, SURVIVAL] = surviving
         earlier = here
+
+
+def _spot(floor: float, top: float, place: int) -> float:
+    """Where a bin is: equidistant between floor and top, but not too thin where rewards lie.
+
+    Where time is dear, so that the least gain is far below the rewards, all bins but one are within
+    a range of the rewards below the top.
+    """
+    if top - floor <= _WIDE:
+        return floor + (top - floor) * place / (BINS - 1)
+    if place == 0:
+        return floor
+    return top - 1.0 + (place - 1) / (BINS - 2)
+
+
+def _place(floor: float, top: float, gain: float) -> float:
+    """Where a gain is among the bins, from 0 to BINS - 1: the reverse of `_spot`."""
+    if top - floor <= _WIDE:
+        place = (gain - floor) / (top - floor) * (BINS - 1)
+    elif gain < top - 1.0:
+        place = (gain - floor) / (top - 1.0 - floor)
+    else:
+        place = 1.0 + (gain - top + 1.0) * (BINS - 2)
+    return min(max(place, 0.0), BINS - 1.0)
 
 
 def record_all(
@@ -258,7 +286,7 @@ def highest_mean(
             mean += weights[k] * values[k]
         return mean / total, math.inf
     # What lies at the top is taken to lie just below, so that nothing is divided by 0.
-    nearly = top - _NEARLY
+    nearly = top - _NEARLY * max(1.0, abs(top))
     logs = 0.0
     inverse = 0.0
     tilted = 0.0
@@ -276,7 +304,8 @@ def highest_mean(
         return share * tilted / inverse + (1.0 - share) * top, top
 
     # E log(root - V) + log E 1 / (root - V) = level; it decreases in the root, and is convex.
-    root = start if top < start < math.inf else top + 1e-3
+    cold = top + 1e-3 * max(1.0, abs(top))
+    root = start if top < start < math.inf else cold
     for _ in range(100):
         logs = 0.0
         inverse = 0.0
@@ -289,8 +318,11 @@ def highest_mean(
                 inverse += share * reciprocal
                 square += share * reciprocal * reciprocal
         slope = inverse - square / inverse
-        if slope >= 0.0:  # one value only, or too far out for the difference to be seen
-            break
+        if slope >= 0.0:  # too far out for the difference to be seen
+            if root == cold:
+                break
+            root = cold
+            continue
         step = (logs + math.log(inverse) - level) / slope
         new = root - step
         if new <= top:
@@ -335,7 +367,7 @@ def _spread(tallies: Tallies, rule: Rule, arm: int, point: int, weights: Any, va
     """The observations of a pair as weights and values, into two arrays of BINS + 1."""
     for k in range(BINS):
         weights[k] = tallies.cells[arm, point, FIRST_BIN + k]
-        values[k] = rule.floor + (rule.top - rule.floor) * k / (BINS - 1)
+        values[k] = _spot(tallies.cells[arm, point, FLOOR], rule.top, k)
     weights[BINS] = tallies.cells[arm, point, EXCEEDED]
     values[BINS] = -tallies.cells[arm, point, PENALTY]
 
@@ -352,16 +384,19 @@ def _upper_bound(
     rule: Rule,
     arm: int,
     point: int,
-    extra: FloatArray,
-    all_extra: FloatArray,
+    extra: float,
+    all_extra: float,
     log_round: float,
     start: float,
     weights: Any,
     values: Any,
 ) -> tuple[float, float, float]:
-    """Upper bound on the gain of a pair, the solution of its equation, and what it is around."""
+    """Upper bound on the gain of a pair, the solution of its equation, and what it is around.
+
+    `extra` and `all_extra` are the pulls under way that tell of the pair, and of the arm.
+    """
     count = tallies.cells[arm, point, COUNT]
-    total = count + extra[arm, point]
+    total = count + extra
     level = _level(rule, total, log_round)
     penalty = tallies.cells[arm, point, PENALTY]
     exceeded = tallies.cells[arm, point, EXCEEDED]
@@ -377,13 +412,13 @@ def _upper_bound(
         mean = (tallies.cells[arm, point, GAIN] - penalty * exceeded) / count
         square = (tallies.cells[arm, point, SQUARE] + penalty * penalty * exceeded) / count
         variance = max(square - mean * mean, 0.0)
-        width = rule.top - min(rule.floor, -penalty)
+        width = rule.top - min(tallies.cells[arm, point, FLOOR], -penalty)
         half = math.sqrt(2.0 * variance * level / total) + 3.0 * width * level / total
         return mean + half, math.inf, mean
     centre = estimated_gain(tallies, arm, point)
     half = math.sqrt(2.0 * level / total)
     if rule.confidence == PRINTED:
-        half += penalty * math.sqrt(2.0 * level / (tallies.totals[arm] + all_extra[arm]))
+        half += penalty * math.sqrt(2.0 * level / (tallies.totals[arm] + all_extra))
     return centre + half, math.inf, centre
 
 
@@ -399,7 +434,7 @@ def bounds_on_gain(
     Lemma F.1), and exceeds 2 / delta with probability at most delta / 2 (Ville).
     """
     count = tallies.cells[arm, point, COUNT]
-    lowest = min(rule.floor, -tallies.cells[arm, point, PENALTY])
+    lowest = min(tallies.cells[arm, point, FLOOR], -tallies.cells[arm, point, PENALTY])
     if count == 0.0:
         return lowest, rule.top
     weights = np.zeros(BINS + 1)
@@ -457,8 +492,8 @@ def choose(
             rule,
             latest_arm,
             latest_point,
-            extra,
-            all_extra,
+            extra[latest_arm, latest_point],
+            all_extra[latest_arm],
             log_round,
             root,
             weights,
@@ -471,7 +506,7 @@ def choose(
     for arm in range(n_arms):
         if arm != latest_arm:
             if renewed or ceilings.stale[arm]:
-                _renew(tallies, rule, ceilings, arm, extra, all_extra, log_horizon)
+                _renew(tallies, rule, ceilings, arm, log_horizon)
             if ceilings.tops[arm] <= best:
                 continue
         for point in range(tallies.points[arm]):
@@ -492,24 +527,26 @@ def choose(
                 if _surely_below(weights, values, count, rule.top, level, root, best - size):
                     continue
             high, root, _ = _upper_bound(
-                tallies, rule, arm, point, extra, all_extra, log_round, root, weights, values
+                tallies,
+                rule,
+                arm,
+                point,
+                extra[arm, point],
+                all_extra[arm],
+                log_round,
+                root,
+                weights,
+                values,
             )
             ceilings.roots[arm, point] = root
-            if high + size > best:
+            # Searches that began elsewhere differ in the last digits: a tie is to stay one.
+            if high + size > best + _TIE:
                 best, best_arm, best_point = high + size, arm, point
     return best_arm, best_point
 
 
-def _renew(
-    tallies: Tallies,
-    rule: Rule,
-    ceilings: Ceilings,
-    arm: int,
-    extra: FloatArray,
-    all_extra: FloatArray,
-    log_horizon: float,
-) -> None:
-    """Compute the ceilings of an arm."""
+def _renew(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, log_horizon: float) -> None:
+    """Compute the ceilings of an arm: without pulls under way, which only narrow the bounds."""
     top = -math.inf
     for point in range(tallies.points[arm]):
         ceiling = -math.inf
@@ -519,8 +556,8 @@ def _renew(
                 rule,
                 arm,
                 point,
-                extra,
-                all_extra,
+                0.0,
+                0.0,
                 log_horizon,
                 ceilings.roots[arm, point],
                 ceilings.weights,
@@ -613,33 +650,25 @@ def play(
         notes[played, 1] = reward
         notes[played, 2] = consumption
         played += 1
-        if rule.smoothness > 0.0 and is_refinable(
-            tallies, rule, arm, point, extra, all_extra, math.log(before + played)
-        ):
+        if rule.smoothness > 0.0 and is_refinable(tallies, rule, arm, point):
             return REFINE, played, arm
     return DONE, played, -1
 
 
-def is_refinable(
-    tallies: Tallies,
-    rule: Rule,
-    arm: int,
-    point: int,
-    extra: FloatArray,
-    all_extra: FloatArray,
-    log_round: float,
-) -> bool:
+def is_refinable(tallies: Tallies, rule: Rule, arm: int, point: int) -> bool:
     """Whether a point is known better than how much the gain may differ around it (Eq. 14)."""
     weights = np.zeros(BINS + 1)
     values = np.zeros(BINS + 1)
     high, _, centre = _upper_bound(
-        tallies, rule, arm, point, extra, all_extra, log_round, math.inf, weights, values
+        tallies, rule, arm, point, 0.0, 0.0, 0.0, math.inf, weights, values
     )
     return bool(high - centre <= _size(tallies, rule, arm, point))
 
 
 # What numba compiles with `play`.
 HELPERS = (
+    _spot,
+    _place,
     record,
     estimated_gain,
     highest_mean,

@@ -204,7 +204,8 @@ class CensoredPolicy(Policy):
         """Learn from one observation (see `Policy.tell`).
 
         ``observation.cost`` is what the pull took, in seconds. A pull that ended beyond its limit,
-        because nobody stopped it, counts as one that was stopped there.
+        because nobody stopped it, counts as one that was stopped there; so does one that was
+        stopped earlier.
 
         Raises
         ------
@@ -224,7 +225,10 @@ class CensoredPolicy(Policy):
             self._count_failure(arm)
             return
         if observation.censored_at is not None:
-            limit = min(limit, float(observation.censored_at))
+            # Where it was stopped a little early, larger limits must not count the pulls that
+            # ended alone: it is taken to have been stopped at its limit.
+            if pull.limit is None:
+                limit = float(observation.censored_at)
             self._spent += limit if seconds is None else float(seconds)
             reward, seconds = math.nan, math.inf
         elif seconds is None:

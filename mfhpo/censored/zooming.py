@@ -168,7 +168,7 @@ class ZoomingRCUCB(IndexPolicy):
         super()._take_note(arm, limit)
         estimates = self._known()
         point = int(estimates.ceilings.latest[2])
-        if point >= 0 and is_refinable_now(estimates, arm, point):
+        if point >= 0 and is_refinable(estimates.tallies, estimates.rule, arm, point):
             self._refine(estimates, arm)
         if self.horizon is None and self.pulls >= self._planned:
             self._plan_further()
@@ -213,10 +213,3 @@ class ZoomingRCUCB(IndexPolicy):
         self._check_shape(state)
         self._points = [np.array(limits) for limits in state["points"]]
         super().load_state_dict(state)
-
-
-def is_refinable_now(estimates: GainEstimates, arm: int, point: int) -> bool:
-    """Whether the gain at a limit is known better than how much it may differ below."""
-    shape = estimates.tallies.cells.shape[:2]
-    nothing = np.zeros(shape), np.zeros(shape[0])
-    return is_refinable(estimates.tallies, estimates.rule, arm, point, *nothing, 0.0)
