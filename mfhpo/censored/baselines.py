@@ -16,9 +16,10 @@ import numpy.typing as npt
 from mfhpo._compiled import compiled
 from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
+from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY
-from mfhpo.censored.policy import CensoredPolicy, Draw
+from mfhpo.censored.policy import CensoredPolicy
 from mfhpo.problem import Pull
 
 __all__ = ["LimitThompson", "LimitUCB"]
@@ -27,15 +28,11 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-_FEWEST_DRAWS, _MOST_DRAWS = 16, 1024
-
 
 class _PairPolicy(CensoredPolicy):
     """A policy that keeps two numbers for every pair, and knows nothing of how pairs hang together.
 
-    Parameters
-    ----------
-    See `LimitUCB`.
+    Its parameters are those of `LimitUCB`, without the exploration.
     """
 
     def __init__(
@@ -116,30 +113,19 @@ class _PairPolicy(CensoredPolicy):
 
     def play(self, draw: Draw, rounds: int) -> None:
         """Play rounds at once (see `CensoredPolicy.play`)."""
-        rounds = check_count("rounds", rounds, 0)
-        if self.horizon is not None:
-            rounds = max(0, min(rounds, self.horizon - self.pulls))
-        if self._declared_range is None:
-            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
+        rounds = self._rounds_to_play(rounds)
         estimates = self._known()
         cells = estimates.tallies.cells
         limits, penalties = cells[:, :, LIMIT].copy(), cells[:, :, PENALTY].copy()
         active = self._active_pairs(estimates)
         low, high = self._range_of_worth(estimates)
         loop, argument = self._loop(), self._argument()
-        gains = np.zeros((self.n_arms, _MOST_DRAWS))
-        outcomes = np.zeros((self.n_arms, _MOST_DRAWS, 2))
-        used, filled = np.zeros((2, self.n_arms), dtype=np.int64)
+        draws = Draws(draw, estimates, self.n_arms)
         arms, notes = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 3))
         played, wanting = 0, self.active.tolist()
         while played < rounds and active.any():
             for arm in wanting:
-                size = int(np.clip(2 * filled[arm], _FEWEST_DRAWS, _MOST_DRAWS))
-                rewards, seconds = draw(arm, size)
-                gains[arm, :size] = estimates.scaled(rewards, seconds)
-                outcomes[arm, :size, 0] = rewards
-                outcomes[arm, :size, 1] = seconds
-                used[arm], filled[arm] = 0, size
+                draws.fill(arm)
             played, *wanting = loop(
                 self._first,
                 self._second,
@@ -148,10 +134,10 @@ class _PairPolicy(CensoredPolicy):
                 penalties,
                 low,
                 high,
-                gains,
-                outcomes,
-                used,
-                filled,
+                draws.gains,
+                draws.outcomes,
+                draws.used,
+                draws.filled,
                 arms,
                 notes,
                 played,

@@ -71,6 +71,8 @@ class Capped:
 
     Raises
     ------
+    TypeError
+        If the charge is no function.
     ValueError
         If the maximum is negative or not finite.
 
@@ -84,6 +86,10 @@ class Capped:
     most: float
 
     def __post_init__(self) -> None:
+        if not callable(self.charge):
+            raise TypeError(
+                f"charge must be a function of seconds such as Linear(0.1), got {self.charge!r}."
+            )
         check_nonnegative("most", self.most)
 
     def __call__(self, seconds: FloatArray) -> FloatArray:
@@ -148,7 +154,7 @@ def par(factor: float) -> Linear:
     >>> par(10)(np.array([2.0]))
     array([20.])
     """
-    return Linear(factor)
+    return Linear(check_nonnegative("factor", factor))
 
 
 def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:

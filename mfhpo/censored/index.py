@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._compiled import compiled
-from mfhpo._validation import check_count, check_positive
+from mfhpo._validation import check_positive
+from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import (
     CONFIDENCES,
@@ -19,16 +20,13 @@ from mfhpo.censored.kernel import (
     forget,
     play,
 )
-from mfhpo.censored.policy import CensoredPolicy, Draw
+from mfhpo.censored.policy import CensoredPolicy
 from mfhpo.problem import Pull
 
 __all__ = ["IndexPolicy"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-# Outcomes that are drawn at once for one arm.
-_FEWEST_DRAWS, _MOST_DRAWS = 16, 1024
 
 
 class IndexPolicy(CensoredPolicy):
@@ -54,16 +52,10 @@ class IndexPolicy(CensoredPolicy):
 
     def play(self, draw: Draw, rounds: int) -> None:
         """Play rounds at once (see `CensoredPolicy.play`)."""
-        rounds = check_count("rounds", rounds, 0)
-        if self.horizon is not None:
-            rounds = min(rounds, self.horizon - self.pulls)
-        if self._declared_range is None:
-            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
+        rounds = self._rounds_to_play(rounds)
         estimates = self._known()
         loop = compiled(play, *HELPERS)
-        gains = np.zeros((self.n_arms, _MOST_DRAWS))
-        outcomes = np.zeros((self.n_arms, _MOST_DRAWS, 2))
-        used, filled = np.zeros((2, self.n_arms), dtype=np.int64)
+        draws = Draws(draw, estimates, self.n_arms)
         while rounds > 0 and self._roster.active.any():
             block = min(rounds, self._rounds_at_this_level())
             arms, notes = np.zeros(block, dtype=np.int64), np.zeros((block, 3))
@@ -73,22 +65,17 @@ class IndexPolicy(CensoredPolicy):
                     estimates.tallies,
                     estimates.rule,
                     estimates.ceilings,
-                    gains,
-                    outcomes,
-                    used,
-                    filled,
+                    draws.gains,
+                    draws.outcomes,
+                    draws.used,
+                    draws.filled,
                     arms,
                     notes,
                     played,
                     self.pulls,
                 )
                 if reason not in (DONE, REFINE):
-                    size = int(np.clip(estimates.tallies.totals[arm], _FEWEST_DRAWS, _MOST_DRAWS))
-                    rewards, seconds = draw(arm, size)
-                    gains[arm, :size] = estimates.scaled(rewards, seconds)
-                    outcomes[arm, :size, 0] = rewards
-                    outcomes[arm, :size, 1] = seconds
-                    used[arm], filled[arm] = 0, size
+                    draws.fill(arm)
             self._note_plays(arms[:played], notes[:played])
             rounds -= played
             if reason == REFINE:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import abc
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.censored.charges import Charge, Linear
+from mfhpo.censored.draws import Draw
 from mfhpo.censored.gain import GainEstimates, Survival, check_limits, check_range
 from mfhpo.censored.kernel import PLAYS, Rule, forget
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
@@ -25,18 +26,19 @@ from mfhpo.problem import Observation, Pull
 from mfhpo.racing import ArmWithdrawnWarning
 from mfhpo.roster import Roster
 
-__all__ = ["CensoredPolicy", "Draw"]
+__all__ = ["CensoredPolicy"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-# Outcomes of an arm, if it ran without a limit: rewards and seconds, each of the given size.
-Draw: TypeAlias = Callable[[int, int], tuple[FloatArray, FloatArray]]
 
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
 # The fewest durations that limits are derived from.
 _FEWEST_DURATIONS = 4
+# Pulls of each arm that may be stopped before limits are given up to be derived from durations.
+_TRIES = 3
+# Seconds up to which charges are looked at where no limit is known yet.
+_LIKELY = 3600.0
 # The least limit that is derived, in seconds.
 _SHORTEST = 1e-6
 # Quantiles of the first durations between which derived limits lie (paper 004, Section 5.2).
@@ -128,17 +130,17 @@ class CensoredPolicy(Policy):
         self._run_limits: list[float] = []
         self._rewards: list[float] = []
         self._seconds: list[float] = []
+        self._owners: dict[int, int] = {}
         self._spent = 0.0
         self._n_censored = 0
         self._seen_range = (math.inf, -math.inf)
         self._gain: GainEstimates | None = None
         self._lowest: dict[int, FloatArray] = {}
         self._warned_of_range = False
-        GainEstimates(  # raises for charges that are none before any pull is made
-            1,
-            [1.0] if self._limits is None else self._limits,
-            **self._scale([1.0] if self._limits is None else self._limits.tolist()),
-        )
+        # Raises for charges that are none before any pull is made, also where limits are not known.
+        likely = [_LIKELY if longest is None else self._longest]
+        given = likely if self._limits is None else self._limits.tolist()
+        GainEstimates(1, given, **self._scale(given))
         if self._limits is not None:
             self._retell()
 
@@ -170,7 +172,10 @@ class CensoredPolicy(Policy):
 
     @abc.abstractmethod
     def play(self, draw: Draw, rounds: int) -> None:
-        """Play rounds at once: the same as ask and tell, but fast, for simulations.
+        """Play rounds at once: as by ask and tell in turn, but fast, for simulations.
+
+        Outcomes are drawn ahead, and what is left of them is dropped at the end: playing in parts
+        uses others than playing at once.
 
         Parameters
         ----------
@@ -182,15 +187,15 @@ class CensoredPolicy(Policy):
         Raises
         ------
         ValueError
-            If limits or the range of the rewards are still to be found out.
+            If limits or the range of the rewards are still to be found out, or what is drawn is
+            not finite.
         """
 
     # The contract.
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """Propose pulls (see `Policy.ask`); each has a limit, except while limits are derived."""
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}.")
+        n = check_count("n", n, 1)
         for pull in pending:
             self._check(pull)
         under_way = list(pending)
@@ -213,7 +218,7 @@ class CensoredPolicy(Policy):
             If the pull has an unknown arm, or the seconds of a reward are missing.
         """
         self._check(pull)
-        arm = int(pull.arm)
+        arm = self._owners.get(int(pull.arm), int(pull.arm))
         limit = math.inf if pull.limit is None else float(pull.limit)
         seconds = observation.cost
         if seconds is not None:
@@ -257,8 +262,15 @@ class CensoredPolicy(Policy):
         if duplicate_of is None:
             self._roster.withdraw(arm)
         else:
-            self._roster.merge(arm, duplicate_of)
-            self._arms = [duplicate_of if k == arm else k for k in self._arms]
+            self._check(Pull(duplicate_of, 0))
+            owner = self._owners.get(duplicate_of, duplicate_of)
+            if owner == arm:
+                raise ValueError(f"duplicate_of must be another arm than arm {arm}.")
+            self._roster.merge(arm, owner)
+            self._owners[arm] = owner
+            for repeat, other in self._owners.items():
+                self._owners[repeat] = owner if other == arm else other
+            self._arms = [owner if k == arm else k for k in self._arms]
         self._retell()
 
     def recommend(self) -> LimitRecommendation:
@@ -354,6 +366,7 @@ class CensoredPolicy(Policy):
         ValueError
             If the limits are not known yet.
         """
+        self._check_arm(arm)
         return self._known().gains(arm)
 
     def interval(self, arm: int, point: int) -> tuple[float, float]:
@@ -364,6 +377,7 @@ class CensoredPolicy(Policy):
         ValueError
             If the limits are not known yet, or the arm has no such limit, as when it left the race.
         """
+        self._check_arm(arm)
         estimates = self._known()
         n_points = len(estimates.limits(arm))
         if not 0 <= point < n_points:
@@ -378,6 +392,7 @@ class CensoredPolicy(Policy):
         ValueError
             If the limits are not known yet.
         """
+        self._check_arm(arm)
         return self._known().survival(arm)
 
     @property
@@ -389,7 +404,8 @@ class CensoredPolicy(Policy):
         if not low <= high:
             return 0.0, 1.0
         # One value alone has no range; any positive one will do until there are more.
-        return (low, high) if low < high else (low - 0.5, high + 0.5)
+        half = 0.5 * max(1.0, abs(low))
+        return (low, high) if low < high else (low - half, high + half)
 
     @property
     def range_is_known(self) -> bool:
@@ -428,6 +444,7 @@ class CensoredPolicy(Policy):
             "seconds": [None if s else c for c, s in zip(self._seconds, stopped, strict=True)],
             "grid": None if self._limits is None else self._limits.tolist(),
             "roster": self._roster.state_dict(),
+            "owners": [list(pair) for pair in self._owners.items()],
             "spent": self._spent,
         }
 
@@ -435,6 +452,7 @@ class CensoredPolicy(Policy):
         """Go on from a saved state (see `Policy.load_state_dict`)."""
         self._check_shape(state)
         self._roster.load_state_dict(state["roster"])
+        self._owners = {int(arm): int(owner) for arm, owner in state["owners"]}
         self._arms = [int(arm) for arm in state["arms"]]
         self._run_limits = [math.inf if v is None else float(v) for v in state["limits"]]
         self._rewards = [math.nan if v is None else float(v) for v in state["rewards"]]
@@ -457,12 +475,15 @@ class CensoredPolicy(Policy):
     # Pulls.
 
     def _check(self, pull: Pull) -> None:
-        if not 0 <= pull.arm < self.n_arms:
-            raise ValueError(f"arm must be 0 to {self.n_arms - 1}, got {pull.arm}.")
+        self._check_arm(pull.arm)
         if pull.fidelity != 0:
             raise ValueError(f"fidelity must be 0, got {pull.fidelity}: there is only one.")
         if pull.limit is not None and not pull.limit > 0.0:
             raise ValueError(f"limit must be positive seconds or None, got {pull.limit!r}.")
+
+    def _check_arm(self, arm: int) -> None:
+        if check_count("arm", arm, 0) >= self.n_arms:
+            raise ValueError(f"arm must be 0 to {self.n_arms - 1}, got {arm}.")
 
     def _next_pull(self, under_way: Sequence[Pull]) -> Pull:
         if self._gain is None or self._limits is None:
@@ -517,6 +538,14 @@ class CensoredPolicy(Policy):
             )
         return False
 
+    def _rounds_to_play(self, rounds: int) -> int:
+        """How many rounds a block may have, if it may be played at once at all."""
+        rounds = check_count("rounds", rounds, 0)
+        self._known()
+        if self._declared_range is None:
+            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
+        return rounds if self.horizon is None else max(0, min(rounds, self.horizon - self.pulls))
+
     def _note_plays(self, arms: IntArray, notes: FloatArray) -> None:
         """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
         self._arms.extend(arms.tolist())
@@ -548,18 +577,31 @@ class CensoredPolicy(Policy):
     # Limits and scale.
 
     def _derive_limits(self) -> None:
-        """Derive the limits, if every arm was tried and there are enough durations."""
-        ended = np.isfinite(self._seconds)
-        if not np.isin(self.active, self._arms).all() or len(ended) < _FEWEST_DURATIONS:
+        """Derive the limits, if every arm was tried and there are enough durations.
+
+        Where no pull ended, each arm is tried again, and then limits up to the one that they were
+        stopped at have to do.
+        """
+        arms = np.array(self._arms, dtype=np.int64)
+        ran = np.minimum(self._seconds, self._run_limits)
+        # Equally many of each arm: where several run at once, quick ones come back more often.
+        each = -(-_FEWEST_DURATIONS // len(self.active)) if len(self.active) else 1
+        firsts = [np.flatnonzero(arms == arm)[:each] for arm in self.active]
+        if not firsts or min(map(len, firsts)) < each:
             return
-        if not ended.any():
+        chosen = np.concatenate(firsts)
+        if np.isfinite(np.array(self._seconds)[chosen]).any():
+            first, last = np.quantile(ran[chosen], _QUANTILES)
+        elif min(np.bincount(arms, minlength=self.n_arms)[self.active]) < _TRIES:
             return
-        seconds = np.minimum(self._seconds, self._run_limits)
-        first, last = np.quantile(seconds, _QUANTILES)
+        else:
+            first, last = 0.0, float(ran.max())
         if first == last:
             last = 2.0 * first
         # A clock may measure 0 seconds; a limit must be positive.
         last = max(min(last, self._longest), _SHORTEST)
+        if first == 0.0:
+            first = last / self._n_derived
         self._limits = np.unique(np.linspace(max(first, 1e-3 * last), last, self._n_derived))
         if self._n_derived == 1:
             self._limits = np.array([last])
@@ -671,8 +713,12 @@ class CensoredPolicy(Policy):
                 "bounds mean nothing yet"
             ]
         if self._n_derived and self._limits is not None:
-            parts.append("limits derived from the first durations")
+            parts.append("limits derived from the first durations: the bounds are approximate")
         parts.append("pulls of an arm are alike: neither reward nor duration drifts")
+        parts.append(
+            "all pulls that were begun have been told: where several run at once, the quick ones "
+            "come back first, and until the others have, bounds and estimates flatter"
+        )
         if self._roster.withdrawn.any():
             gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
             parts.append(f"not compared, because their pulls gave no result: {gone}")

@@ -1,0 +1,77 @@
+"""Outcomes that are drawn ahead for a block of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.censored.gain import GainEstimates
+
+__all__ = ["Draw", "Draws"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Outcomes of an arm, if it ran without a limit: rewards and seconds, each of the given size.
+Draw: TypeAlias = Callable[[int, int], tuple[FloatArray, FloatArray]]
+
+# Outcomes that are drawn at once for one arm.
+_FEWEST, _MOST = 16, 1024
+
+
+class Draws:
+    """The arms' next outcomes.
+
+    Parameters
+    ----------
+    draw
+        Gives an arm's next outcomes.
+    estimates
+        What scales them.
+    n_arms
+        Number of arms n.
+
+    Attributes
+    ----------
+    gains, outcomes
+        Scaled gains, shape (n, size), and the rewards and seconds that they are made of, shape
+        (n, size, 2).
+    used, filled
+        How many of these were used, and how many there are, shape (n,).
+    """
+
+    def __init__(self, draw: Draw, estimates: GainEstimates, n_arms: int) -> None:
+        self._draw = draw
+        self._estimates = estimates
+        self.gains: FloatArray = np.zeros((n_arms, _MOST))
+        self.outcomes: FloatArray = np.zeros((n_arms, _MOST, 2))
+        self.used: IntArray = np.zeros(n_arms, dtype=np.int64)
+        self.filled: IntArray = np.zeros(n_arms, dtype=np.int64)
+
+    def fill(self, arm: int) -> None:
+        """Draw an arm's next outcomes: twice as many as the last time, within limits.
+
+        Raises
+        ------
+        ValueError
+            If what is drawn is not finite, of another size, or took negative seconds.
+        """
+        size = int(np.clip(2 * self.filled[arm], _FEWEST, _MOST))
+        rewards, seconds = (np.asarray(part, dtype=np.float64) for part in self._draw(arm, size))
+        if rewards.shape != (size,) or seconds.shape != (size,):
+            raise ValueError(
+                f"draw must return {size} rewards and {size} seconds for size={size}, got shapes "
+                f"{rewards.shape} and {seconds.shape}."
+            )
+        if not (np.isfinite(rewards).all() and np.isfinite(seconds).all() and seconds.min() >= 0):
+            raise ValueError(
+                f"draw must return finite rewards, and finite seconds of at least 0; for arm {arm} "
+                f"it did not."
+            )
+        self.gains[arm, :size] = self._estimates.scaled(rewards, seconds)
+        self.outcomes[arm, :size, 0] = rewards
+        self.outcomes[arm, :size, 1] = seconds
+        self.used[arm], self.filled[arm] = 0, size
