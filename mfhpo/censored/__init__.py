@@ -2,9 +2,10 @@
 
 from mfhpo.censored.baselines import LimitThompson, LimitUCB
 from mfhpo.censored.charges import Capped, Charge, Deadline, Linear, par
-from mfhpo.censored.gain import GainEstimates
+from mfhpo.censored.draws import Draw
+from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.policy import CensoredPolicy
-from mfhpo.censored.rcucb import RCUCB
+from mfhpo.censored.rcucb import RCUCB, Confidence
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.censored.zooming import ZoomingRCUCB
 
@@ -13,12 +14,15 @@ __all__ = [
     "Capped",
     "CensoredPolicy",
     "Charge",
+    "Confidence",
     "Deadline",
+    "Draw",
     "GainEstimates",
     "LimitRecommendation",
     "LimitThompson",
     "LimitUCB",
     "Linear",
+    "Survival",
     "SurvivalPoint",
     "ZoomingRCUCB",
     "par",

@@ -210,7 +210,9 @@ class GainEstimates:
         """Bounds on the gain at one limit, valid at all times with probability 1 - delta.
 
         By empirical likelihood from the pulls whose limit was at least this one (see
-        `mfhpo.censored.kernel.bounds_on_gain`); they rest on the range of the rewards alone.
+        `mfhpo.censored.kernel.bounds_on_gain`); they rest on the range of the rewards, and on all
+        pulls that were begun having been recorded: if those that end sooner are recorded sooner,
+        bounds lean towards these.
         """
         level = _level_at_all_times(delta, float(self.tallies.cells[arm, point, COUNT]))
         low, high = bounds_on_gain(self.tallies, self.rule, arm, point, level)

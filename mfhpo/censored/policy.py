@@ -341,6 +341,8 @@ class CensoredPolicy(Policy):
     def plays(self) -> IntArray:
         """Plays of every arm at every limit, shape (n, m).
 
+        Where arms differ in their limits there is room for more than each has, filled with 0.
+
         Raises
         ------
         ValueError
@@ -716,8 +718,8 @@ class CensoredPolicy(Policy):
             parts.append("limits derived from the first durations: the bounds are approximate")
         parts.append("pulls of an arm are alike: neither reward nor duration drifts")
         parts.append(
-            "all pulls that were begun have been told: where several run at once, the quick ones "
-            "come back first, and until the others have, bounds and estimates flatter"
+            "all pulls that were begun have been told; where several run at once, the quick ones "
+            "come back first, and until the others have, bounds and estimates lean towards them"
         )
         if self._roster.withdrawn.any():
             gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))

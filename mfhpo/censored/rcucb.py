@@ -79,29 +79,35 @@ class RCUCB(IndexPolicy):
         The largest mean that empirical likelihood leaves possible for the gain of a pull at tau,
         at the level alpha log t / N(i, tau): an observed gain is R - c(C) if the pull ended by tau
         and -lambda(tau) if not. It knows how the gains are spread and that none can exceed the
-        largest, and uses only pulls that tell all of tau; no estimate of survival enters. In round
-        t it fails with a probability of about 1 / t, and for gains on finitely many values, such
-        as the bins make of them, the regret is asymptotically the least that any consistent rule
-        can have that does not share between limits (Cappé and others 2013).
+        largest, and uses only pulls that tell all of tau; no estimate of survival enters. For a
+        given number of pulls, and gains on finitely many values, it fails in round t with
+        probability 1 / t up to logarithms, and regret is asymptotically the least that a
+        consistent rule can have that does not share between limits (Cappé and others 2013, with
+        log log t more). The bins in which gains are kept make it a little wider.
     ``"kl+"``
         The same at the level alpha log(t / N(i, tau)), the default: what was played often is
-        trusted more, as in KL-UCB+ (Garivier and Cappé 2011). The bound of a pair fails
-        with a probability of about N(i, tau) / t: it is a bound for what was played rarely, which
-        is what exploration needs, and little more than the mean for the pair that is played most.
-        The same asymptotic regret is proven for one-parameter families (Honda 2019). The least
-        regret of all in the benchmarks.
+        trusted more, as in KL-UCB+ (Garivier and Cappé 2011). The bound of a pair fails with a
+        probability of about N(i, tau) / t: it is a bound for what was played rarely, which is what
+        exploration needs, and little more than the mean for the pair that is played most. That it
+        is asymptotically as good is proven for one-parameter families (Honda 2019), not for this
+        one. In the benchmarks its regret is below that of "kl" everywhere.
     ``"bernstein"``
         Mean of the same gains + sqrt(2 V alpha log t / N) + 3 w alpha log t / N with their
-        variance V and width w (Audibert, Munos, Szepesvári 2009).
+        variance V and width w (Audibert, Munos, Szepesvári 2009): in round t it fails with
+        probability 3 t^(-alpha) for a given N.
     ``"printed"``
-        The estimate + sqrt(2 alpha log t / N(i, tau)) + lambda(tau) sqrt(2 alpha log t / N(i, 0)),
-        as in Proposition 1, which holds for alpha > 1 and wherever each pull tells of tau.
+        The estimate + sqrt(2 alpha log t / N(i, tau)) + lambda(tau) sqrt(2 alpha log t / N(i, 0)):
+        Proposition 1, which holds for alpha > 1, rewards minus costs within a range of 1, and
+        where every pull tells whether it ran beyond tau.
     ``"published curves"``
         The same without the last term: what the published figures were made with. It is no bound
         where the penalty is large.
 
-    With a range that was observed and not declared, none of them holds strictly. Intervals of
-    answers are by empirical likelihood in all cases, and hold at all times.
+    With a range or limits that were found out and not declared, none of them holds strictly.
+    Intervals of answers are by empirical likelihood in all cases, and hold at all times, if every
+    pull that was begun has been told. Where several run at once, the quick ones come back first:
+    until the others have, estimates and intervals lean towards them (with 16 workers and 150
+    pulls, most intervals of a pair whose pulls either end at once or run to the limit missed).
 
     A pull under way counts as one that came out like those before, so that several workers spread.
 

@@ -18,7 +18,7 @@ class SurvivalPoint(NamedTuple):
     limit
         The limit in seconds.
     probability
-        Estimated probability of not ending by it.
+        Estimated probability of not ending by it, moved into the bounds if it lies outside.
     low, high
         Bounds, valid at all times with probability 1 - delta for all arms and limits together.
     """
@@ -33,9 +33,10 @@ class SurvivalPoint(NamedTuple):
 class LimitRecommendation(Recommendation):
     """An arm and a time limit, with what they gain.
 
-    Of `Recommendation`, ``mean`` is the estimated gain of the pair, in the unit of the reward;
-    ``interval`` holds bounds on it that are valid at all times, with probability 1 - delta for all
-    pairs together; ``certified`` is False, because the aim is reward while it runs.
+    Of `Recommendation`, ``mean`` is the estimated gain of the pair, in the unit of the reward,
+    moved into its interval if it lies outside; ``interval`` holds bounds on it that are valid at
+    all times, with probability 1 - delta for all pairs together, once all pulls that were begun
+    have been told; ``certified`` is False, because the aim is reward while it runs.
 
     Parameters
     ----------
