@@ -148,9 +148,13 @@ class KeptWorker:
     def _start(self) -> Channel:
         ours, theirs = socket.socketpair()
         close_in_forked_children(ours)
-        with theirs:
-            socket.send_fds(self.control, [_warden.START], [theirs.fileno()])
-        self._report(_COLD_START)
+        try:
+            with theirs:
+                socket.send_fds(self.control, [_warden.START], [theirs.fileno()])
+            self._report(_COLD_START)
+        except BaseException:
+            ours.close()
+            raise
         return Channel(ours)
 
     def _ask(self, order: bytes) -> bool:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import pickle
 import random
-import struct
 import sys
-import zlib
 from typing import Any
 
 __all__ = ["draw_seeds", "seed_globals"]
 
-_calls = itertools.count()
-
 
 def draw_seeds() -> tuple[int, int]:
-    """Seeds for `random` and `numpy.random` in another process; nothing is drawn from them here.
+    """Draw seeds for `random` and `numpy.random` in another process from the ones in this process.
 
-    They differ from call to call, and are the same again in a program that seeds the generators
-    and makes the same calls.
+    So they differ from call to call, and whoever seeds the generators here gets the same again.
     """
-    call = struct.pack("!Q", next(_calls))
-    states = (random.getstate()[1], _numpy_random().get_state(legacy=False)["state"])
-    first, second = (zlib.crc32(call, zlib.crc32(pickle.dumps(state))) for state in states)
-    return first, second
+    return random.getrandbits(32), _numpy_random().randint(0, 2**32, dtype="uint32")
 
 
 def seed_globals(seed: int, numpy_seed: int) -> None:
@@ -40,5 +30,5 @@ def seed_globals(seed: int, numpy_seed: int) -> None:
 
 
 def _numpy_random() -> Any:
-    # Our own code never draws from it: it is meant as the state that objectives may use.
+    # No algorithm of ours draws from it: it is meant as the state that objectives may use.
     return sys.modules["numpy"].random

@@ -18,7 +18,7 @@ from optuna.trial import BaseTrial, FrozenTrial, TrialState
 from mfhpo_optuna._channel import Channel
 from mfhpo_optuna._crossing import PackedError, PackedValue, pack_error
 
-__all__ = ["Answer", "Call", "RemoteTrial", "Requests", "answer"]
+__all__ = ["Answer", "Answers", "Call", "RemoteTrial", "Requests"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Call:
     name
         Dotted, from the trial on: "suggest_float", "study.direction".
     seconds
-        How long the objective had run, waiting for answers left out.
+        How long the objective had run, what its sampler took left out.
     """
 
     number: int
@@ -44,31 +44,71 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the real trial returned or raised."""
+    """What the real trial returned or raised.
+
+    Attributes
+    ----------
+    sampling
+        Seconds that this took and that are not the objective's, but its sampler's.
+    """
 
     number: int
     outcome: PackedValue | PackedError
+    sampling: float
 
 
-def answer(trial: BaseTrial, call: Call) -> Answer:
-    """Do on the real trial what the objective asked for.
+class Answers:
+    """Does on the real trial what the objective asks for.
+
+    A sampler computes when a parameter is asked for that is not known yet, and only that is not
+    the objective's own time: otherwise one that asks without end would never reach its limit.
 
     Parameters
     ----------
     trial
         The real trial.
-    call
-        What was asked for.
     """
+
+    def __init__(self, trial: BaseTrial) -> None:
+        self._trial = trial
+        self._sampled: set[Any] = set()
+
+    def to(self, call: Call) -> Answer:
+        """Answer one call.
+
+        Parameters
+        ----------
+        call
+            What was asked for.
+        """
+        samples = self._samples(call)
+        began = time.monotonic()
+        outcome = _done(self._trial, call)
+        return Answer(call.number, outcome, time.monotonic() - began if samples else 0.0)
+
+    def _samples(self, call: Call) -> bool:
+        if call.name.startswith("suggest_"):
+            wanted = call.arguments[0]
+        elif call.name == "relative_params":
+            wanted = None  # no parameter's name
+        else:
+            return False
+        if not isinstance(wanted, str | None) or wanted in self._sampled:
+            return False
+        self._sampled.add(wanted)
+        return True
+
+
+def _done(trial: BaseTrial, call: Call) -> PackedValue | PackedError:
     try:
         found: Any = trial
         for name in call.name.split("."):
             found = getattr(found, name)
         if callable(found):
             found = found(*call.arguments, **call.options)
-        return Answer(call.number, PackedValue(pickle.dumps(found, pickle.HIGHEST_PROTOCOL)))
+        return PackedValue(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
     except Exception as error:
-        return Answer(call.number, pack_error(error))
+        return pack_error(error)
 
 
 class Requests:
@@ -89,12 +129,12 @@ class Requests:
         self._lock = threading.Lock()
         self._calls = 0
         self._open = True
-        self._waited = 0.0
+        self._sampling = 0.0
         self._began = time.monotonic()
 
     def seconds(self) -> float:
-        """How long the objective has run, waiting for answers left out."""
-        return time.monotonic() - self._began - self._waited
+        """How long the objective has run, what its sampler took left out."""
+        return time.monotonic() - self._began - self._sampling
 
     def ask(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Return what the real trial returns, or raise what it raises."""
@@ -113,14 +153,15 @@ class Requests:
             self._calls += 1
             call = Call(self._calls, name, arguments, options, self.seconds())
             asked = time.monotonic()
-            try:
-                self._send(call)
-                while True:
-                    answered: Answer = self._channel.receive()
-                    if answered.number == call.number:
-                        break
-            finally:
-                self._waited += time.monotonic() - asked
+            sampling = 0.0
+            self._send(call)
+            while True:
+                answered: Answer = self._channel.receive()
+                sampling += answered.sampling
+                if answered.number == call.number:
+                    break
+            # Less was waited for an answer to a call that was interrupted.
+            self._sampling += min(sampling, time.monotonic() - asked)
         return answered.outcome.unpack()
 
     def close(self) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import wait
@@ -11,7 +13,8 @@ from optuna.trial import BaseTrial
 from mfhpo_optuna._channel import Channel
 from mfhpo_optuna._crew import KeptWorker
 from mfhpo_optuna._crossing import PackedError, PackedValue
-from mfhpo_optuna._remote_trial import answer
+from mfhpo_optuna._objective_clock import serving
+from mfhpo_optuna._remote_trial import Answers
 from mfhpo_optuna._warden import EXITED, OUT_OF_MEMORY
 from mfhpo_optuna._worker import Done
 
@@ -19,6 +22,7 @@ __all__ = ["Died", "End", "Finished", "OutOfMemory", "OutOfTime", "supervise"]
 
 _SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
 _DAY = 86400.0  # seconds; longer waits do not fit into what the system counts in
+_LOOK_FOR_PROGRAM = 1.0  # seconds after which to see whether the program still waits for us
 _LAST_WORDS = 2.0  # seconds that a worker's keeper needs at most to tell how it ended
 
 
@@ -60,7 +64,7 @@ def supervise(worker: KeptWorker, channel: Channel, trial: BaseTrial, limit: flo
     """Serve a worker that has begun, until the trial has ended one way or the other.
 
     A trial is in time if the worker's own clock says so; that of this process only tells when to
-    kill. Neither runs while the real trial answers, say while a sampler computes.
+    kill. Neither runs while a sampler computes, and both do while the trial answers anything else.
 
     Parameters
     ----------
@@ -70,14 +74,29 @@ def supervise(worker: KeptWorker, channel: Channel, trial: BaseTrial, limit: flo
         The real trial.
     limit
         Seconds; infinity for none.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the program was interrupted and only waits for its threads, of which this is one.
     """
     clock = _Clock(limit)
+    answers = Answers(trial)
+    with serving(clock.seconds):
+        return _supervise(worker, channel, answers, clock, limit)
+
+
+def _supervise(
+    worker: KeptWorker, channel: Channel, answers: Answers, clock: _Clock, limit: float
+) -> End:
     while True:
+        if _is_interrupted():
+            raise KeyboardInterrupt("the program was interrupted while trials ran")
         left = clock.left()
         if left <= 0.0:
             worker.kill()
             return OutOfTime(clock.seconds())
-        ready = wait([channel.end, worker.control], min(left, _DAY))
+        ready = wait([channel.end, worker.control], min(left, _LOOK_FOR_PROGRAM))
         if not ready:
             continue
         if channel.end not in ready:
@@ -91,9 +110,11 @@ def supervise(worker: KeptWorker, channel: Channel, trial: BaseTrial, limit: flo
                 return OutOfTime(clock.seconds())
             if isinstance(message, Done):
                 return Finished(message.outcome, message.seconds)
-            answered = answer(trial, message)
             clock.set(message.seconds)
-            channel.send(answered, min(max(clock.left(), 0.01), _DAY))
+            answered = answers.to(message)
+            clock.spare(answered.sampling)
+            if clock.left() > 0.0:
+                channel.send(answered, min(clock.left(), _DAY))
         except TimeoutError:
             continue
         except (EOFError, ConnectionError):
@@ -110,11 +131,22 @@ class _Clock:
     def set(self, seconds: float) -> None:
         self._seconds, self._since = seconds, time.monotonic()
 
+    def spare(self, seconds: float) -> None:
+        self._seconds -= seconds
+
     def seconds(self) -> float:
         return self._seconds + time.monotonic() - self._since
 
     def left(self) -> float:
         return self._limit - self.seconds()
+
+
+def _is_interrupted() -> bool:
+    """Whether Ctrl-C has ended the program, and the interpreter only joins its threads."""
+    # The main thread counts as alive while the interpreter joins those of executors.
+    ends = getattr(threading, "_SHUTTING_DOWN", False) or not threading.main_thread().is_alive()
+    # One that ended without an error may have left its work to threads on purpose.
+    return ends and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
 
 
 def _how_it_ended(worker: KeptWorker, seconds: float) -> OutOfMemory | Died:

@@ -8,8 +8,9 @@ import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
-from mfhpo_optuna._limit_attributes import CENSORED_KEY, ENFORCER_KEY, SECONDS_KEY
+from mfhpo_optuna._limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY
 from mfhpo_optuna._limits import check_limit, limit_of
+from mfhpo_optuna._objective_clock import objective_seconds
 
 __all__ = ["TimeLimitPruner"]
 
@@ -24,10 +25,13 @@ class TimeLimitPruner(BasePruner):
     pruner is asked just the same, so that an objective that reports can end in order, and one that
     does not is killed.
 
-    A trial that is stopped for its time has the limit in its user attribute
-    ``"mfhpo:censored_at"`` and what it took in ``"mfhpo:seconds"``, from which a sampler learns
-    that its value is censored rather than bad. ``"mfhpo:enforced_by"`` is written when a trial
-    asks for the first time.
+    A trial that is told to stop for its time has the limit in its user attribute
+    ``"mfhpo:censored_at"``, from which a sampler learns that its value is censored rather than
+    bad. It is there from the first time that it is told; on a trial that is COMPLETE it means that
+    the objective did not obey, and returned a value later than its limit. What a trial takes is
+    known when it has ended: `RCUCBSampler` and `time_limited` then write ``"mfhpo:seconds"``, and
+    without them it is ``trial.duration``. Where a sampler sets the limit, ``"mfhpo:enforced_by"``
+    is written when the trial asks for the first time.
 
     Parameters
     ----------
@@ -48,7 +52,10 @@ class TimeLimitPruner(BasePruner):
     Notes
     -----
     The clock is the wall clock of the process that runs the trial, from the start that Optuna
-    noted; it includes the time that the sampler needs for the parameters. There is no state but
+    noted; it includes the time that the sampler needs for the parameters. Below `time_limited` it
+    is the clock of that, which leaves the sampler out, so that both agree on what a trial took; a
+    trial that reaches the limit of `time_limited` is killed before it is answered, so let the
+    pruner's be the smaller one if objectives are to end in order. There is no state but
     that of the trials, so that several workers may share a study. A study whose pruner this is
     does not give `optuna.pruners.HyperbandPruner` as `pruner` the trials of one bracket only,
     since Optuna looks for it at the study itself.
@@ -93,16 +100,24 @@ class TimeLimitPruner(BasePruner):
         TypeError, ValueError
             If the limit that the trial's user attribute tells is no positive number.
         """
-        if ENFORCER_KEY not in trial.user_attrs:
+        if LIMIT_KEY in trial.user_attrs and ENFORCER_KEY not in trial.user_attrs:
             _note(study, trial, ENFORCER_KEY, "TimeLimitPruner")
         limit = limit_of(trial.user_attrs, trial.number, self._limit)
-        if limit is not None and trial.datetime_start is not None:
-            seconds = (datetime.now() - trial.datetime_start).total_seconds()
-            if seconds > limit:
+        if limit is not None and _seconds(trial) > limit:
+            if CENSORED_KEY not in trial.user_attrs:
                 _note(study, trial, CENSORED_KEY, limit)
-                _note(study, trial, SECONDS_KEY, seconds)
-                return True
+            return True
         return self._pruner is not None and self._pruner.prune(study, trial)
+
+
+def _seconds(trial: FrozenTrial) -> float:
+    """How long it has run, by the clock that limits it."""
+    seconds = objective_seconds()
+    if seconds is not None:
+        return seconds
+    if trial.datetime_start is None:
+        return 0.0
+    return (datetime.now() - trial.datetime_start).total_seconds()
 
 
 def _note(study: optuna.Study, trial: FrozenTrial, key: str, value: float | str) -> None:

@@ -27,6 +27,7 @@ from mfhpo_optuna._limit_attributes import (
     SECONDS_KEY,
 )
 from mfhpo_optuna._limits import check_limit, limit_of
+from mfhpo_optuna._study_race import ARM_KEY
 from mfhpo_optuna._supervision import Died, End, Finished, OutOfMemory, supervise
 from mfhpo_optuna._worker import Order
 
@@ -64,7 +65,9 @@ def time_limited(
     limit
         Seconds that a trial may take. None leaves it to the sampler, which tells it in the
         trial's user attribute ``"mfhpo:limit"``; where both do, the smaller one counts. The
-        clock stands still while the real trial answers, as when a slow sampler computes.
+        clock stands still while a parameter is suggested for the first time, since a sampler may be
+        slow; whatever else the objective asks of its trial is the objective's own time, such as
+        reporting to a database, or a slow pruner.
     memory_limit
         Bytes that a trial may take, with all processes that it has started; none by default.
     start_method
@@ -95,15 +98,26 @@ def time_limited(
     **What is recorded**, as user attributes of a trial, and so in ``study.trials_dataframe()``:
     ``mfhpo:seconds``, what the trial took; ``mfhpo:censored_at``, the limit in seconds, if it was
     stopped, be it for its time or its memory; ``mfhpo:memory_limit``, the limit in bytes, if it
-    was stopped for its memory; ``mfhpo:enforced_by``. A trial that returned is in time if the
-    clock of its own process says so.
+    was stopped for its memory; ``mfhpo:enforced_by``, if the sampler set a limit. Each of them is
+    one more write to the storage. A trial that returned is in time if the clock of its own process
+    says so.
 
-    **What the objective sees.** Its trial has the methods and attributes of `optuna.trial.Trial`;
-    threads of the objective may use it, its child processes may not. `trial.study` can be read and
-    stopped. Exceptions come out with their type and, as their cause, their traceback; one that
-    cannot be pickled comes out as its class, or the nearest of its bases that can, with its
-    message. When the process ends by itself, as by a segmentation fault, RuntimeError is raised
-    and the trial FAILs. Standard input is empty.
+    **What the objective sees.** What it does to this process is lost, since it runs in another
+    one: ``history.append(...)`` on a list of this module, or ``study.set_user_attr(...)`` on a
+    study in memory around it, changes a copy. Give such things to the trial instead, with
+    ``trial.set_user_attr(...)``, and read them from ``study.trials``.
+
+    The objective's trial has the methods and attributes of `optuna.trial.Trial`; threads of the
+    objective may use it, its child processes may not. `trial.study` can be read and stopped.
+    Exceptions come out with their type and, as their cause, their traceback; one that cannot be
+    pickled comes out as its class, or the nearest of its bases that can, with its message. When
+    the process ends by itself, as by a segmentation fault, RuntimeError is raised and the trial
+    FAILs. Standard input is empty.
+
+    **Ctrl-C** ends a trial at once, which FAILs, and with it the study. With ``n_jobs`` above 1
+    Optuna takes the first Ctrl-C, while there are trials to begin, for a wish to begin none, and
+    waits for those that run, until their limits at the latest; the next one ends the program, and
+    these trials within a second or two. Objectives do not get the signal.
 
     **Memory** is looked at every 50 ms, or more rarely where looking takes long: a trial that
     takes much at once may exceed its limit meanwhile, and the system's own limits still apply. On
@@ -120,13 +134,14 @@ def time_limited(
     module again, which must begin its study below ``if __name__ == "__main__":``. In all three,
     processes for further trials are forked from one that never ran the objective.
 
-    **Randomness.** Before each trial `random` and `numpy.random` are seeded from their state in
-    this process and a count of the calls. So forked trials do not all draw the same, and seeding
-    them here makes a study without parallel trials repeatable. Generators of other libraries are
-    as they were forked: seed them in the objective.
+    **Randomness.** Before each trial `random` and `numpy.random` are seeded there with numbers
+    that are drawn from them here. So forked trials do not all draw the same, and seeding them here
+    makes a study without parallel trials repeatable. Generators of other libraries are as they
+    were forked: seed them in the objective.
 
     What escapes: work that another service does on request, such as a container or a job of a
-    queue, and on macOS processes whose parent has ended.
+    queue; on macOS processes whose parent has ended; and time that an objective spends in asking
+    for ever new parameters, as far as the storage takes it.
 
     Examples
     --------
@@ -215,7 +230,8 @@ class TimeLimited:
             If its process ended by itself.
         """
         limit = self._limit_for(trial)
-        trial.set_user_attr(ENFORCER_KEY, "time_limited")
+        if LIMIT_KEY in trial.user_attrs:
+            trial.set_user_attr(ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
         trial.set_user_attr(SECONDS_KEY, end.seconds)
         if isinstance(end, Finished):
@@ -280,9 +296,10 @@ class TimeLimited:
         self._finalize.atexit = False  # the crew itself sees to it, in the right order
 
     def _supervise(self, trial: BaseTrial, limit: float) -> End:
+        order = Order(trial.number, getattr(trial, "_trial_id", None), draw_seeds())
         for _ in range(_ATTEMPTS):
             with self._crew.worker(self._objective) as worker:
-                channel = worker.begin(_order(trial))
+                channel = worker.begin(order)
                 if channel is not None:
                     end = supervise(worker, channel, trial, limit)
                     if self._warm:
@@ -302,10 +319,7 @@ class TimeLimited:
         if self._memory_limit is None and not self._warned:
             self._warned = True
             warnings.warn(
-                f"trial {trial.number} has no limit: time_limited(objective, limit=60) gives each "
-                f"trial 60 seconds; a sampler may also set one, in the user attribute "
-                f"{LIMIT_KEY!r} of each trial.",
-                stacklevel=3,
+                f"trial {trial.number} has no limit: {_how_to_limit(trial)}.", stacklevel=3
             )
         return math.inf
 
@@ -322,8 +336,17 @@ def _check_picklable(objective: Objective, start_method: str) -> None:
         ) from error
 
 
-def _order(trial: BaseTrial) -> Order:
-    return Order(trial.number, getattr(trial, "_trial_id", None), draw_seeds())
+def _how_to_limit(trial: BaseTrial) -> str:
+    arm = trial.user_attrs.get(ARM_KEY)
+    if arm is not None and "fidelity" not in arm:  # of a sampler that chooses limits
+        return (
+            "its sampler derives its limits from the first trials, which none of them stops; give "
+            "the sampler longest=60, or time_limited(objective, limit=60), for 60 seconds"
+        )
+    return (
+        f"time_limited(objective, limit=60) gives each trial 60 seconds; a sampler may also set "
+        f"one, in the user attribute {LIMIT_KEY!r} of each trial"
+    )
 
 
 def _uses_openmp() -> bool:

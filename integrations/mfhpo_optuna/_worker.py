@@ -6,10 +6,11 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from optuna.trial import BaseTrial
 
@@ -51,7 +52,7 @@ class Done:
     Attributes
     ----------
     seconds
-        How long it ran, waiting for the study's process left out.
+        How long it ran, what its sampler took left out.
     """
 
     outcome: PackedValue | PackedError
@@ -87,15 +88,37 @@ def _run(channel: Channel, objective: Objective, order: Order) -> Done:
     channel.send(Begun())
     requests = Requests(channel, order.number)
     trial: BaseTrial = RemoteTrial(requests, order.number, order.trial_id)
+    process = os.getpid()
     outcome: PackedValue | PackedError
     try:
         outcome = pack_value(objective(trial))
+        if os.getpid() != process:
+            sys.exit()  # a child that the objective forked has come to its end
     except BaseException as error:
+        if os.getpid() != process:
+            _exit_with(error)
         outcome = pack_error(error)
+    _flush()
+    return Done(outcome, requests.close())
+
+
+def _exit_with(error: BaseException) -> NoReturn:
+    """End a child that left the objective which forked it, as a program of its own would end."""
+    code = 1
+    if not isinstance(error, SystemExit):
+        traceback.print_exception(type(error), error, error.__traceback__)
+    elif error.code is None or isinstance(error.code, int):
+        code = error.code or 0
+    else:
+        print(error.code, file=sys.stderr)
+    _flush()
+    os._exit(code & 0xFF)
+
+
+def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
-    return Done(outcome, requests.close())
 
 
 def _empty_standard_input() -> None:
