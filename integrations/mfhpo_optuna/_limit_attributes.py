@@ -7,8 +7,8 @@ __all__ = ["CENSORED_KEY", "ENFORCER_KEY", "LIMIT_KEY", "MEMORY_KEY", "SECONDS_K
 # The seconds that a trial may take: a sampler writes it before the trial.
 LIMIT_KEY = "mfhpo:limit"
 
-# The seconds that a trial really took. Enforcers write it, and samplers to which seconds are the
-# cost: all workers of a study must read the same.
+# The seconds that a trial really took. `time_limited` writes it, and samplers to which seconds are
+# the cost: all workers of a study must read the same.
 SECONDS_KEY = "mfhpo:seconds"
 
 # The limit in seconds at which a trial was stopped: its value is censored there.
@@ -17,6 +17,6 @@ CENSORED_KEY = "mfhpo:censored_at"
 # The limit in bytes at which a trial was stopped for its memory.
 MEMORY_KEY = "mfhpo:memory_limit"
 
-# Who enforces the limits of a trial, "time_limited" or "TimeLimitPruner": written when enforcement
-# begins, so that a sampler can warn when nobody does.
+# Who enforces the limit that a sampler gave to a trial, "time_limited" or "TimeLimitPruner": written
+# when enforcement begins, so that the sampler can warn when nobody does.
 ENFORCER_KEY = "mfhpo:enforced_by"
