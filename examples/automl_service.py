@@ -1,11 +1,17 @@
 """A service trains a model for whatever data comes next: which one, and how long may it take?
 
-Each round brings another data set: some rows, columns and classes of those that come with
-scikit-learn. A model is trained on one half, and is worth its accuracy on the other; half a second
-costs as much as an accuracy of 1. What is still training at the time limit is stopped, and has
-earned nothing. `RCUCBSampler` chooses model and limit, and learns from what it stops. It is
-compared with fixed limits, under which only the model is learned (a good one does as well, for
-those who know it), and with UCB, to which every pair of model and limit is something new.
+Each round brings another data set: some rows, columns and classes of two that come with
+scikit-learn, or, one time in ten, of a large one. A model is trained on one half, and is worth its
+accuracy on the other; a third of a second costs as much as an accuracy of 1. What is still training
+at the time limit is stopped, and has gained nothing. `RCUCBSampler` chooses model and limit, and
+learns from what it stops. It is compared with fixed limits, under which only the model is learned,
+and with UCB, to which every pair of model and limit is something new.
+
+Both ends of the grid are wrong: under the shortest limit hardly anything ends, and under the
+longest the large data sets cost too much. On average over three values of SEED, on a busy computer,
+RCUCB gained 38 in 80 rounds, UCB 23, and the longest and the shortest limit, always, 26 and -13. A
+well chosen one, 0.1 s, gained as much as RCUCB, 38, for those who know it beforehand. Seconds
+are measured, so that no two runs are alike.
 """
 
 from __future__ import annotations
@@ -16,8 +22,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 import optuna
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from sklearn.ensemble import BaggingClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
@@ -26,13 +32,17 @@ from mfhpo.censored import LimitUCB, Linear
 from mfhpo_optuna import RCUCBSampler, TimeLimited, time_limited
 
 ROUNDS = 80
-LIMITS = [0.02, 0.06, 0.2, 0.6]  # seconds
-CHARGE = Linear(2.0)  # for each of them
-SOURCES = [load(return_X_y=True) for load in (load_digits, load_wine, load_breast_cancer)]
+LIMITS = [0.03, 0.1, 0.3, 1.0]  # seconds
+CHARGE = Linear(3.0)  # for each of them
+SEED = 0
+SOURCES = [  # of data sets, with how probably each round's come from there
+    (0.8, load_digits(return_X_y=True)),
+    (0.1, load_breast_cancer(return_X_y=True)),
+    (0.1, make_classification(100_000, 40, n_informative=20, n_classes=4, random_state=0)),
+]
 MODELS: dict[str, Callable[[], Any]] = {
     "support vectors": lambda: BaggingClassifier(SVC(kernel="poly", C=100, gamma=1e-3), 5),
     "forest": lambda: RandomForestClassifier(30),
-    "boosting": lambda: GradientBoostingClassifier(n_estimators=50),
     "LightGBM": lambda: lightgbm.LGBMClassifier(min_child_samples=3, n_jobs=1, verbose=-1),
 }
 ARMS = [{"model": model} for model in MODELS]
@@ -40,8 +50,8 @@ ARMS = [{"model": model} for model in MODELS]
 
 def serve(trial: optuna.trial.BaseTrial) -> float:
     """Train a model on the data of this round, and return its accuracy."""
-    rng = np.random.default_rng(trial.number)
-    x, y = SOURCES[rng.choice(3, p=[0.8, 0.1, 0.1])]
+    rng = np.random.default_rng([SEED, trial.number])
+    x, y = SOURCES[rng.choice(len(SOURCES), p=[share for share, _ in SOURCES])][1]
     classes = rng.permutation(np.unique(y))[: rng.integers(2, y.max() + 2)]
     rows = rng.permutation(np.flatnonzero(np.isin(y, classes)))
     rows = rows[: int(len(rows) * rng.uniform(0.2, 0.6))]
@@ -54,7 +64,7 @@ def serve(trial: optuna.trial.BaseTrial) -> float:
 
 
 def report(strategy: str, study: optuna.Study) -> None:
-    """Print what a study earned: accuracies less charges, for what was stopped charges alone."""
+    """Print what a study gained: accuracies less charges, for what was stopped charges alone."""
     rounds = [trial for trial in study.trials if "mfhpo:seconds" in trial.user_attrs]
     seconds = np.array([trial.user_attrs["mfhpo:seconds"] for trial in rounds])
     accuracies = np.array([trial.value or 0.0 for trial in rounds])
@@ -91,7 +101,7 @@ def main() -> None:
         learned = with_rcucb(limited, LIMITS)
         print("strategy           gain  accuracy  stopped  seconds")
         report("RCUCB", learned)
-        for limit in (LIMITS[1], LIMITS[-1]):
+        for limit in (LIMITS[0], LIMITS[1], LIMITS[-1]):
             report(f"{limit:g} s, always", with_rcucb(limited, [limit]))
         report("UCB", with_ucb(limited))
 

@@ -163,6 +163,7 @@ class RaceSampler(PolicySampler[Race]):
             distributions=distributions,
             attributes={CERTIFICATE_KEY: answer.to_dict()},
             reason=answer.reason,
+            remedy="Give it a larger budget, or mend the objective.",
         )
 
     def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ __all__ = ["StudyLimitRecommendation"]
 
 @dataclass(frozen=True)
 class StudyLimitRecommendation:
-    """Which configuration to run, for how long, and what that is worth.
+    """Which configuration to run, for how long, and the gain of that.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class StudyLimitRecommendation:
     limit
         The time limit in seconds to run it with; None while limits are being derived.
     gain
-        Estimated worth of a trial under that limit, in the unit and the direction of the
+        Estimated gain of a trial under that limit, in the unit and the direction of the
         objective: its value, charged with the cost of its time; or, if it is stopped, the worst
         value, charged with the penalty.
     interval

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.censored import CensoredPolicy
 from mfhpo_optuna._arms import Arms, ArmsLike
 from mfhpo_optuna._checks import check_number
-from mfhpo_optuna._limit_attributes import LIMIT_KEY, SECONDS_KEY
+from mfhpo_optuna._limit_attributes import ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
 from mfhpo_optuna._limited_race import LimitedRace
 from mfhpo_optuna._policy_sampler import (
@@ -33,12 +33,15 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 # Options of policies that are numbers, or None for what the policy makes of it.
 _NUMBERS = {"delta", "exploration", "longest", "smoothness"}
 
+_UNKNOWN_RANGE = "the range of the values is unknown, because no two different ones were seen"
+_DECLARE_RANGE = "Declare reward_range=(least, largest)."
+
 
 class LimitSampler(PolicySampler[LimitedRace]):
     """Runs a policy that chooses an arm and a time limit for every trial.
 
     Values are maximised inside: those of a study that minimises are mirrored, with the range that
-    was declared of them. Charges lower what a trial is worth in either direction.
+    was declared of them. Charges worsen the gain of a trial in either direction.
 
     Parameters
     ----------
@@ -48,8 +51,6 @@ class LimitSampler(PolicySampler[LimitedRace]):
         Further arguments of the policy. They are tried at once, so that wrong ones raise here and
         not in the first trial.
     """
-
-    _remedy = "Mend the objective."
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> StudyLimitRecommendation:
-        """The best pair of arm and time limit so far, and what it is worth.
+        """The best pair of arm and time limit so far, and its gain.
 
         Parameters
         ----------
@@ -116,7 +117,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
         """Add the answer so far to the study, so that ``study.best_trial`` shows it.
 
         That is done without being asked when the horizon is reached. Later answers may be added:
-        the best trial is the one with the best guaranteed worth.
+        the best trial is the one with the best guaranteed gain.
 
         Parameters
         ----------
@@ -126,11 +127,15 @@ class LimitSampler(PolicySampler[LimitedRace]):
         Raises
         ------
         ValueError
-            If there is no answer yet.
+            If there is no answer yet, or it means nothing: no `reward_range` was declared, and no
+            two different values were seen.
         """
         with self._lock:
             self.best_limit(study)
-            self._conclude(study, self._read(study))
+            race = self._read(study)
+            if not race.policy.range_is_known:
+                raise ValueError(f"there is no answer yet: {_UNKNOWN_RANGE}. {_DECLARE_RANGE}")
+            self._conclude(study, race)
 
     # Helpers.
 
@@ -141,7 +146,8 @@ class LimitSampler(PolicySampler[LimitedRace]):
                 mirrored = (-mirrored[1], -mirrored[0])
             return self._policy_for(n_arms, {**self._options, "reward_range": mirrored})
 
-        return LimitedRace(study, arms, make_policy, self._lease, self._reward_range)
+        longest = self._options["longest"]
+        return LimitedRace(study, arms, make_policy, self._lease, self._reward_range, longest)
 
     def _learn(
         self,
@@ -151,10 +157,13 @@ class LimitSampler(PolicySampler[LimitedRace]):
         state: TrialState,
         value: float | None,
     ) -> bool:
-        seconds = trial.user_attrs.get(SECONDS_KEY, seconds_since_start(trial))
-        if SECONDS_KEY not in trial.user_attrs and seconds is not None:
-            # Who reads the trial later is to read the same.
-            write_attribute(study, trial, SECONDS_KEY, seconds)
+        seconds = trial.user_attrs.get(SECONDS_KEY)
+        # Others may have noted it before the trial ended; a trial that is tried again inherits it.
+        if seconds is None or trial.user_attrs.get(ENFORCER_KEY) != "time_limited":
+            seconds = seconds_since_start(trial)
+            if seconds is not None:
+                # Who reads the trial later is to read the same.
+                write_attribute(study, trial, SECONDS_KEY, seconds)
         race.warn_of_enforcer(trial, state)
         return race.finish(trial, state, value, seconds)
 
@@ -174,15 +183,17 @@ class LimitSampler(PolicySampler[LimitedRace]):
         known = {} if answer.arm is None else race.arms.distributions(answer.arm)
         distributions = {name: known[name] for name in known if name in answer.params}
         limit = {} if answer.limit is None else {LIMIT_KEY: answer.limit}
+        means_nothing = answer.arm is not None and not race.policy.range_is_known
         return Answer(
-            arm=answer.arm,
+            arm=None if means_nothing else answer.arm,
             mean=answer.gain,
             # What is certain of it, so that a later answer takes its place as the best trial.
             value=answer.interval[0 if race.sign > 0 else 1],
             params={name: answer.params[name] for name in distributions},
             distributions=distributions,
             attributes={CERTIFICATE_KEY: answer.to_dict(), **limit},
-            reason=answer.reason,
+            reason=_UNKNOWN_RANGE if means_nothing else answer.reason,
+            remedy=_DECLARE_RANGE if means_nothing else "Mend the objective.",
         )
 
     def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:

@@ -33,6 +33,8 @@ class LimitedRace(StudyRace):
         minimises.
     reward_range
         The declared range of the objective's values, or None.
+    longest
+        Limit in seconds of the trials that limits are derived from, or None.
 
     Attributes
     ----------
@@ -49,12 +51,17 @@ class LimitedRace(StudyRace):
         make_policy: MakePolicy,
         lease: float | None,
         reward_range: tuple[float, float] | None,
+        longest: float | None = None,
     ) -> None:
         super().__init__(study, arms, lease)
         self.policy = make_policy(len(arms), self.sign)
-        self.policy.labels = Labels(arm=lambda arm: f"arm {arm} {self.arms.params(arm)}")
+        self.policy.labels = Labels(
+            arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
+            value=lambda value: self.sign * value + 0.0,  # the sum makes 0 of -0
+        )
         self.values: dict[int, float] = {}
         self._reward_range = reward_range
+        self._longest = longest
         self._slowest = 0.0
         self._warned_of_range = False
         self._warned_of_enforcer = False
@@ -149,6 +156,8 @@ class LimitedRace(StudyRace):
 
     def warn_of_enforcer(self, trial: FrozenTrial, state: TrialState) -> None:
         """Say once that a trial that ended had a limit which nobody enforced."""
+        if trial.number in self.over:
+            return  # it may have been pruned in its first suggestion, before an enforcer saw it
         if self._warned_of_enforcer or state not in (TrialState.COMPLETE, TrialState.PRUNED):
             return
         limit = trial.user_attrs.get(LIMIT_KEY)
@@ -171,8 +180,7 @@ class LimitedRace(StudyRace):
         fixed = trial.system_attrs.get("fixed_params", {})
         if fixed:
             arm = self._enqueued_arm(trial, fixed)
-            if self.policy.limits is not None:
-                limit = float(self.policy.limits[-1])
+            limit = self._largest_limit()
         if arm is None:
             return None
         # What was enqueued may bring its own limit, which enforcers obey if there is no other.
@@ -184,6 +192,16 @@ class LimitedRace(StudyRace):
         limit = {} if pull.limit is None else {LIMIT_KEY: pull.limit}
         # Whoever sees the arm is to see the limit, too.
         return {**limit, ARM_KEY: {"arm": pull.arm}}
+
+    def attributes_outside(self, trial: FrozenTrial) -> dict[str, Any]:
+        """The limit of a trial that is no pull: its own, or the largest; it may hang as well."""
+        own = _limit_of(trial)
+        limit = self._largest_limit() if own is None else own
+        return {} if limit is None else {LIMIT_KEY: limit}
+
+    def _largest_limit(self) -> float | None:
+        limits = self.policy.limits
+        return self._longest if limits is None else float(limits[-1])
 
     def _noted(self, trial: FrozenTrial) -> Pull:
         tag = trial.user_attrs[ARM_KEY]

@@ -51,6 +51,8 @@ class Answer:
         User attributes of the trial, `CERTIFICATE_KEY` among them.
     reason
         Why the race is where it is.
+    remedy
+        What may help if there is no answer: a sentence.
     """
 
     arm: int | None
@@ -60,6 +62,7 @@ class Answer:
     distributions: Mapping[str, BaseDistribution]
     attributes: Mapping[str, Any]
     reason: str
+    remedy: str
 
 
 class PolicySampler(BaseSampler, Generic[RaceT]):
@@ -89,6 +92,13 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             seed = check_count("seed", seed, 0)
         if lease is not None and not check_number("lease", lease, " of seconds or None") > 0.0:
             raise ValueError(f"lease must be positive or None, got {lease!r}.")
+        if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
+            raise TypeError(
+                f"arm_sampler must be a sampler of Optuna such as TPESampler() or None, got "
+                f"{arm_sampler!r}."
+            )
+        if progress is not None and not isinstance(progress, bool):
+            raise TypeError(f"progress must be True, False or None, got {progress!r}.")
         if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
             raise TypeError(
                 f"arm_sampler={type(arm_sampler).__name__} enumerates a whole space and cannot "
@@ -232,6 +242,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             race = self._read(study)
             if race.policy is not None and race.policy.finished and stop(study):
                 race.over.add(trial.number)
+                self._write(study, trial, race.attributes_outside(trial))
                 self._conclude(study, race)
                 self._progress.close(race)
                 if "fixed_params" in trial.system_attrs:
@@ -243,14 +254,14 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                 return
             pull = race.propose(trial)
             if pull is None:
+                self._write(study, trial, race.attributes_outside(trial))
                 return
             if self._arm_sampler is not None and race.resumed and not race.reseeded:
                 # A seeded sampler would repeat the draws that an earlier process made.
                 self._arm_sampler.reseed_rng()
                 race.reseeded = True
             race.begin(trial, pull)
-            for key, attribute in race.attributes(pull).items():
-                write_attribute(study, trial, key, attribute)
+            self._write(study, trial, race.attributes(pull))
 
     def after_trial(
         self,
@@ -294,6 +305,12 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
 
     def _check(self, study: optuna.Study, race: RaceT) -> None:
         """Raise or warn if the race cannot go on as it is."""
+
+    def _write(
+        self, study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]
+    ) -> None:
+        for key, value in attributes.items():
+            write_attribute(study, trial, key, value)
 
     def _of(self, study: optuna.Study) -> RaceT:
         # The storage is kept along, so that no other one can take its identity.
@@ -346,7 +363,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         answer = self._answer(race)
         if answer.arm is None or math.isnan(answer.mean):
             warnings.warn(
-                f"the race ended without an answer: {answer.reason}. {self._remedy}",
+                f"the race ended without an answer: {answer.reason}. {answer.remedy}",
                 stacklevel=4,
             )
             return
@@ -373,9 +390,6 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                 f"earlier answer or was not part of the race. Use sampler.recommendation(study).",
                 stacklevel=4,
             )
-
-    # What may help a race that ended without an answer.
-    _remedy = "Give it a larger budget, or mend the objective."
 
 
 def stop(study: optuna.Study) -> bool:

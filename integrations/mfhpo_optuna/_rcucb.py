@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from optuna.samplers import BaseSampler
@@ -17,14 +18,15 @@ from mfhpo_optuna._limit_sampler import LimitSampler
 __all__ = ["RCUCBSampler", "ZoomingRCUCBSampler"]
 
 _N_LIMITS = 10
+_MOST_LIMITS = 50
 
 
 class RCUCBSampler(LimitSampler):
-    """Chooses a configuration and a time limit for every trial: for what the trials earn.
+    """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
     When to use it: when the trials themselves count, and their time, such as in a service that
     trains a model for whatever data come next: a trial that runs beyond its limit is stopped and
-    has earned nothing. Good configurations with a good limit are played more and more often. To
+    has gained nothing. Good configurations with a good limit are played more and more often. To
     find the best configuration only, use `MFSampler`. To keep an ordinary study from hanging, use
     `time_limited` alone.
 
@@ -37,9 +39,10 @@ class RCUCBSampler(LimitSampler):
     learns from it. Without an enforcer a warning says so, trials run to their end, and those that
     took longer than their limit count as stopped.
 
-    A trial with value R that ends after C seconds is worth R - cost(C); one that is stopped at its
-    limit, the worst value minus penalty(limit). The sampler maximises the sum of that: RCUCB of
-    paper 004. If the study minimises, charges are added, and the worst value is the largest.
+    The gain of a trial with value R that ends after C seconds is R - cost(C); of one that is
+    stopped at its limit, the worst value minus penalty(limit). The sampler maximises the sum of all
+    gains: RCUCB of paper 004. If the study minimises, charges are added, and the worst value is the
+    largest.
 
     Parameters
     ----------
@@ -49,8 +52,8 @@ class RCUCBSampler(LimitSampler):
         are no more; see `draw_arms` for another number).
     limits
         Time limits in seconds to choose from, positive and increasing; or how many are to be
-        derived from the first durations, equidistant over their interquartile range. None: 10
-        derived ones.
+        derived from the first durations, equidistant over their interquartile range, 50 at most.
+        None: 10 derived ones. A single limit of 60 seconds is ``limits=[60]``.
     cost
         What the seconds of a trial that ends in time cost, in the unit of the objective: a
         function of an array of seconds such as ``mfhpo.censored.Linear(0.1)``, which may not
@@ -92,7 +95,8 @@ class RCUCBSampler(LimitSampler):
     ------
     TypeError, ValueError
         For arguments of another kind or out of range. A cost or a penalty that is negative or
-        decreases raises here if `limits` are given, else once they are derived. A multi-objective
+        decreases up to the largest limit raises here if `limits` are given. If not, it raises here
+        if it does so up to `longest`, or an hour, and else once they are derived. A multi-objective
         study raises in its first suggestion.
 
     Notes
@@ -105,10 +109,13 @@ class RCUCBSampler(LimitSampler):
     **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone.
     ``study.best_trial`` does not exist before the horizon is reached or `conclude` is called,
     because no single trial is an answer: all are marked as infeasible. The trial that is added
-    then has the configuration that is surest to earn well, and for a value the pessimistic end of
+    then has the configuration that is surest to gain much, and for a value the pessimistic end of
     its interval, charges included; its user attributes have the limit, and the rest under
-    ``mfhpo:certificate``. Resumed with a larger horizon, the study gets another answer, which
-    takes its place when more is certain of it; else a warning says so.
+    ``mfhpo:certificate``. Its parameters are those that some trial of the configuration had
+    suggested: where all of them hang before they suggest anything, ``study.best_params`` is empty,
+    and `recommendation` alone has the configuration. Resumed with a larger horizon, the study gets
+    another answer, which takes its place when more is certain of it; else a warning says so. There
+    is none while no `reward_range` is declared and no two different values were seen.
 
     **Workers and resuming.** Several workers, threads or processes, may run one study. A study in
     a database goes on where it stopped, whatever stopped it: run the same code again. An arm
@@ -160,6 +167,11 @@ class RCUCBSampler(LimitSampler):
         progress: bool | None = None,
         seed: int | None = None,
     ) -> None:
+        if isinstance(limits, Integral) and limits > _MOST_LIMITS:
+            raise ValueError(
+                f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
+                f"one limit of {limits} seconds give limits=[{limits}]."
+            )
         super().__init__(
             arms=arms,
             reward_range=reward_range,
@@ -191,10 +203,10 @@ class ZoomingRCUCBSampler(LimitSampler):
     When to use it: as `RCUCBSampler`, when nothing is known about which limits are worth trying,
     and there are many trials: thousands rather than hundreds. It begins with the longest limit,
     and adds shorter ones to those configurations that are played often: z-RCUCB of paper 004. With
-    fewer trials, `RCUCBSampler` with a few limits, given or derived, earns more.
+    fewer trials, `RCUCBSampler` with a few limits, given or derived, gains more.
 
-    What a trial is worth, how limits are enforced, what is in the study and how it is resumed are
-    as described for `RCUCBSampler`.
+    The gain of a trial, how limits are enforced, what is in the study and how it is resumed are as
+    described for `RCUCBSampler`.
 
     Parameters
     ----------

@@ -101,6 +101,10 @@ class StudyRace(abc.ABC):
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attributes that tell other workers of a pull, `ARM_KEY` last."""
 
+    def attributes_outside(self, trial: FrozenTrial) -> dict[str, Any]:
+        """The user attributes of a trial that begins, but is no pull: enqueued, or too late."""
+        return {}
+
     @abc.abstractmethod
     def _noted(self, trial: FrozenTrial) -> Pull:
         """The pull that a trial's user attributes tell of."""
@@ -187,10 +191,14 @@ class StudyRace(abc.ABC):
         """The arm that a trial was enqueued for, or None, with a warning, if it is none."""
         arm = self.arms.matching(fixed)
         if arm is None:
+            remedy = (
+                "Include it in arms."
+                if self.arms.declared
+                else "Enqueue it while arms are still being drawn, or raise the number of arms."
+            )
             warnings.warn(
                 f"trial {trial.number} was enqueued with {dict(fixed)}, which is none of the "
-                f"{len(self.arms)} arms of the race: it runs, but does not count. Enqueue it "
-                f"before the race, or include it in arms=[...].",
+                f"{len(self.arms)} arms of the race: it runs, but does not count. {remedy}",
                 stacklevel=5,
             )
         return arm

@@ -7,6 +7,7 @@ import logging
 import pickle
 import time
 import warnings
+from datetime import datetime, timedelta
 
 import numpy as np
 import optuna
@@ -275,7 +276,8 @@ def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
         x = trial.suggest_float("x", 0.0, 1.0)
         trials = trial.study.get_trials(deepcopy=False)
         value, seconds = outcome(x, sum(t.params.get("x") == x for t in trials) - 1)
-        trial.set_user_attr(SECONDS, seconds)
+        started = datetime.now() - timedelta(seconds=seconds)
+        trial.study._storage._get_trial(trial._trial_id).datetime_start = started
         return value
 
     with pytest.warns(UserWarning, match="nobody enforces it"):
@@ -285,11 +287,31 @@ def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
     assert [s[:3] for s in sequence(study)] == [s[:3] for s in sequence(enforced)]
     answer, other = (s.sampler.recommendation(s) for s in (study, enforced))
     assert (answer.gain, answer.interval, answer.censored, answer.survival) == (
-        other.gain,
-        other.interval,
+        pytest.approx(other.gain, abs=0.01),
+        pytest.approx(other.interval, abs=0.01),
         other.censored,
         other.survival,
     )
+
+
+@pytest.mark.parametrize("enforcer", [None, "TimeLimitPruner"])
+def test_seconds_that_something_else_noted_before_the_end_do_not_count(enforcer):
+    def objective(trial):
+        trial.set_user_attr(SECONDS, 77.0)
+        if enforcer:
+            trial.set_user_attr(ENFORCER, enforcer)
+        return trial.suggest_float("x", 0.0, 1.0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study = run(make(), objective, 5)
+    assert all(trial.user_attrs[SECONDS] < 4.0 for trial in study.trials)
+    assert study.sampler.recommendation(study).censored == 0.0
+
+
+def test_seconds_that_time_limited_measured_count():
+    study = run(make(), lambda trial: end(trial, trial.suggest_float("x", 0.0, 1.0), 3.0), 5)
+    assert study.sampler.recommendation(study).seconds == 15.0
 
 
 def test_without_an_enforcer_the_trial_s_own_duration_counts_and_is_noted():
@@ -512,6 +534,33 @@ def test_without_a_horizon_the_answer_is_added_on_request():
     assert study.best_value > answer.interval[0]
 
 
+def constant(trial):
+    trial.suggest_float("x", 0.0, 1.0)
+    return end(trial, 0.7, 0.5)
+
+
+def stopped(trial):
+    trial.suggest_float("x", 0.0, 1.0)
+    return end(trial, 0.7, 100.0)
+
+
+@pytest.mark.parametrize("objective", [constant, stopped])
+def test_without_a_range_there_is_no_answer_of_fewer_than_two_values(objective):
+    sampler = make(reward_range=None)
+    study = run(sampler, objective, 12)
+    with pytest.raises(ValueError, match=r"no two different ones were seen.*reward_range="):
+        sampler.conclude(study)
+    assert len(study.trials) == 12
+    study.sampler = make(reward_range=None, horizon=13)
+    with pytest.warns(UserWarning, match=r"ended without an answer: .*no two .*reward_range=\("):
+        study.optimize(objective)
+    assert len(study.trials) == 13
+    assert not any(CERTIFICATE in trial.user_attrs for trial in study.trials)
+    study.sampler = make(horizon=13)
+    study.sampler.conclude(study)
+    assert CERTIFICATE in study.best_trial.user_attrs
+
+
 def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
     def objective(trial):
         trial.suggest_float("x", 0.0, 1.0)
@@ -533,6 +582,25 @@ def test_the_text():
     assert "s in 60 trials" in text
     assert "certifies" not in text
     assert "declared range 0 to 1" in text
+
+
+@pytest.mark.parametrize(
+    ("direction", "reward_range", "words"),
+    [
+        ("minimize", (2.0, 5.0), "declared range 2 to 5"),
+        ("maximize", (2.0, 5.0), "declared range 2 to 5"),
+        ("minimize", (0.0, 5.0), "declared range 0 to 5"),
+        ("minimize", None, "range seen so far, 2.2 to 2.9"),
+        ("maximize", None, "range seen so far, 2.2 to 2.9"),
+    ],
+)
+def test_the_range_is_told_in_the_direction_of_the_study(direction, reward_range, words):
+    def objective(trial):
+        return end(trial, 2.0 + trial.suggest_float("x", 0.0, 1.0), 0.5)
+
+    study = run(make(reward_range=reward_range), objective, 12, direction)
+    assumptions = study.sampler.recommendation(study).assumptions
+    assert words in assumptions[0]
 
 
 def test_the_line_of_progress(capsys):
@@ -651,6 +719,43 @@ def test_an_arm_is_enqueued():
         study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=1)
     assert sampler.recommendation(study).trials == 22
     assert study.trials[-1].constraints == {"mfhpo": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("arms", "words"),
+    [
+        (ARMS, r"does not count\. Include it in arms\."),
+        (3, r"does not count\. Enqueue it while arms are still being drawn, or raise the number"),
+    ],
+)
+def test_what_is_enqueued_but_no_arm_has_a_limit_all_the_same(arms, words):
+    study = run(make(arms=arms), n_trials=6)
+    study.enqueue_trial({"x": 0.01})
+    study.enqueue_trial({"x": 0.01}, user_attrs={LIMIT: 3.5})
+    with pytest.warns(UserWarning, match=words):
+        study.optimize(lambda trial: end(trial, trial.suggest_float("x", 0, 1), 9.0), n_trials=2)
+    assert [t.user_attrs[LIMIT] for t in study.trials[-2:]] == [4.0, 3.5]
+    assert {t.state for t in study.trials[-2:]} == {TrialState.PRUNED}
+    assert study.sampler.recommendation(study).trials == 6
+
+
+@pytest.mark.parametrize(("longest", "limit"), [(7.0, {LIMIT: 7.0}), (None, {})])
+def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
+    study = optuna.create_study(sampler=make(limits=3, longest=longest))
+    study.enqueue_trial({"x": 0.01})
+    with pytest.warns(UserWarning, match="none of the 3 arms"):
+        trial = study.ask()
+    assert trial.user_attrs == limit
+
+
+def test_a_trial_that_begins_after_the_end_has_a_limit():
+    study = run(make(horizon=12))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        study.optimize(score)
+    late = study.trials[-1]
+    assert PULL not in late.user_attrs
+    assert (late.state, late.user_attrs[LIMIT]) == (TrialState.PRUNED, 4.0)
 
 
 def test_a_trial_that_evaluates_something_else_does_not_count():

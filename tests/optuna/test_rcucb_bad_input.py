@@ -32,6 +32,8 @@ def negative(seconds):
         ({"limits": [1.0, float("inf")]}, ["limits", "inf", "finite"]),
         ({"limits": [float("nan")]}, ["limits", "nan", "finite"]),
         ({"limits": 0}, ["limits", "0", "at least 1"]),
+        ({"limits": 60}, ["limits=60", "number of limits", "60 seconds", "limits=[60]"]),
+        ({"limits": np.int64(51)}, ["limits", "51", "at most 50"]),
         ({"limits": [1.0], "cost": falling}, ["cost", "decrease"]),
         ({"limits": [1.0], "penalty": falling}, ["penalty", "decrease"]),
         ({"limits": [1.0], "penalty": negative}, ["penalty", "at least 0"]),
@@ -80,6 +82,10 @@ def test_bad_value(options, words):
         ({"lease": "1 h"}, ["lease", "'1 h'", "number"]),
         ({"seed": 0.5}, ["seed", "0.5", "whole number"]),
         ({"arm_sampler": optuna.samplers.GridSampler({"x": [1]})}, ["arm_sampler", "GridSampler"]),
+        ({"arm_sampler": 3}, ["arm_sampler", "3", "TPESampler()"]),
+        ({"arm_sampler": optuna.samplers.TPESampler}, ["arm_sampler", "class", "TPESampler()"]),
+        ({"progress": "x"}, ["progress", "'x'", "True, False or None"]),
+        ({"progress": 1}, ["progress", "1"]),
     ],
 )
 def test_bad_type(options, words):
@@ -110,19 +116,23 @@ def test_bad_arguments_of_the_zooming_sampler(options, words):
         assert word in str(caught.value)
 
 
+def test_fifty_limits_may_be_derived():
+    RCUCBSampler(ARMS, limits=50)
+
+
 def test_numpy_numbers_are_numbers():
     RCUCBSampler(np.int64(4), limits=np.int64(3), horizon=np.int64(10), delta=np.float64(0.1))
     RCUCBSampler(4, limits=np.array([1.0, 2.0]), seed=np.int64(1))
 
 
-def test_a_charge_that_falls_beyond_a_second_is_named_once_limits_are_derived():
+def test_a_charge_that_falls_beyond_an_hour_is_named_once_limits_are_derived():
     def hump(seconds):
-        return np.sin(seconds)
+        return np.sin(seconds / 4000.0)  # falls from 6283 seconds on
 
     def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
-        trial.set_user_attr("mfhpo:enforced_by", "the test")
-        trial.set_user_attr("mfhpo:seconds", 10.0 * x)
+        trial.set_user_attr("mfhpo:enforced_by", "time_limited")
+        trial.set_user_attr("mfhpo:seconds", 10_000.0 * x)
         return x
 
     study = optuna.create_study(sampler=RCUCBSampler(ARMS, cost=hump))

@@ -30,7 +30,7 @@ def outcome(x, k):
 def end(trial, value, seconds):
     """End a trial as an enforcer would whose clock shows so many seconds."""
     limit = trial.user_attrs.get(LIMIT, math.inf)
-    trial.set_user_attr(ENFORCER, "the test")
+    trial.set_user_attr(ENFORCER, "time_limited")  # whose seconds the sampler trusts
     trial.set_user_attr(SECONDS, min(seconds, limit))
     if seconds > limit:
         trial.set_user_attr(CENSORED, limit)
