@@ -123,29 +123,31 @@ class _PairPolicy(CensoredPolicy):
         draws = Draws(draw, estimates, self.n_arms)
         arms, notes = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 3))
         played, wanting = 0, self.active.tolist()
-        while played < rounds and active.any():
-            for arm in wanting:
-                draws.fill(arm)
-            played, *wanting = loop(
-                self._first,
-                self._second,
-                active,
-                limits,
-                penalties,
-                low,
-                high,
-                draws.gains,
-                draws.outcomes,
-                draws.used,
-                draws.filled,
-                arms,
-                notes,
-                played,
-                self.pulls,
-                argument,
-            )
-        estimates.record_all(arms[:played], *notes[:played].T)
-        self._note_plays(arms[:played], notes[:played])
+        try:
+            while played < rounds and active.any():
+                for arm in wanting:
+                    draws.fill(arm)
+                played, *wanting = loop(
+                    self._first,
+                    self._second,
+                    active,
+                    limits,
+                    penalties,
+                    low,
+                    high,
+                    draws.gains,
+                    draws.outcomes,
+                    draws.used,
+                    draws.filled,
+                    arms,
+                    notes,
+                    played,
+                    self.pulls,
+                    argument,
+                )
+        finally:
+            estimates.record_all(arms[:played], *notes[:played].T)
+            self._note_plays(arms[:played], notes[:played])
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

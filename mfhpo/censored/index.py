@@ -60,23 +60,26 @@ class IndexPolicy(CensoredPolicy):
             block = min(rounds, self._rounds_at_this_level())
             arms, notes = np.zeros(block, dtype=np.int64), np.zeros((block, 3))
             reason, played, arm = -1, 0, -1
-            while reason not in (DONE, REFINE):
-                reason, played, arm = loop(
-                    estimates.tallies,
-                    estimates.rule,
-                    estimates.ceilings,
-                    draws.gains,
-                    draws.outcomes,
-                    draws.used,
-                    draws.filled,
-                    arms,
-                    notes,
-                    played,
-                    self.pulls,
-                )
-                if reason not in (DONE, REFINE):
-                    draws.fill(arm)
-            self._note_plays(arms[:played], notes[:played])
+            try:
+                while reason not in (DONE, REFINE):
+                    reason, played, arm = loop(
+                        estimates.tallies,
+                        estimates.rule,
+                        estimates.ceilings,
+                        draws.gains,
+                        draws.outcomes,
+                        draws.used,
+                        draws.filled,
+                        arms,
+                        notes,
+                        played,
+                        self.pulls,
+                    )
+                    if reason not in (DONE, REFINE):
+                        draws.fill(arm)
+            finally:
+                # Also if a draw failed: the estimates have learned from these.
+                self._note_plays(arms[:played], notes[:played])
             rounds -= played
             if reason == REFINE:
                 self._refine(estimates, arm)

@@ -232,7 +232,7 @@ class CensoredPolicy(Policy):
         if observation.censored_at is not None:
             # Where it was stopped a little early, larger limits must not count the pulls that
             # ended alone: it is taken to have been stopped at its limit.
-            if pull.limit is None:
+            if math.isinf(limit):
                 limit = float(observation.censored_at)
             self._spent += limit if seconds is None else float(seconds)
             reward, seconds = math.nan, math.inf
@@ -499,11 +499,12 @@ class CensoredPolicy(Policy):
         extra, all_extra = np.zeros(shape), np.zeros(self.n_arms)
         exactly = np.zeros(shape, dtype=np.int64)
         for pull in under_way:
-            limits = self._gain.limits(pull.arm)
+            arm = self._owners.get(pull.arm, pull.arm)
+            limits = self._gain.limits(arm)
             limit = math.inf if pull.limit is None else pull.limit
-            extra[pull.arm, : len(limits)] += limits <= limit
-            exactly[pull.arm, : len(limits)] += limits == limit
-            all_extra[pull.arm] += 1.0
+            extra[arm, : len(limits)] += limits <= limit
+            exactly[arm, : len(limits)] += limits == limit
+            all_extra[arm] += 1.0
         return self._choose(extra, all_extra, exactly)
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:

@@ -135,7 +135,14 @@ class ZoomingRCUCB(IndexPolicy):
         )
 
     def points(self, arm: int) -> FloatArray:
-        """The arm's limits so far, in seconds, increasing."""
+        """The arm's limits so far, in seconds, increasing.
+
+        Raises
+        ------
+        ValueError
+            If there is no such arm.
+        """
+        self._check_arm(arm)
         return self._points[arm].copy()
 
     def _rule(self) -> Rule:

@@ -72,11 +72,16 @@ def worths(
     )
 
 
-def spread(gains: FloatArray, floor: float, top: float, bins: int = 5) -> FloatArray:
-    """Weights on equidistant values that keep the sum: each gain goes to its two neighbours."""
-    values = np.linspace(floor, top, bins)
-    away = np.abs(gains[:, None] - values) / (values[1] - values[0])
-    return np.asarray(np.maximum(1.0 - away, 0.0).sum(axis=0))
+def bins_between(floor: float, top: float, bins: int = 5) -> FloatArray:
+    """Equidistant values; if the floor is far down, all but one of them within 1 of the top."""
+    if top - floor <= 1.5:
+        return np.linspace(floor, top, bins)
+    return np.append(floor, np.linspace(top - 1.0, top, bins - 1))
+
+
+def spread(gains: FloatArray, values: FloatArray) -> FloatArray:
+    """Weights on increasing values that keep the sum: each gain goes to its two neighbours."""
+    return np.array([np.interp(gains, values, one).sum() for one in np.eye(len(values))])
 
 
 def largest_means(

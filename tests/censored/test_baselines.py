@@ -54,6 +54,29 @@ class TestEveryPairOnce:
         # The estimates know of it all the same.
         assert policy.estimate(0) == pytest.approx([0.45, 0.45])
 
+    def test_if_what_is_drawn_is_none_the_pairs_are_what_the_history_says(self, make: Any) -> None:
+        policy = make(2, LIMITS, **CHARGES)
+        calls = 0
+
+        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+            nonlocal calls
+            calls += 1
+            return np.full(size, 0.5), np.full(size, 0.5 if calls < 5 else -1.0)
+
+        with pytest.raises(ValueError, match="draw must return"):
+            policy.play(draw, 500)
+        state = policy.state_dict()
+        told = np.zeros((2, 2))
+        for arm, limit in zip(state["arms"], state["limits"], strict=True):
+            # UCB counts a pair's own plays; a Thompson pull is a trial for lower limits too.
+            told[arm] += (
+                np.array(LIMITS) == limit if make is LimitUCB else np.array(LIMITS) <= limit
+            )
+        counts = np.array(state["first"])
+        if make is LimitThompson:
+            counts += np.array(state["second"])
+        assert counts.tolist() == told.tolist()
+
 
 class TestLimitUCB:
     def test_by_hand(self) -> None:

@@ -23,7 +23,7 @@ from mfhpo.censored.kernel import (
     bounds_on_gain,
     highest_mean,
 )
-from tests.censored.naive import FloatArray, largest_means, spread
+from tests.censored.naive import FloatArray, bins_between, largest_means, spread
 
 TOP = 1.0
 
@@ -207,6 +207,50 @@ class TestTheHighestMean:
         _, root = highest_mean(np.array(seen[0]), values, sum(seen[0]), TOP, level, math.inf)
         assert bound_of(*seen, level, start=root) == pytest.approx(cold, abs=1e-7)
 
+    @given(
+        seen=observed(),
+        level=st.floats(1e-3, 5.0),
+        start=st.sampled_from([3e7, 1e9, 1e12]),
+        worst=st.sampled_from([-1e4, -1e6, -1e9]),
+    )
+    def test_from_far_too_far_out(
+        self, seen: tuple[list[float], list[float]], level: float, start: float, worst: float
+    ) -> None:
+        # There the divergence has no digit left. It is also where a solution lies if what was
+        # stopped is worth -1e9, and no longer where the next ones were not.
+        weights, values = [*seen[0], 0.5], [*seen[1], worst]
+        for given_ in (seen, (weights, values)):
+            cold = bound_of(*given_, level)
+            close = 1e-7 * max(1.0, abs(cold))
+            assert bound_of(*given_, level, start=start) == pytest.approx(cold, abs=close)
+
+    @given(
+        weights=st.lists(
+            st.sampled_from([0.0, 0.3]) | st.floats(0.01, 50.0), min_size=4, max_size=4
+        ),
+        worst=st.floats(1e4, 1e9),
+        level=st.floats(1e-3, 5.0),
+    )
+    def test_of_a_penalty_that_dwarfs_the_rewards(
+        self, weights: list[float], worst: float, level: float
+    ) -> None:
+        # Against the bisection, which knows nothing of starts and steps.
+        values = [-worst, 0.2, 0.7, TOP]
+        assume(sum(weights) > 0.0)
+        expected = largest_means(
+            np.array([weights]), np.array([values]), np.array([level]), TOP
+        ).tolist()
+        close = 1e-6 * max(1.0, abs(expected[0]))
+        assert [bound_of(weights, values, level)] == pytest.approx(expected, abs=close)
+
+    @pytest.mark.parametrize("scale", [1e-6, 1e4, 1e9])
+    @pytest.mark.parametrize("level", [0.01, 0.5])
+    def test_in_a_unit_far_from_1(self, level: float, scale: float) -> None:
+        weights, values = [3.0, 5.0, 1.0, 2.0], [-1.0, 0.0, 0.5, TOP]
+        expected = scale * bound_of(weights, values, level)
+        scaled = [scale * value for value in values]
+        assert bound_of(weights, scaled, level, top=scale) == pytest.approx(expected, rel=1e-6)
+
     @given(seen=observed(), level=levels)
     def test_values_without_weight_do_not_matter(
         self, seen: tuple[list[float], list[float]], level: float
@@ -273,6 +317,9 @@ def weights_of(estimates: GainEstimates, point: int) -> tuple[FloatArray, FloatA
     return weights, values
 
 
+# What a second costs; beyond .25 the bins are no longer equidistant.
+slopes = st.sampled_from([0.0, 0.1, 0.25, 10.0, 1e4]) | st.floats(0.0, 3.0)
+
 outcomes = st.lists(
     st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 3.0)), min_size=1, max_size=30
 ).map(lambda pairs: tuple(zip(*pairs, strict=True)))
@@ -285,43 +332,86 @@ class TestBins:
         weights, values = weights_of(estimates, 1)
         assert values == pytest.approx([-0.2, 0.1, 0.4, 0.7, 1.0, -1.0])
         assert weights == pytest.approx([0.0, 1.0, 0.5, 0.5, 1.0, 1.0])
+        # At 1, the second is late too, the penalty is .5, and no gain is below -.1: .55 lies at
+        # .1 / .275 = 4 / 11 of the way between .45 and .725.
         weights, values = weights_of(estimates, 0)
-        # At 1, the second is late too, and the penalty is .5.
-        assert values[BINS] == pytest.approx(-0.5)
-        assert weights == pytest.approx([0.0, 0.0, 0.5, 0.5, 1.0, 2.0])
+        assert values == pytest.approx([-0.1, 0.175, 0.45, 0.725, 1.0, -0.5])
+        assert weights == pytest.approx([0.0, 0.0, 7 / 11, 4 / 11, 1.0, 2.0])
 
-    @given(seen=outcomes)
-    def test_the_mean_is_kept(self, seen: tuple[list[float], list[float]]) -> None:
-        estimates = estimates_of(*seen)
+    def test_by_hand_where_time_is_dear(self) -> None:
+        # Down to -4 by 2 seconds: one bin there, the others over [0, 1].
+        estimates = estimates_of([0.9, 1.0, 0.5, 0.0], [0.2, 1.5, 0.0, 2.0], cost=Linear(2.0))
+        weights, values = weights_of(estimates, 1)
+        assert values == pytest.approx([-4.0, 0.0, 1 / 3, 2 / 3, 1.0, -1.0])
+        # .5 is shared by 1/3 and 2/3, once from 0 and once from .2 seconds, -2 by -4 and 0.
+        assert weights == pytest.approx([1.5, 0.5, 1.0, 1.0, 0.0, 0.0])
+        # By 1 second the least gain is -2.
+        weights, values = weights_of(estimates, 0)
+        assert values == pytest.approx([-2.0, 0.0, 1 / 3, 2 / 3, 1.0, -0.5])
+        assert weights == pytest.approx([0.0, 0.0, 1.0, 1.0, 0.0, 2.0])
+
+    @pytest.mark.parametrize("slope", [0.24, 0.25, 0.2500001, 0.26])
+    def test_around_the_width_at_which_they_change(self, slope: float) -> None:
+        # At a slope of .25 a range of 1 and .5 below it is seen by 2 seconds.
+        estimates = estimates_of([0.3], [0.5], cost=Linear(slope))
+        weights, values = weights_of(estimates, 1)
+        expected = bins_between(-2.0 * slope, 1.0)
+        assert values[:BINS] == pytest.approx(expected)
+        assert np.ptp(np.diff(values[:BINS])) == pytest.approx(
+            0.0 if slope <= 0.25 else 2.0 * slope - 1 / 3, abs=1e-9
+        )
+        assert weights @ values == pytest.approx(0.3 - 0.5 * slope)
+
+    @given(seen=outcomes, slope=slopes)
+    def test_the_mean_is_kept(self, seen: tuple[list[float], list[float]], slope: float) -> None:
+        estimates = estimates_of(*seen, cost=Linear(slope))
         for point, (limit, fine) in enumerate([(1.0, 0.5), (2.0, 1.0)]):
             weights, values = weights_of(estimates, point)
             worths = [
-                reward - 0.1 * took if took <= limit else -fine
+                reward - slope * took if took <= limit else -fine
                 for reward, took in zip(*seen, strict=True)
             ]
             assert weights.sum() == pytest.approx(len(worths))
             assert (weights >= -1e-12).all()
-            assert weights @ values == pytest.approx(sum(worths), abs=1e-9)
+            close = 1e-9 * (1.0 + slope)
+            assert weights @ values == pytest.approx(sum(worths), abs=close)
 
-    @given(seen=outcomes, level=st.floats(1e-3, 3.0))
+    @given(seen=outcomes, slope=slopes, fine=slopes, level=st.floats(1e-3, 3.0))
     def test_spreading_only_raises_the_bound(
-        self, seen: tuple[list[float], list[float]], level: float
+        self, seen: tuple[list[float], list[float]], slope: float, fine: float, level: float
     ) -> None:
-        estimates = estimates_of(*seen)
-        weights, values = weights_of(estimates, 1)
-        worths = [
-            reward - 0.1 * took if took <= 2.0 else -1.0 for reward, took in zip(*seen, strict=True)
-        ]
-        exact = bound_of([1.0] * len(worths), worths, level)
-        assert bound_of(weights.tolist(), values.tolist(), level) >= exact - 1e-9
+        estimates = estimates_of(*seen, cost=Linear(slope), penalty=Linear(fine))
+        for point, limit in enumerate(LIMITS):
+            weights, values = weights_of(estimates, point)
+            worths = [
+                reward - slope * took if took <= limit else -fine * limit
+                for reward, took in zip(*seen, strict=True)
+            ]
+            exact = bound_of([1.0] * len(worths), worths, level)
+            close = 1e-9 * (1.0 + slope + fine)
+            assert bound_of(weights.tolist(), values.tolist(), level) >= exact - close
 
-    @given(seen=outcomes)
-    def test_as_spread_otherwise(self, seen: tuple[list[float], list[float]]) -> None:
-        gains = np.array(
-            [reward - 0.1 * took for reward, took in zip(*seen, strict=True) if took <= 2.0]
-        )
-        weights, _ = weights_of(estimates_of(*seen), 1)
-        assert weights[:BINS] == pytest.approx(spread(gains, -0.2, 1.0), abs=1e-9)
+    @given(seen=outcomes, slope=slopes)
+    def test_as_spread_otherwise(self, seen: tuple[list[float], list[float]], slope: float) -> None:
+        estimates = estimates_of(*seen, cost=Linear(slope))
+        for point, limit in enumerate(LIMITS):
+            gains = [
+                reward - slope * took for reward, took in zip(*seen, strict=True) if took <= limit
+            ]
+            weights, values = weights_of(estimates, point)
+            expected = bins_between(-slope * limit, 1.0)
+            assert values[:BINS] == pytest.approx(expected)
+            assert weights[:BINS] == pytest.approx(spread(np.array(gains), expected), abs=1e-9)
+
+    def test_dear_time_does_not_blur_the_rewards(self) -> None:
+        # 40 rewards of .2 at once, 40 of .5, and seconds that cost 1,000 each: equidistant bins
+        # would leave one for all of them, and take them for rewards of 0 and 1 now and then.
+        rewards, seconds = [0.2] * 40 + [0.5] * 40, [0.0] * 80
+        estimates = estimates_of(rewards, seconds, cost=Linear(1000.0))
+        weights, values = weights_of(estimates, 1)
+        high = bound_of(weights.tolist(), values.tolist(), 0.05)
+        exact = bound_of([40.0, 40.0], [0.2, 0.5], 0.05)
+        assert exact <= high <= exact + 0.03
 
     def test_the_reference_agrees_with_the_dual(self) -> None:
         # The bisection that other tests rely on.
@@ -344,15 +434,14 @@ def upper(
     rule: Rule = estimates.rule._replace(
         confidence=CONFIDENCES.index(confidence), exploration=exploration
     )
-    extra, all_extra = np.full((1, 2), under_way), np.full(1, under_way)
     weights, values = np.zeros(BINS + 1), np.zeros(BINS + 1)
     bound, _, _ = _upper_bound(
         estimates.tallies,
         rule,
         0,
         point,
-        extra,
-        all_extra,
+        under_way,
+        under_way,
         math.log(round_number),
         math.inf,
         weights,
@@ -449,12 +538,13 @@ class TestEachConfidence:
 
 class TestBoundsOnTheGain:
     def test_nothing_known(self) -> None:
-        # Everything between the dearest penalty, or cost, and a reward of 1 for nothing.
+        # Everything between the penalty, or the cost, of the limit and a reward of 1 for nothing.
         estimates = estimates_of([], [])
         assert estimates.bounds(0, 0, 0.1) == (-0.5, 1.0)
         assert estimates.bounds(0, 1, 0.1) == (-1.0, 1.0)
         dear = estimates_of([], [], cost=Linear(2.0), reward_range=(5.0, 7.0))
-        assert dear.bounds(0, 0, 0.1) == (5.0 - 4.0, 7.0)
+        assert dear.bounds(0, 0, 0.1) == (5.0 - 2.0, 7.0)
+        assert dear.bounds(0, 1, 0.1) == (5.0 - 4.0, 7.0)
 
     @given(seen=outcomes, delta=st.floats(0.001, 0.5))
     def test_as_by_the_dual(self, seen: tuple[list[float], list[float]], delta: float) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,7 @@ class TestBadNumbers:
     def test_not_finite_or_negative(self, bad: float) -> None:
         with pytest.raises(ValueError, match=f"slope must be .* at least 0, got {bad}"):
             Linear(bad)
-        with pytest.raises(ValueError, match=f"slope must be .* at least 0, got {bad}"):
+        with pytest.raises(ValueError, match=f"factor must be .* at least 0, got {bad}"):
             par(bad)
         with pytest.raises(ValueError, match=f"most must be .* at least 0, got {bad}"):
             Capped(Linear(1.0), bad)
@@ -77,6 +78,11 @@ class TestBadNumbers:
             given = {"slope": 0.1, "deadline": 1.0, "fine": 2.0} | {name: bad}
             with pytest.raises(ValueError, match=f"{name} must be .* at least 0, got {bad}"):
                 Deadline(**given)
+
+    @pytest.mark.parametrize("charge", [0.1, None, "linear"])
+    def test_the_charge_that_is_capped_is_no_function(self, charge: Any) -> None:
+        with pytest.raises(TypeError, match=f"charge must be a function .* got {charge!r}"):
+            Capped(charge, 1.0)
 
     def test_a_fine_below_the_slope(self) -> None:
         with pytest.raises(ValueError, match=r"fine=0\.05 is below slope=0\.1"):

@@ -76,7 +76,8 @@ class TestDerivedLimits:
         policy.tell(Pull(1, 0, None), Observation(0.5, cost=2.0))
         assert not policy.piloting
         assert policy.recommend().arm is not None
-        assert "limits derived from the first durations" in policy.recommend().assumptions
+        [words] = [words for words in policy.recommend().assumptions if "derived" in words]
+        assert words.startswith("limits derived from the first durations")
 
     def test_the_first_pulls_count(self) -> None:
         policy = RCUCB(2, 3, **CHARGES)
@@ -106,17 +107,92 @@ class TestDerivedLimits:
             [1.75, 4.875, 8.0]
         )
 
-    def test_while_all_are_stopped_nothing_is_known(self) -> None:
+    def test_where_all_are_stopped_they_go_up_to_what_was_tried(self) -> None:
         policy = RCUCB(2, 3, longest=8.0, **CHARGES)
-        tell_seconds(policy, [None] * 7)
+        tell_seconds(policy, [None] * 5)
+        # Each arm is tried three times before durations are given up.
         assert policy.piloting
         assert policy.ask() == [Pull(1, 0, 8.0)]
-        assert policy.n_censored == 7
-        policy.tell(Pull(1, 0, 8.0), Observation(0.5, cost=4.0))
-        # Quartiles 8 and 8: nothing longer than the longest was allowed.
+        assert policy.n_censored == 5
+        policy.tell(Pull(1, 0, 8.0), Observation(None, cost=8.0, censored_at=8.0))
         assert policy.limits is not None
-        assert policy.limits.max() == 8.0
-        assert (np.diff(policy.limits) > 0.0).all()
+        assert policy.limits.tolist() == pytest.approx([8 / 3, 16 / 3, 8.0])
+
+    @pytest.mark.parametrize(("n_arms", "pulls"), [(1, 4), (2, 6), (3, 9), (6, 18)])
+    def test_each_arm_is_tried_three_times_and_all_four_times(
+        self, n_arms: int, pulls: int
+    ) -> None:
+        policy = RCUCB(n_arms, 4, longest=2.0, **CHARGES)
+        tell_seconds(policy, [None] * (pulls - 1))
+        assert policy.limits is None
+        policy.tell(Pull(n_arms - 1, 0, 2.0), Observation(None, cost=2.0, censored_at=2.0))
+        assert policy.limits is not None
+        assert policy.limits.tolist() == pytest.approx([0.5, 1.0, 1.5, 2.0])
+        assert policy.ask()[0].limit in policy.limits
+        assert policy.recommend().censored == 1.0
+
+    def test_where_all_are_stopped_by_somebody_else(self) -> None:
+        # No longest one is declared: the longest that was borne is what limits go up to.
+        policy = RCUCB(1, 3, **CHARGES)
+        for at in (2.0, 6.0, 3.0, 1.0):
+            assert policy.ask() == [Pull(0, 0, None)]
+            policy.tell(Pull(0, 0, None), Observation(None, censored_at=at))
+        assert policy.limits is not None
+        assert policy.limits.tolist() == pytest.approx([2.0, 4.0, 6.0])
+
+    @pytest.mark.parametrize(("n_limits", "expected"), [(1, [8.0]), (2, [4.0, 8.0])])
+    def test_few_limits_where_all_are_stopped(self, n_limits: int, expected: list[float]) -> None:
+        assert limits_after([None] * 6, n_limits=n_limits, longest=8.0) == pytest.approx(expected)
+
+    def test_quick_arms_that_are_told_more_often_do_not_pull_them(self) -> None:
+        # Two of each arm: .1, .1, 10, 20, with quartiles .1 and 12.5.
+        policy = RCUCB(2, 3, **CHARGES)
+        for _ in range(7):
+            policy.tell(Pull(0, 0, None), Observation(0.5, cost=0.1))
+        policy.tell(Pull(1, 0, None), Observation(0.5, cost=10.0))
+        assert policy.piloting
+        policy.tell(Pull(1, 0, None), Observation(0.5, cost=20.0))
+        assert policy.limits is not None
+        assert policy.limits.tolist() == pytest.approx([0.1, 6.3, 12.5])
+
+    @pytest.mark.parametrize(("n_arms", "each"), [(1, 4), (2, 2), (3, 2), (4, 1), (7, 1)])
+    def test_equally_many_of_each_arm(self, n_arms: int, each: int) -> None:
+        seconds = [float(k + 1) for k in range(each * n_arms)]
+        policy = RCUCB(n_arms, 2, **CHARGES)
+        # What the arms but the last gave later is not looked at.
+        for arm in range(n_arms - 1):
+            for took in (*seconds[arm * each : (arm + 1) * each], 500.0, 600.0):
+                policy.tell(Pull(arm, 0, None), Observation(0.5, cost=took))
+        for took in seconds[(n_arms - 1) * each :]:
+            assert policy.piloting
+            policy.tell(Pull(n_arms - 1, 0, None), Observation(0.5, cost=took))
+        assert policy.limits is not None
+        # The quartiles of 1 to m.
+        last = each * n_arms - 1
+        assert policy.limits.tolist() == pytest.approx([1 + 0.25 * last, 1 + 0.75 * last])
+
+    @given(
+        seconds=st.lists(
+            st.lists(st.floats(0.1, 50.0), min_size=2, max_size=2), min_size=3, max_size=3
+        ),
+        seed=st.integers(0, 1000),
+    )
+    def test_in_whatever_order_the_arms_come_back(
+        self, seconds: list[list[float]], seed: int
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        left = [list(took) for took in seconds]
+        policy = RCUCB(3, 4, **CHARGES)
+        waiting = rng.permutation(np.repeat(np.arange(3), 4)).tolist()
+        for arm in waiting:
+            took = left[arm].pop(0) if left[arm] else 99.0
+            if policy.limits is None:
+                policy.tell(Pull(arm, 0, None), Observation(0.5, cost=took))
+        quartiles = np.quantile(seconds, (0.25, 0.75))
+        assert policy.limits is not None
+        if quartiles[0] < quartiles[1]:
+            expected = np.linspace(*quartiles, 4)
+            assert policy.limits == pytest.approx(np.maximum(expected, 1e-3 * expected[-1]))
 
     def test_no_limit_above_the_longest(self) -> None:
         limits = limits_after([1.0, 5.0, 5.0, None], longest=5.0)
@@ -132,21 +208,19 @@ class TestDerivedLimits:
         limits = limits_after([0.0] * 4)
         assert limits[0] > 0.0
         assert (np.diff(limits) > 0.0).all()
-        # Half of them 0: the lowest limit is positive all the same.
-        limits = limits_after([0.0, 0.0, 6.0, 2.0])
-        assert limits[-1] == pytest.approx(3.0)
-        assert 0.0 < limits[0] < 0.1
+        # Half of them 0, and the quartiles 0 and 3: in equal parts up to that.
+        assert limits_after([0.0, 0.0, 6.0, 2.0]) == pytest.approx([1.0, 2.0, 3.0])
 
     @given(
         seconds=st.lists(st.floats(0.0, 1e6) | st.just(None), min_size=4, max_size=4),
         n_limits=st.integers(1, 12),
     )
     def test_always_limits(self, seconds: list[float | None], n_limits: int) -> None:
-        # An unlucky fifth pull sees to it that something ended.
+        # If all were stopped, each arm is tried once more.
         policy = RCUCB(2, n_limits, longest=2e6, reward_range=(0.0, 1.0))
         tell_seconds(policy, seconds)
         if policy.limits is None:
-            tell_seconds(policy, [1.0])
+            tell_seconds(policy, [1.0, None])
         limits = policy.limits
         assert limits is not None
         assert 1 <= len(limits) <= n_limits
@@ -241,6 +315,30 @@ class TestTheRangeOfTheRewards:
                     declared.estimate(arm), rel=1e-9, abs=1e-9 * (seen[1] - seen[0]), nan_ok=True
                 )
             assert found.ask(4) == declared.ask(4)
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("make", [RCUCB, LimitUCB, LimitThompson])
+    @pytest.mark.parametrize("first", [1e20, -1e20, 1e149, -1e149, 3e-300])
+    def test_a_first_reward_of_any_size(self, first: float, make: Any) -> None:
+        # To add a half to it would be no range: a float cannot tell the ends apart.
+        policy = make(2, [1.0, 4.0], reward_range=None)
+        policy.tell(Pull(0, 0, 4.0), Observation(first, cost=2.0))
+        low, high = policy.reward_range
+        assert low < first < high
+        mean = policy.estimate(0)[1]
+        assert low <= mean <= high
+        # The first two seconds of four cost a twentieth of the range.
+        assert mean == pytest.approx(first - (high - low) / 20.0)
+        assert policy.recommend().arm == 0
+        for reward in (first, 0.5 * first):
+            [pull] = policy.ask()
+            policy.tell(pull, Observation(reward, cost=0.5))
+        assert policy.reward_range == (min(first, 0.5 * first), max(first, 0.5 * first))
+        answer = policy.recommend()
+        assert answer.interval[0] <= answer.mean <= answer.interval[1]
+        resumed = make(2, [1.0, 4.0], reward_range=None)
+        resumed.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
+        assert resumed.ask(3) == policy.ask(3)
 
     def test_a_stopped_pull_is_worth_the_worst_so_far(self) -> None:
         policy = RCUCB(1, [4.0], reward_range=None, cost=Linear(0.0), penalty=Linear(0.25))

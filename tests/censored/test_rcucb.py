@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from mfhpo import Observation, Pull
-from mfhpo.censored import RCUCB, CensoredPolicy, Deadline, LimitUCB, Linear
+from mfhpo.censored import RCUCB, CensoredPolicy, Charge, Deadline, LimitUCB, Linear, kernel, par
 from mfhpo.simulation.censored import (
     LOCK_IN_LIMITS,
     LOCK_IN_PENALTY,
@@ -24,7 +25,7 @@ from mfhpo.simulation.censored import (
     positively_correlated,
     published_limits,
 )
-from tests.censored.naive import FloatArray, charged, largest_means, spread
+from tests.censored.naive import FloatArray, bins_between, charged, largest_means, spread
 
 CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
 LIMITS = (0.3, 0.6, 0.9)
@@ -78,16 +79,16 @@ class Naive:
     ) -> None:
         self.limits = np.array(limits)
         self.cost, self.penalties = cost, np.array([charged(penalty, tau) for tau in limits])
-        self.floor, self.top = -charged(cost, limits[-1]), 1.0
+        # The least gain of a pull that ends by each of the limits, and the largest of all.
+        self.floors, self.top = np.array([-charged(cost, tau) for tau in limits]), 1.0
         self.confidence, self.survival, self.alpha = confidence, survival, alpha
         shape = n_arms, len(limits)
         self.histories: list[list[tuple[float, float, float]]] = [[] for _ in range(n_arms)]
         self.counts, self.gains, self.survivals = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.means, self.variances = np.zeros(shape), np.zeros(shape)
         self.weights = np.zeros((*shape, 6))
-        bins = np.broadcast_to(np.linspace(self.floor, self.top, 5), (*shape, 5))
-        fines = np.broadcast_to(-self.penalties[:, None], (*shape, 1))
-        self.values = np.concatenate([bins, fines], axis=2)
+        bins = np.array([bins_between(floor, self.top) for floor in self.floors])
+        self.values = np.tile(np.column_stack([bins, -self.penalties]), (n_arms, 1, 1))
 
     def learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
         """Everything about an arm, from all of its pulls; infinite seconds if it was stopped."""
@@ -106,7 +107,7 @@ class Naive:
                 self.gains[arm, point] = gains[ended].sum() / count
                 self.means[arm, point] = worths.mean()
                 self.variances[arm, point] = worths.var()
-                self.weights[arm, point, :5] = spread(gains[ended], self.floor, self.top)
+                self.weights[arm, point, :5] = spread(gains[ended], self.values[arm, point, :5])
                 self.weights[arm, point, 5] = count - ended.sum()
             at_risk = told & (took > earlier)
             if at_risk.any():
@@ -129,7 +130,7 @@ class Naive:
             flat = self.weights.reshape(-1, 6), self.values.reshape(-1, 6)
             return largest_means(*flat, level.ravel(), self.top).reshape(level.shape)
         if self.confidence == "bernstein":
-            width = self.top - np.minimum(self.floor, -self.penalties)
+            width = self.top - np.minimum(self.floors, -self.penalties)
             return self.means + np.sqrt(2.0 * self.variances * level) + 3.0 * width * level
         index = self.gains - self.penalties * self.survivals + np.sqrt(2.0 * level)
         if self.confidence == "printed":
@@ -287,6 +288,60 @@ class TestPendingPulls:
                 under_way.append(pull)
 
     @pytest.mark.parametrize("confidence", CONFIDENCES)
+    def test_with_four_workers_at_all_times(self, confidence: Any) -> None:
+        # What is known of the indices from asks before must not stand in for what is asked now.
+        policy = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
+        naive = Naive(3, LIMITS, *PAPER.values(), confidence, "kaplan-meier", 1.0)
+        streams, rng = ArmStreams(three_arms(), 3), np.random.default_rng(3)
+        pending = policy.ask(3)
+        for told in range(250):
+            [pull] = policy.ask(1, pending)
+            assert pull.limit is not None
+            if naive.counts[:, -1].all():
+                indices = naive.indices(told + len(pending) + 1, pending)
+                assert indices[pull.arm, LIMITS.index(pull.limit)] >= indices.max() - 1e-8
+            pending.append(pull)
+            done = pending.pop(int(rng.integers(len(pending))))
+            [reward], [seconds] = streams(done.arm, 1)
+            tell_outcome(policy, done, float(reward), float(seconds))
+            assert done.limit is not None
+            ended = seconds <= done.limit
+            naive.learn(done.arm, done.limit, *((reward, seconds) if ended else (0.0, math.inf)))
+        assert naive.counts[:, -1].all()
+
+    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
+    def test_few_bounds_are_computed(
+        self, confidence: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calls = 0
+        bound = kernel._upper_bound
+
+        def counting(*arguments: Any) -> tuple[float, float, float]:
+            nonlocal calls
+            calls += 1
+            return bound(*arguments)
+
+        monkeypatch.setattr(kernel, "_upper_bound", counting)
+        policy = RCUCB(30, np.arange(1, 11) / 10.0, confidence=confidence)
+        rng = np.random.default_rng(0)
+        pending = policy.ask(4)
+        counts = []
+        for _ in range(300):
+            calls = 0
+            [pull] = policy.ask(1, pending)
+            counts.append(calls)
+            pending.append(pull)
+            done = pending.pop(int(rng.integers(5)))
+            seconds = rng.exponential(0.3 + 0.02 * done.arm)
+            tell_outcome(policy, done, rng.beta(2 + done.arm % 7, 3), seconds)
+        # Of the 300 there are; all of them once in a while, when the ceilings are renewed.
+        later = np.array(counts[40:])
+        assert later.min() > 0
+        assert later.mean() < 75.0
+        assert np.median(later) < 60.0
+        assert (later >= 300).mean() < 0.03
+
+    @pytest.mark.parametrize("confidence", CONFIDENCES)
     def test_pending_pulls_that_are_done_with_leave_no_trace(self, confidence: Any) -> None:
         policy, twin = self.played(confidence), self.played(confidence)
         pending = policy.ask(30)
@@ -301,6 +356,163 @@ class TestPendingPulls:
         longest = policy.ask(4, [Pull(0, 0, 0.9)])
         assert policy.ask(4, [Pull(0, 0, None)]) == longest
         assert policy.ask(4, [Pull(0, 0, 50.0)]) == longest
+
+
+class TestTies:
+    """Where nothing tells pairs apart, a policy goes on as before, also from a saved state."""
+
+    @staticmethod
+    def tell_alike(policy: CensoredPolicy, pull: Pull) -> None:
+        # All arms alike, the outcomes by their own count: 2 of 7 are stopped.
+        number = policy.summary(pull.arm)[0]
+        reward = (0.31, 0.77, 0.13, 0.59, 0.97, 0.41, 0.83)[number % 7]
+        seconds = (0.11, 0.43, 2.0, 0.29, 0.71, 2.0, 0.17)[number % 7]
+        tell_outcome(policy, pull, reward, seconds)
+
+    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
+    @pytest.mark.parametrize("n_arms", [2, 4, 7])
+    def test_a_reloaded_policy_makes_the_same_choices(self, n_arms: int, confidence: Any) -> None:
+        def make() -> RCUCB:
+            return RCUCB(n_arms, LIMITS, **PAPER, confidence=confidence)
+
+        policy = make()
+        texts, asked = [], []
+        for _ in range(240):
+            texts.append(json.dumps(policy.state_dict(), allow_nan=False))
+            [pull] = policy.ask()
+            asked.append(pull)
+            self.tell_alike(policy, pull)
+        # Arms take turns: there were ties all along.
+        assert np.ptp([policy.summary(arm)[0] for arm in range(n_arms)]) <= 60
+        for cut in range(0, 240, 9):
+            resumed = make()
+            resumed.load_state_dict(json.loads(texts[cut]))
+            for pull in asked[cut : cut + 25]:
+                assert resumed.ask() == [pull]
+                self.tell_alike(resumed, pull)
+
+    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
+    def test_so_it_does_with_pulls_under_way(self, confidence: Any) -> None:
+        policy = RCUCB(5, LIMITS, **PAPER, confidence=confidence)
+        pending = policy.ask(3)
+        for step in range(120):
+            pending += policy.ask(1, pending)
+            if step % 10 == 9:
+                resumed = RCUCB(5, LIMITS, **PAPER, confidence=confidence)
+                resumed.load_state_dict(json.loads(json.dumps(policy.state_dict())))
+                assert resumed.ask(8, pending) == policy.ask(8, pending)
+            self.tell_alike(policy, pending.pop(0))
+
+    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
+    def test_the_pair_that_was_played_last_is_played_on(self, confidence: Any) -> None:
+        # Wherever the searches began: two limits between which no pull ends are equally good in
+        # all but the penalty, which nothing suffers.
+        policy = RCUCB(1, [0.5, 0.6], cost=Linear(0.0), penalty=Linear(0.0), confidence=confidence)
+        for number in range(200):
+            [pull] = policy.ask()
+            assert pull == Pull(0, 0, 0.6)
+            tell_outcome(policy, pull, (number % 10) / 10.0, 0.2)
+
+
+class TestPenaltiesThatDwarfTheRewards:
+    """PAR-10 of an hour against accuracies: gains down to -36,000 and bounds around 0."""
+
+    CASES = (
+        ((60.0, 600.0, 3600.0), None, par(10), (0.0, 1.0)),
+        ((60.0, 600.0, 3600.0), None, Linear(1.0), (0.9, 0.95)),
+        ((60.0, 600.0, 3600.0), Linear(1.0), Linear(1.0), (0.9, 0.95)),
+        ((0.5, 1.0), Linear(1e4), Linear(1e4), (0.0, 1.0)),
+        ((0.5, 1.0), None, Linear(1e6), (0.0, 1.0)),
+        ((0.5, 1.0), Linear(1e9), Linear(1e9), (0.0, 1.0)),
+    )
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+    @pytest.mark.parametrize("confidence", CONFIDENCES)
+    def test_answers_are_right(self, confidence: Any, case: tuple[Any, ...]) -> None:
+        limits, cost, penalty, (low, high) = case
+        policy = RCUCB(
+            2,
+            limits,
+            cost=cost,
+            penalty=penalty,
+            reward_range=(low, high),
+            confidence=confidence,
+        )
+        span = high - low
+
+        def scaled(charge: Charge) -> Callable[[FloatArray], FloatArray]:
+            return lambda seconds: charge(seconds) / span
+
+        charges = scaled(cost or Linear(0.1 * span / limits[-1])), scaled(penalty)
+        naive = Naive(2, limits, *charges, confidence, "kaplan-meier", 1.0)
+        rng = np.random.default_rng(4)
+        lowest = np.minimum(naive.floors, -naive.penalties)
+        for told in range(90):
+            [pull] = policy.ask()
+            # Quick ones, and some beyond all limits.
+            seconds = rng.exponential(0.5 * limits[-1] * (1.0 + pull.arm))
+            accuracy = rng.beta(5.0, 2.0)
+            tell_outcome(policy, pull, low + span * accuracy, seconds)
+            ended = seconds <= pull.limit
+            naive.learn(pull.arm, pull.limit, *((accuracy, seconds) if ended else (0.0, math.inf)))
+            arm, mean, interval, _ = policy.leader()
+            answer = policy.recommend()
+            assert (arm, mean, interval) == (answer.arm, answer.mean, answer.interval)
+            assert interval[0] <= mean <= interval[1] <= high + 1e-9
+            if told % 10 != 9:
+                continue
+            # Both bounds by bisection, at all pairs.
+            delta = 0.05 / (2 * len(limits))
+            for k in range(2):
+                level = math.log(2.0 / delta) + np.log(naive.counts[k] + 1.0) + 1.0
+                for point in np.flatnonzero(naive.counts[k]).tolist():
+                    seen = naive.weights[[k], point], naive.values[[k], point]
+                    at = level[[point]] / naive.counts[k, point]
+                    [most] = largest_means(*seen, at, naive.top)
+                    [least] = -largest_means(seen[0], -seen[1], at, -lowest[point])
+                    expected = low + span * np.array([least, most])
+                    close = 1e-6 * span * (1.0 - lowest[point])
+                    assert policy.interval(k, point) == pytest.approx(expected, abs=close)
+        assert policy.n_censored > 0
+
+
+class TestStoppedAlmostAtTheLimit:
+    def test_survival_there_is_not_forgotten(self) -> None:
+        # Enforcers are a little early or late. If pulls stopped at 1.999 told nothing of 2, those
+        # that told of it would all have ended, and P(C > 2) = exp(-1) would seem to be 0.
+        rng = np.random.default_rng(12)
+        policy = RCUCB(1, [1.0, 2.0], **PAPER)
+        for seconds in rng.exponential(2.0, 2000).tolist():
+            pull = Pull(0, 0, 2.0)
+            if seconds <= 1.999:
+                policy.tell(pull, Observation(0.5, cost=seconds))
+            else:
+                policy.tell(pull, Observation(None, cost=1.999, censored_at=1.999))
+        # The standard error is .011.
+        assert policy.survival(0) == pytest.approx([math.exp(-0.5), math.exp(-1.0)], abs=0.045)
+        low, high = policy.recommend().survival[1][2:]
+        assert low < math.exp(-1.0) < high
+
+    def test_it_costs_what_it_took(self) -> None:
+        policy = RCUCB(1, [1.0, 2.0], **PAPER)
+        policy.tell(Pull(0, 0, 2.0), Observation(None, cost=1.9, censored_at=1.9))
+        assert policy.cost == 1.9
+        # Where nothing is said it is the limit.
+        policy.tell(Pull(0, 0, 2.0), Observation(None, censored_at=1.9))
+        assert policy.cost == pytest.approx(3.9)
+        assert policy.survival(0).tolist() == [1.0, 1.0]
+        assert policy.plays.tolist() == [[0, 2]]
+
+    @pytest.mark.parametrize("limit", [None, math.inf])
+    def test_a_pull_without_a_limit_was_stopped_where_it_was(self, limit: float | None) -> None:
+        policy, twin = RCUCB(1, [1.0, 2.0], **PAPER), RCUCB(1, [1.0, 2.0], **PAPER)
+        policy.tell(Pull(0, 0, limit), Observation(None, censored_at=1.5))
+        twin.tell(Pull(0, 0, 1.5), Observation(None, cost=1.5, censored_at=1.5))
+        assert policy.state_dict() == twin.state_dict()
+        assert policy.cost == 1.5
+        # It tells of 1 and not of 2.
+        assert np.isnan(policy.estimate(0)).tolist() == [False, True]
 
 
 class TestLockIn:
@@ -455,7 +667,7 @@ class TestBadInput:
     @pytest.mark.parametrize("name", ["cost", "penalty"])
     def test_charges_that_decrease(self, name: str, limits: Any) -> None:
         with pytest.raises(ValueError, match=f"{name} must not decrease with the seconds"):
-            RCUCB(2, limits, **{name: lambda seconds: 5.0 - seconds})
+            RCUCB(2, limits, **{name: lambda seconds: 5.0 / (1.0 + seconds)})
 
     def test_the_given_limits_are_copied(self) -> None:
         given = np.array(LIMITS)

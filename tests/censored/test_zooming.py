@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo import Observation, Pull
-from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB
+from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB, par
 from mfhpo.simulation.censored import (
     PUBLISHED_COST,
     PUBLISHED_PENALTY,
@@ -326,6 +326,35 @@ class TestTheAnswer:
         [at] = np.flatnonzero(points == 2.0)
         assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
         assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("confidence", ["kl", "bernstein", "printed", "published curves"])
+def test_a_penalty_that_dwarfs_the_rewards(confidence: Any) -> None:
+    policy = ZoomingRCUCB(2, 3600.0, penalty=par(10), confidence=confidence)
+    rng = np.random.default_rng(6)
+    for _ in range(250):
+        [pull] = policy.ask()
+        tell_outcome(policy, pull, rng.beta(5.0, 2.0), rng.exponential(500.0 * (1 + pull.arm)))
+        arm, mean, (low, high), _ = policy.leader()
+        answer = policy.recommend()
+        assert (answer.arm, answer.mean, answer.interval) == (arm, mean, (low, high))
+        assert answer.limit is not None
+        assert -10.0 * answer.limit - 1e-6 <= low <= mean <= high <= 1.0 + 1e-9
+    for arm in range(2):
+        points = policy.points(arm)
+        estimates = GainEstimates(1, points, cost=Linear(0.1 / 3600.0), penalty=par(10))
+        state = policy.state_dict()
+        for told in zip(
+            state["arms"], state["limits"], state["rewards"], state["seconds"], strict=True
+        ):
+            if told[0] == arm:
+                estimates.record(0, *told[1:])
+        for point, limit in enumerate(points.tolist()):
+            # How often 3,600 was halved to get there, for its share of delta (see above).
+            depth = next(d for d in range(60) if (limit * 2**d) % 3600.0 == 0.0)
+            share = 0.05 / (2 * 2**depth * (depth + 1) * (depth + 2))
+            assert policy.interval(arm, point) == pytest.approx(estimates.bounds(0, point, share))
 
 
 class TestBadInput:

@@ -372,7 +372,7 @@ class CensoredPolicyContract(ABC):
     @pytest.mark.parametrize(
         ("pull", "message"),
         [
-            (Pull(-1, 0, 1.0), "arm must be 0 to 3, got -1"),
+            (Pull(-1, 0, 1.0), "arm must be .* got -1"),
             (Pull(4, 0, 1.0), "arm must be 0 to 3, got 4"),
             (Pull(0, 1, 1.0), "fidelity must be 0, got 1"),
             (Pull(0, -1, 1.0), "fidelity must be 0, got -1"),
@@ -390,6 +390,37 @@ class CensoredPolicyContract(ABC):
         with pytest.raises(ValueError, match=message):
             policy.ask(1, [pull])
         assert text_of(policy) == before
+
+    @pytest.mark.parametrize("arm", [0.5, 1.0, "1", None, True])
+    def test_an_arm_that_is_no_number_of_one_is_an_error(self, arm: Any) -> None:
+        policy = self.make()
+        self.play(policy, np.random.default_rng(4), 20)
+        before = text_of(policy)
+        for refused in (
+            lambda: policy.tell(Pull(arm, 0, 1.0), Observation(0.5, cost=0.5)),
+            lambda: policy.ask(1, [Pull(arm, 0, 1.0)]),
+            lambda: policy.withdraw(arm),
+            lambda: policy.estimate(arm),
+            lambda: policy.summary(arm),
+        ):
+            with pytest.raises(TypeError, match=f"arm must be a whole number, got {arm!r}"):
+                refused()
+        assert text_of(policy) == before
+        assert policy.active.tolist() == [0, 1, 2, 3]
+
+    @pytest.mark.parametrize("arm", [-1, 4, 7])
+    def test_of_an_arm_that_does_not_exist_nothing_is_known(self, arm: int) -> None:
+        policy = self.make()
+        self.play(policy, np.random.default_rng(4), 20)
+        for refused in (
+            lambda: policy.estimate(arm),
+            lambda: policy.survival(arm),
+            lambda: policy.interval(arm, 0),
+            lambda: policy.summary(arm),
+            lambda: policy.withdraw(arm),
+        ):
+            with pytest.raises(ValueError, match=f"arm must be .* got {arm}"):
+                refused()
 
     def test_an_observation_that_is_none_is_an_error(self) -> None:
         policy = self.make()
@@ -411,6 +442,11 @@ class CensoredPolicyContract(ABC):
         for n in (0, -1):
             with pytest.raises(ValueError, match=f"n must be at least 1, got {n}"):
                 self.make().ask(n)
+
+    @pytest.mark.parametrize("n", [1.5, 2.0, "2", None, True])
+    def test_no_number_of_pulls_is_an_error(self, n: Any) -> None:
+        with pytest.raises(TypeError, match=f"n must be a whole number, got {n!r}"):
+            self.make().ask(n)
 
     # What was seen.
 
@@ -447,13 +483,25 @@ class CensoredPolicyContract(ABC):
         policy, _ = self.twins_after([(Pull(1, 0, 2.0), Observation(0.9, cost=2.0))], [])
         assert policy.n_censored == self.twins_after([], [])[0].n_censored
 
-    def test_a_pull_stopped_earlier_tells_up_to_there(self) -> None:
-        early, short = self.twins_after(
-            [(Pull(1, 0, 2.0), Observation(None, cost=1.3, censored_at=1.3))],
+    @pytest.mark.parametrize("stopped_at", [1.3, 1.999])
+    def test_a_pull_stopped_earlier_counts_as_stopped_at_its_limit(self, stopped_at: float) -> None:
+        # If it told nothing of its limit, those that ended alone would: see the tests of RCUCB.
+        pull = Pull(1, 0, 2.0)
+        early, punctual = self.twins_after(
+            [(pull, Observation(None, cost=stopped_at, censored_at=stopped_at))],
+            [(pull, Observation(None, cost=2.0, censored_at=2.0))],
+        )
+        self.check_alike(early, punctual)
+        assert early.n_censored == punctual.n_censored
+        assert early.cost == pytest.approx(punctual.cost - 2.0 + stopped_at)
+
+    def test_a_pull_without_a_limit_tells_up_to_where_it_was_stopped(self) -> None:
+        free, limited = self.twins_after(
+            [(Pull(1, 0, None), Observation(None, cost=1.3, censored_at=1.3))],
             [(Pull(1, 0, 1.3), Observation(None, cost=1.3, censored_at=1.3))],
         )
-        self.check_alike(early, short)
-        assert early.cost == short.cost
+        self.check_alike(free, limited)
+        assert free.state_dict() == limited.state_dict()
 
     def test_a_stopped_pull_costs_its_limit_if_nothing_is_said(self) -> None:
         pull = Pull(1, 0, 2.0)
@@ -520,6 +568,77 @@ class CensoredPolicyContract(ABC):
         resumed = self.make()
         resumed.load_state_dict(json.loads(text_of(policy)))
         assert resumed.ask(5) == policy.ask(5)
+
+    def test_later_tells_of_a_repeat_count_for_the_other_arm(self) -> None:
+        later = self.play(self.make(), np.random.default_rng(13), 30)
+        policy, expected = self.twins_after([], [])
+        for one in (policy, expected):
+            one.withdraw(3, duplicate_of=0)
+        resumed = self.make()
+        resumed.load_state_dict(json.loads(text_of(policy)))
+        pulls = policy.summary(0)[0]
+        for pull, observation in later:
+            # Whatever it was, it is told of the repeat, and of the arm itself.
+            expected.tell(Pull(0, 0, pull.limit), observation)
+            for one in (policy, resumed):
+                one.tell(Pull(3, 0, pull.limit), observation)
+        for one in (policy, resumed):
+            assert one.state_dict() == expected.state_dict()
+            self.check_alike(one, expected)
+            assert one.summary(0) == expected.summary(0)
+            assert one.summary(0)[0] == pulls + len(later)
+            assert one.active.tolist() == [0, 1, 2]
+            self.check_pulls(one, one.ask(9), 9)
+            self.check_answer(one)
+
+    def test_repeats_of_repeats(self) -> None:
+        policy, expected = self.twins_after([], [])
+        policy.withdraw(3, duplicate_of=2)
+        policy.withdraw(2, duplicate_of=0)
+        expected.withdraw(2, duplicate_of=0)
+        expected.withdraw(3, duplicate_of=2)  # which is arm 0 by now
+        resumed = self.make()
+        resumed.load_state_dict(json.loads(text_of(policy)))
+        told = Observation(0.4, cost=0.6)
+        expected.tell(Pull(0, 0, 2.0), told)
+        expected.tell(Pull(0, 0, 2.0), told)
+        for one in (policy, resumed):
+            one.tell(Pull(3, 0, 2.0), told)
+            one.tell(Pull(2, 0, 2.0), told)
+            assert one.active.tolist() == [0, 1]
+            assert one.recommend().compared == 2
+            assert one.summary(0) == expected.summary(0)
+            assert one.state_dict()["arms"] == expected.state_dict()["arms"]
+            self.check_alike(one, expected)
+
+    def test_failures_of_a_repeat_are_those_of_the_other_arm(self) -> None:
+        policy, _ = self.twins_after([], [])
+        policy.withdraw(3, duplicate_of=0)
+        failure = Observation(None, cost=0.1)
+        policy.tell(Pull(3, 0, 2.0), failure)
+        policy.tell(Pull(0, 0, 2.0), failure)
+        assert policy.active.tolist() == [0, 1, 2]
+        with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves the race"):
+            policy.tell(Pull(3, 0, 2.0), failure)
+        assert policy.active.tolist() == [1, 2]
+        self.check_answer(policy)
+
+    def test_a_repeat_of_no_other_arm_is_an_error(self) -> None:
+        policy, _ = self.twins_after([], [])
+        policy.withdraw(3, duplicate_of=0)
+        before, asked = text_of(policy), policy.ask(4)
+        # 3 is arm 0 by now.
+        for arm, other in ((1, 1), (0, 0), (0, 3)):
+            with pytest.raises(ValueError, match=f"duplicate_of must be another arm.* {arm}"):
+                policy.withdraw(arm, duplicate_of=other)
+        for nobody in (4, -1):
+            with pytest.raises(ValueError, match=f"must be .* got {nobody}"):
+                policy.withdraw(1, duplicate_of=nobody)
+        for nothing in (0.0, "0"):
+            with pytest.raises(TypeError, match=f"must be a whole number, got {nothing!r}"):
+                policy.withdraw(1, duplicate_of=nothing)
+        assert text_of(policy) == before
+        assert policy.ask(4) == asked
 
     def test_without_any_arm_left_there_is_an_answer(self) -> None:
         policy = self.make()
@@ -599,6 +718,78 @@ class CensoredPolicyContract(ABC):
             policy.withdraw(arm)
         policy.play(draw, 100)
         assert policy.pulls == 100
+
+    @pytest.mark.parametrize(
+        ("rewards", "seconds"),
+        [
+            (math.nan, 0.5),
+            (math.inf, 0.5),
+            (-math.inf, 0.5),
+            (0.5, math.nan),
+            (0.5, math.inf),
+            (0.5, -0.001),
+        ],
+    )
+    def test_outcomes_that_are_none(self, rewards: float, seconds: float) -> None:
+        if not self.plays:
+            pytest.skip("rounds cannot be played at once from the start")
+        policy = self.make()
+
+        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+            outcomes = np.full(size, 0.5), np.full(size, 0.5)
+            # One among many.
+            if arm == 2:
+                outcomes[0][-1], outcomes[1][-1] = rewards, seconds
+            return outcomes
+
+        with pytest.raises(ValueError, match=r"draw must return finite rewards.* for arm 2"):
+            policy.play(draw, 50)
+        self.check_in_step(policy)
+
+    @pytest.mark.parametrize("wrong", ["few", "many", "square", "one number"])
+    @pytest.mark.parametrize("part", [0, 1])
+    def test_outcomes_of_another_size(self, part: int, wrong: str) -> None:
+        if not self.plays:
+            pytest.skip("rounds cannot be played at once from the start")
+        policy = self.make()
+
+        def draw(arm: int, size: int) -> tuple[np.ndarray, ...]:
+            shape = {"few": size - 1, "many": size + 1, "square": (size, 1), "one number": ()}
+            outcomes = [np.full(size, 0.5), np.full(size, 0.5)]
+            outcomes[part] = np.full(shape[wrong], 0.5)
+            return tuple(outcomes)
+
+        with pytest.raises(ValueError, match=r"draw must return \d+ rewards and \d+ seconds"):
+            policy.play(draw, 50)
+        self.check_in_step(policy)
+
+    def test_outcomes_that_are_none_later_on(self) -> None:
+        if not self.plays:
+            pytest.skip("rounds cannot be played at once from the start")
+        policy = self.make()
+        self.play(policy, np.random.default_rng(0), 20)
+        calls = 0
+
+        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+            nonlocal calls
+            calls += 1
+            return np.full(size, 0.5 if calls < 7 else math.nan), np.full(size, 0.5)
+
+        with pytest.raises(ValueError, match="draw must return finite rewards"):
+            policy.play(draw, HORIZON)
+        self.check_in_step(policy)
+
+    def check_in_step(self, policy: CensoredPolicy) -> None:
+        """What it has learned from is what its history says, and it can go on."""
+        resumed = self.make()
+        resumed.load_state_dict(json.loads(text_of(policy)))
+        assert resumed.pulls == policy.pulls
+        for arm in policy.active.tolist():
+            assert policy.summary(arm) == resumed.summary(arm)
+            assert np.array_equal(policy.estimate(arm), resumed.estimate(arm), equal_nan=True)
+            assert policy.summary(arm)[0] == policy.state_dict()["arms"].count(arm)
+        assert policy.ask(3) == resumed.ask(3)
+        self.check_answer(policy)
 
     @pytest.mark.parametrize("rounds", [-1, 2.5])
     def test_rounds_that_are_none(self, rounds: Any) -> None:
