@@ -192,9 +192,9 @@ class StudyRace(abc.ABC):
         arm = self.arms.matching(fixed)
         if arm is None:
             remedy = (
-                "Include it in arms."
+                "Include it in arms=[...]."
                 if self.arms.declared
-                else "Enqueue it while arms are still being drawn, or raise the number of arms."
+                else "Enqueue it before the race has drawn all its arms, or raise their number."
             )
             warnings.warn(
                 f"trial {trial.number} was enqueued with {dict(fixed)}, which is none of the "

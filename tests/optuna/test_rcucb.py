@@ -724,8 +724,8 @@ def test_an_arm_is_enqueued():
 @pytest.mark.parametrize(
     ("arms", "words"),
     [
-        (ARMS, r"does not count\. Include it in arms\."),
-        (3, r"does not count\. Enqueue it while arms are still being drawn, or raise the number"),
+        (ARMS, r"does not count\. Include it in arms=\[\.\.\.\]\."),
+        (3, r"does not count\. Enqueue it before the race has drawn all its arms, or raise their number"),
     ],
 )
 def test_what_is_enqueued_but_no_arm_has_a_limit_all_the_same(arms, words):
