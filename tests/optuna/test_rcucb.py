@@ -725,7 +725,7 @@ def test_an_arm_is_enqueued():
     ("arms", "words"),
     [
         (ARMS, r"does not count\. Include it in arms=\[\.\.\.\]\."),
-        (3, r"does not count\. Enqueue it before the race has drawn all its arms, or raise their number"),
+        (3, r"does not count\. Enqueue it before the race has drawn all its arms, or raise"),
     ],
 )
 def test_what_is_enqueued_but_no_arm_has_a_limit_all_the_same(arms, words):
