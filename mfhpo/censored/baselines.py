@@ -36,32 +36,11 @@ class _PairPolicy(CensoredPolicy):
     """
 
     def __init__(
-        self,
-        n_arms: int,
-        limits: Sequence[float] | FloatArray | int = 10,
-        *,
-        longest: float | None = None,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = (0.0, 1.0),
-        delta: float = 0.05,
-        horizon: int | None = None,
-        max_failures: int = 3,
+        self, n_arms: int, limits: Sequence[float] | FloatArray | int, **options: Any
     ) -> None:
         self._first: FloatArray = np.zeros((0, 0))
         self._second: FloatArray = np.zeros((0, 0))
-        super().__init__(
-            n_arms,
-            limits,
-            longest=longest,
-            cost=cost,
-            penalty=penalty,
-            reward_range=reward_range,
-            survival="kaplan-meier",
-            delta=delta,
-            horizon=horizon,
-            max_failures=max_failures,
-        )
+        super().__init__(n_arms, limits, survival="kaplan-meier", **options)
 
     @abc.abstractmethod
     def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:

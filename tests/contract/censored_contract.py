@@ -71,14 +71,11 @@ class CensoredPolicyContract(ABC):
     ----------
     knows_limits
         Whether the limits are `LIMITS`; otherwise they are found out, or differ between arms.
-    plays
-        Whether `play` works from the start.
     longest
         Limit of the pulls while limits are found out.
     """
 
     knows_limits = True
-    plays = True
     longest: float | None = None
 
     @abstractmethod
@@ -652,6 +649,7 @@ class CensoredPolicyContract(ABC):
         assert "every arm left" in policy.recommend().reason
 
     def test_no_global_randomness(self) -> None:
+        # The global generator's state is read, never drawn from.
         state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
         script = self.play(self.make(), np.random.default_rng(3), 100)
         after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
@@ -659,7 +657,14 @@ class CensoredPolicyContract(ABC):
         assert np.array_equal(after["state"]["key"], state["state"]["key"])
         assert self.play(self.make(), np.random.default_rng(3), 100) == script
 
-    # Rounds played at once.
+    @pytest.mark.parametrize("rounds", [-1, 2.5])
+    def test_rounds_that_are_none(self, rounds: Any) -> None:
+        with pytest.raises((ValueError, TypeError), match=f"rounds must be .* got {rounds}"):
+            self.make().play(lambda arm, size: (np.zeros(size), np.zeros(size)), rounds)
+
+
+class PlayedAtOnceContract(CensoredPolicyContract):
+    """What else a policy promises whose rounds can be played at once from the start."""
 
     def test_playing_at_once(self) -> None:
         policy = self.make()
@@ -669,10 +674,6 @@ class CensoredPolicyContract(ABC):
             pairs = np.array([outcome(rng, arm) for _ in range(size)])
             return pairs[:, 0], pairs[:, 1]
 
-        if not self.plays:
-            with pytest.raises(ValueError, match=r"not known yet|declared one"):
-                policy.play(draw, 10)
-            return
         policy.play(draw, 0)
         assert policy.pulls == 0
         policy.play(draw, 150)
@@ -700,8 +701,6 @@ class CensoredPolicyContract(ABC):
         assert resumed.pulls == HORIZON + 1
 
     def test_a_withdrawn_arm_is_not_played(self) -> None:
-        if not self.plays:
-            pytest.skip("rounds cannot be played at once from the start")
         policy = self.make()
         rng = np.random.default_rng(0)
 
@@ -731,8 +730,6 @@ class CensoredPolicyContract(ABC):
         ],
     )
     def test_outcomes_that_are_none(self, rewards: float, seconds: float) -> None:
-        if not self.plays:
-            pytest.skip("rounds cannot be played at once from the start")
         policy = self.make()
 
         def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -749,8 +746,6 @@ class CensoredPolicyContract(ABC):
     @pytest.mark.parametrize("wrong", ["few", "many", "square", "one number"])
     @pytest.mark.parametrize("part", [0, 1])
     def test_outcomes_of_another_size(self, part: int, wrong: str) -> None:
-        if not self.plays:
-            pytest.skip("rounds cannot be played at once from the start")
         policy = self.make()
 
         def draw(arm: int, size: int) -> tuple[np.ndarray, ...]:
@@ -764,8 +759,6 @@ class CensoredPolicyContract(ABC):
         self.check_in_step(policy)
 
     def test_outcomes_that_are_none_later_on(self) -> None:
-        if not self.plays:
-            pytest.skip("rounds cannot be played at once from the start")
         policy = self.make()
         self.play(policy, np.random.default_rng(0), 20)
         calls = 0
@@ -790,8 +783,3 @@ class CensoredPolicyContract(ABC):
             assert policy.summary(arm)[0] == policy.state_dict()["arms"].count(arm)
         assert policy.ask(3) == resumed.ask(3)
         self.check_answer(policy)
-
-    @pytest.mark.parametrize("rounds", [-1, 2.5])
-    def test_rounds_that_are_none(self, rounds: Any) -> None:
-        with pytest.raises((ValueError, TypeError), match=f"rounds must be .* got {rounds}"):
-            self.make().play(lambda arm, size: (np.zeros(size), np.zeros(size)), rounds)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from mfhpo.censored import RCUCB, CensoredPolicy, LimitThompson, LimitUCB, ZoomingRCUCB
 from tests.contract.censored_contract import (
     COST,
@@ -9,20 +12,21 @@ from tests.contract.censored_contract import (
     LIMITS,
     PENALTY,
     CensoredPolicyContract,
+    PlayedAtOnceContract,
 )
 
 
-class TestRCUCB(CensoredPolicyContract):
+class TestRCUCB(PlayedAtOnceContract):
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         return RCUCB(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon)
 
 
-class TestRCUCBByKL(CensoredPolicyContract):
+class TestRCUCBByKL(PlayedAtOnceContract):
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         return RCUCB(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon, confidence="kl")
 
 
-class TestRCUCBAsPrinted(CensoredPolicyContract):
+class TestRCUCBAsPrinted(PlayedAtOnceContract):
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         return RCUCB(
             n_arms,
@@ -38,25 +42,28 @@ class TestRCUCBAsPrinted(CensoredPolicyContract):
 
 class TestRCUCBWithEverythingFoundOut(CensoredPolicyContract):
     knows_limits = False
-    plays = False
     longest = 3.0
 
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         return RCUCB(n_arms, 4, longest=3.0, reward_range=None, horizon=horizon)
 
+    def test_it_cannot_be_played_at_once_from_the_start(self) -> None:
+        with pytest.raises(ValueError, match=r"not known yet|declared one"):
+            self.make().play(lambda arm, size: (np.zeros(size), np.zeros(size)), 10)
 
-class TestZoomingRCUCB(CensoredPolicyContract):
+
+class TestZoomingRCUCB(PlayedAtOnceContract):
     knows_limits = False
 
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         return ZoomingRCUCB(n_arms, 4.0, cost=COST, penalty=PENALTY, horizon=horizon)
 
 
-class TestLimitUCB(CensoredPolicyContract):
+class TestLimitUCB(PlayedAtOnceContract):
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         return LimitUCB(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon)
 
 
-class TestLimitThompson(CensoredPolicyContract):
+class TestLimitThompson(PlayedAtOnceContract):
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         return LimitThompson(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon, seed=1)
