@@ -17,6 +17,7 @@ from mfhpo.confidence import (
     TightestRadius,
 )
 from mfhpo.evidence import NoNoiseWarning
+from mfhpo.fidelity import Fidelity
 from mfhpo.identification import (
     IISE,
     MFLUCB,
@@ -54,6 +55,7 @@ __all__ = [
     "Elimination",
     "EmpiricalBernsteinRadius",
     "EstimatedNoise",
+    "Fidelity",
     "FidelityExhaustedWarning",
     "Gaussian",
     "HoeffdingRadius",

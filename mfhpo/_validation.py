@@ -15,8 +15,10 @@ __all__ = [
     "check_increasing",
     "check_nonnegative",
     "check_number",
+    "check_numbers",
     "check_positive",
     "check_probability",
+    "is_number",
 ]
 
 
@@ -40,6 +42,29 @@ def check_number(name: str, value: Any, otherwise: str = "") -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number{otherwise}, got {value!r}.")
     return float(value)
+
+
+def check_numbers(name: str, value: Any, right: str) -> list[float]:
+    """Return `value` as a list of floats, or raise unless it is a sequence of numbers.
+
+    Parameters
+    ----------
+    name
+        The argument's name.
+    value
+        What was given.
+    right
+        What would be right, in words that follow "must be".
+
+    Raises
+    ------
+    TypeError
+        If it is no sequence of numbers.
+    """
+    listed = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        raise TypeError(f"{name} must be {right}, got {value!r}.")
+    return [check_number(f"{name}[{position}]", entry) for position, entry in enumerate(listed)]
 
 
 def check_probability(name: str, value: float) -> float:
@@ -84,3 +109,8 @@ def check_increasing(name: str, values: Sequence[float]) -> None:
                 f"{name} must increase strictly, cheapest fidelity first, but "
                 f"{name}[{position}]={left!r} is followed by {right!r}; sort them and drop repeats."
             )
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a plain number; True and False are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

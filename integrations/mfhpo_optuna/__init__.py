@@ -1,10 +1,10 @@
 """mfhpo in Optuna: samplers that certify, pruners that know what they cannot know."""
 
+from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._arms import draw_arms
 from mfhpo_optuna._best_arm import MFGradSampler, MFLUCBSampler, MFTopTwoSampler
 from mfhpo_optuna._choice import MFSampler
 from mfhpo_optuna._elimination_pruner import MFEliminationPruner
-from mfhpo_optuna._fidelity import Fidelity
 from mfhpo_optuna._iise import IISESampler
 from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
 from mfhpo_optuna._plot import plot_race

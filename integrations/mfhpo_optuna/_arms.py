@@ -19,7 +19,7 @@ from optuna.distributions import (
 )
 
 from mfhpo._validation import check_count
-from mfhpo_optuna._fidelity import native
+from mfhpo.fidelity import native
 from mfhpo_optuna._unit import from_unit
 
 __all__ = ["Arms", "ArmsLike", "draw_arms"]

@@ -13,8 +13,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy
+from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._arms import Arms, ArmsLike
-from mfhpo_optuna._fidelity import Fidelity
 from mfhpo_optuna._limit_attributes import SECONDS_KEY
 from mfhpo_optuna._policy_sampler import (
     Answer,

@@ -9,15 +9,16 @@ from typing import Any, Literal
 from optuna.samplers import BaseSampler
 
 from mfhpo import Policy, Problem
+from mfhpo._validation import check_number
 from mfhpo.bias import Kind
 from mfhpo.confidence import Radius
+from mfhpo.declared import BiasLike, SigmaLike, mirrored_radius
+from mfhpo.fidelity import Fidelity
 from mfhpo.identification.gradient import LearningRate, MFGrad
 from mfhpo.identification.lucb import MFLUCB, Explore, Schedule
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo_optuna._arms import ArmsLike
-from mfhpo_optuna._checks import check_number
-from mfhpo_optuna._declared import BiasLike, DeclaredSampler, SigmaLike, mirrored_radius
-from mfhpo_optuna._fidelity import Fidelity
+from mfhpo_optuna._declared import DeclaredSampler
 
 __all__ = ["MFGradSampler", "MFLUCBSampler", "MFTopTwoSampler"]
 

@@ -11,9 +11,10 @@ from optuna.samplers import BaseSampler
 
 from mfhpo import Policy, Problem
 from mfhpo.choice import Aim, PolicyChoice, recommend_policy
+from mfhpo.declared import BiasLike, SigmaLike
+from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._arms import ArmsLike
-from mfhpo_optuna._declared import BiasLike, DeclaredSampler, SigmaLike
-from mfhpo_optuna._fidelity import Fidelity
+from mfhpo_optuna._declared import DeclaredSampler
 from mfhpo_optuna._race import Race
 from mfhpo_optuna._reward import warn_of_losses
 

@@ -16,9 +16,8 @@ from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_number
 from mfhpo.identification.curves import check_steps, read_curve
-from mfhpo_optuna._checks import check_number
 
 __all__ = ["CurveHistory", "CurvePruner"]
 

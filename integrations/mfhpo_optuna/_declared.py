@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import abc
-import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any
 
 from optuna.samplers import BaseSampler
 
-from mfhpo import Bias, Bounded, EstimatedNoise, Gaussian, Noise, Policy, Problem, SubGaussian
+from mfhpo import Policy, Problem
+from mfhpo._validation import check_number
 from mfhpo.bias import Kind
-from mfhpo.confidence import Radius
+from mfhpo.declared import BiasLike, SigmaLike, as_bias, as_noise, mirrored_noise
+from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._arms import ArmsLike
 from mfhpo_optuna._base import RaceSampler
-from mfhpo_optuna._checks import check_number, check_numbers
-from mfhpo_optuna._fidelity import Fidelity
 
-__all__ = ["BiasLike", "DeclaredSampler", "SigmaLike", "mirrored_radius"]
-
-BiasLike: TypeAlias = Bias | Sequence[float] | None
-SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
+__all__ = ["DeclaredSampler"]
 
 # Options that are numbers, or None for what the policy makes of it.
 _NUMBERS = {"budget", "delta", "epsilon", "ratio", "rho"}
@@ -72,8 +67,8 @@ class DeclaredSampler(RaceSampler):
                 f"bias={bias!r} and fidelity.bias={self._fidelity.bias!r} are both given; "
                 f"leave one out."
             )
-        self._bias = _as_bias(self._fidelity.bias if bias is None else bias, kind)
-        self._noise = _as_noise(sigma)
+        self._bias = as_bias(self._fidelity.bias if bias is None else bias, kind)
+        self._noise = as_noise(sigma)
         self._options = dict(options)
         for name in _NUMBERS & self._options.keys():
             if self._options[name] is not None:
@@ -95,7 +90,7 @@ class DeclaredSampler(RaceSampler):
             n_arms,
             self._fidelity.costs_of(levels),
             bias=self._bias,
-            noise=_mirrored_noise(self._noise) if sign < 0.0 else self._noise,
+            noise=mirrored_noise(self._noise) if sign < 0.0 else self._noise,
             n_fidelities=len(levels),
         )
 
@@ -122,38 +117,3 @@ class DeclaredSampler(RaceSampler):
                 f"will be evaluated. Give a larger budget.",
                 stacklevel=4,
             )
-
-
-def mirrored_radius(radius: Radius | Sequence[Radius] | None) -> Any:
-    """The same radius for values with the opposite sign."""
-    if radius is None:
-        return None
-    if isinstance(radius, Sequence):
-        return [mirrored_radius(part) for part in radius]
-    mirrored = copy.copy(radius)
-    # Widths depend on how far values are spread; only the place from which the first one is
-    # counted has a sign.
-    object.__setattr__(mirrored, "first_guess", -radius.first_guess)
-    return mirrored
-
-
-def _mirrored_noise(noise: Noise) -> Noise:
-    return Bounded(-noise.high, -noise.low) if isinstance(noise, Bounded) else noise
-
-
-def _as_bias(bias: BiasLike, kind: Kind) -> Bias | None:
-    if bias is None or isinstance(bias, Bias):
-        return bias
-    bounds = check_numbers("bias", bias, "one number for each level, a mfhpo.Bias or None")
-    return Bias.order(*bounds) if kind == "order" else Bias.max(*bounds)
-
-
-def _as_noise(sigma: SigmaLike) -> Noise:
-    if sigma is None:
-        return EstimatedNoise()
-    if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):
-        return sigma
-    if isinstance(sigma, Real) and not isinstance(sigma, bool):
-        return SubGaussian(float(sigma))
-    right = "a number, one for each level, a noise such as mfhpo.Gaussian() or None"
-    return SubGaussian(check_numbers("sigma", sigma, right))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_nonnegative
+from mfhpo._validation import check_count, check_nonnegative, check_number, check_numbers
 from mfhpo.bias import BiasContradictedWarning
 from mfhpo.identification.curve_elimination import (
     BoundedCurves,
@@ -22,7 +22,6 @@ from mfhpo.identification.curve_elimination import (
     check_gains,
 )
 from mfhpo.identification.curves import Verdict
-from mfhpo_optuna._checks import check_number, check_numbers
 from mfhpo_optuna._curve_pruner import CurveHistory, CurvePruner
 
 __all__ = ["MFEliminationPruner"]

@@ -17,9 +17,10 @@ from mfhpo import (
     Radius,
     SuccessiveElimination,
 )
+from mfhpo.declared import mirrored_radius
+from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._arms import ArmsLike
-from mfhpo_optuna._declared import DeclaredSampler, mirrored_radius
-from mfhpo_optuna._fidelity import Fidelity
+from mfhpo_optuna._declared import DeclaredSampler
 
 __all__ = ["IISESampler"]
 

@@ -2,130 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
-from mfhpo.censored import LimitRecommendation, SurvivalPoint
-from mfhpo.problem import plain
-from mfhpo_optuna._recommendation import short
+from mfhpo.censored.user_recommendation import UserLimitRecommendation
 
 __all__ = ["StudyLimitRecommendation"]
 
 
-@dataclass(frozen=True)
-class StudyLimitRecommendation:
+class StudyLimitRecommendation(UserLimitRecommendation):
     """Which configuration to run, for how long, and the gain of that.
 
-    Parameters
-    ----------
-    params
-        The configuration; empty when there is none.
-    arm
-        Its index among the arms, or None.
-    limit
-        The time limit in seconds to run it with; None while limits are being derived.
-    gain
-        Estimated gain of a trial under that limit, in the unit and the direction of the
-        objective: its value, charged with the cost of its time; or, if it is stopped, the worst
-        value, charged with the penalty.
-    interval
-        Bounds on it.
-    delta
-        Probability with which any of the bounds, on all pairs of arm and limit and at any time,
-        may fail.
-    survival
-        Points of the arm's survival curve: how probably a trial runs beyond each of its limits,
-        with bounds.
-    censored
-        Share of the trials, of all arms, that were stopped at their limits.
-    finished
-        Whether the horizon is reached; under ``study.ask`` and ``study.tell`` this is when to
-        stop.
-    reason
-        Why it is over, or that it is not.
-    seconds
-        What all trials took.
-    trials
-        Number of trials behind it.
-    survivors
-        Indices of the arms in play: those that did not keep failing.
-    assumptions
-        What the bounds rest on; what was estimated is named as such.
+    See `UserLimitRecommendation` for its fields. Under ``study.ask`` and ``study.tell``,
+    ``finished`` is when to stop.
     """
-
-    params: dict[str, Any]
-    arm: int | None
-    limit: float | None
-    gain: float
-    interval: tuple[float, float]
-    delta: float
-    survival: tuple[SurvivalPoint, ...]
-    censored: float
-    finished: bool
-    reason: str
-    seconds: float
-    trials: int
-    survivors: tuple[int, ...]
-    assumptions: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, answer: LimitRecommendation, sign: float, params: dict[str, Any]
-    ) -> StudyLimitRecommendation:
-        """Translate a policy's answer.
-
-        Parameters
-        ----------
-        answer
-            The answer, in values that are maximised.
-        sign
-            -1 for a study that minimises; else 1.
-        params
-            What the answer's arm stands for.
-        """
-        low, high = sorted(sign * bound for bound in answer.interval)
-        return cls(
-            params=params,
-            arm=answer.arm,
-            limit=answer.limit,
-            gain=sign * answer.mean,
-            interval=(low, high),
-            delta=answer.delta,
-            survival=answer.survival,
-            censored=answer.censored,
-            finished=answer.finished,
-            reason=answer.reason,
-            seconds=answer.cost,
-            trials=answer.pulls,
-            survivors=answer.survivors,
-            assumptions=answer.assumptions,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The recommendation as plain JSON values (what is not finite becomes None)."""
-        content = asdict(self) | {"survival": [point._asdict() for point in self.survival]}
-        plainly: dict[str, Any] = plain(content)
-        return plainly
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
-        limit = "no limit yet" if self.limit is None else f"limit {self.limit:.4g} s"
-        lines = [
-            f"BEST SO FAR: {params or 'nothing'}, {limit}",
-            f"  gain        {self.gain:.5g}  in [{low:.5g}, {high:.5g}], time charged",
-            f"  interval    wrong with probability at most {self.delta:g}",
-        ]
-        for point in self.survival:
-            if point.limit == self.limit:
-                lines.append(
-                    f"  stopped     with probability {point.probability:.2f}  in "
-                    f"[{point.low:.2f}, {point.high:.2f}]"
-                )
-        lines += [
-            f"  note        {self.reason}",
-            f"  cost        {self.seconds:.4g} s in {self.trials} trials, {self.censored:.0%} of "
-            f"them stopped",
-        ]
-        lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
-        return "\n".join(lines)

@@ -12,9 +12,9 @@ import optuna
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
+from mfhpo._validation import check_number
 from mfhpo.censored import CensoredPolicy
 from mfhpo_optuna._arms import Arms, ArmsLike
-from mfhpo_optuna._checks import check_number
 from mfhpo_optuna._limit_attributes import ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
 from mfhpo_optuna._limited_race import LimitedRace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mfhpo_optuna._checks import check_number
+from mfhpo._validation import check_number
 from mfhpo_optuna._limit_attributes import LIMIT_KEY
 
 __all__ = ["check_limit", "limit_of"]

@@ -12,10 +12,10 @@ import optuna
 
 from mfhpo import Observation, Pull
 from mfhpo.censored import ZoomingRCUCB
+from mfhpo.user_recommendation import short
 from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
 from mfhpo_optuna._limit_sampler import LimitSampler
 from mfhpo_optuna._limited_race import LimitedRace
-from mfhpo_optuna._recommendation import short
 from mfhpo_optuna._study_race import Listener
 
 if TYPE_CHECKING:

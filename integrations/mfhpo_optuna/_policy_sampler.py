@@ -19,11 +19,10 @@ from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo import Pull
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_number
 from mfhpo_optuna._arms import Arms, ArmsLike
-from mfhpo_optuna._checks import check_number
 from mfhpo_optuna._delegate import ArmsOnlyStudy
-from mfhpo_optuna._fidelity import contains
+from mfhpo_optuna._levels import contains
 from mfhpo_optuna._progress import ProgressLine
 from mfhpo_optuna._study_race import CERTIFICATE_KEY, Listener, StudyRace
 from mfhpo_optuna._unit import from_unit

@@ -9,9 +9,8 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_probability
+from mfhpo._validation import check_count, check_number, check_probability
 from mfhpo.identification.curves import CurveRace
-from mfhpo_optuna._checks import check_number
 from mfhpo_optuna._curve_pruner import CurveHistory, CurvePruner
 
 __all__ = ["IISEPruner"]

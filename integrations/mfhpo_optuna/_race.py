@@ -12,9 +12,10 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Labels, Observation, Policy, Pull
+from mfhpo.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna._arms import Arms
-from mfhpo_optuna._fidelity import Fidelity, contains
+from mfhpo_optuna._levels import contains, levels_in
 from mfhpo_optuna._progress import progress_text
 from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, Listener, Running, StudyRace
 
@@ -106,7 +107,7 @@ class Race(StudyRace):
     def resolve_levels(self, distribution: BaseDistribution) -> None:
         """Find out the levels, and with them the policy, from how the objective asks."""
         if self.policy is None:
-            self._set_levels(self.fidelity.levels_in(distribution))
+            self._set_levels(levels_in(self.fidelity, distribution))
 
     def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
         """The level for a running trial whose objective asks with this distribution.

@@ -8,11 +8,11 @@ from typing import Any
 
 from optuna.samplers import BaseSampler
 
+from mfhpo._validation import check_number
 from mfhpo.censored import RCUCB, CensoredPolicy, Charge, ZoomingRCUCB
 from mfhpo.censored.gain import Survival
 from mfhpo.censored.rcucb import Confidence
 from mfhpo_optuna._arms import ArmsLike
-from mfhpo_optuna._checks import check_number
 from mfhpo_optuna._limit_sampler import LimitSampler
 
 __all__ = ["RCUCBSampler", "ZoomingRCUCBSampler"]

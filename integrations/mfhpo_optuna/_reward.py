@@ -9,10 +9,11 @@ from typing import Any
 from optuna.samplers import BaseSampler
 
 from mfhpo import Policy, Problem
+from mfhpo.declared import BiasLike, SigmaLike
+from mfhpo.fidelity import Fidelity
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo_optuna._arms import ArmsLike
-from mfhpo_optuna._declared import BiasLike, DeclaredSampler, SigmaLike
-from mfhpo_optuna._fidelity import Fidelity
+from mfhpo_optuna._declared import DeclaredSampler
 
 __all__ = ["MFEliminationSampler", "MFUCBSampler", "warn_of_losses"]
 

@@ -11,6 +11,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from mfhpo import Bias, Bounded, Gaussian
 from mfhpo_optuna import Fidelity, IISESampler
+from mfhpo_optuna._levels import levels_in
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -52,7 +53,7 @@ def ask_int(trial):
     ],
 )
 def test_levels_are_geometric_below_the_upper_bound(distribution, levels):
-    found = Fidelity("epochs").levels_in(distribution)
+    found = levels_in(Fidelity("epochs"), distribution)
     if isinstance(levels[0], str):
         assert found == levels
     else:

@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 from mfhpo import Bias, BiasContradictedWarning, Bounded, EmpiricalBernsteinRadius, Gaussian
 from mfhpo.choice import recommend_policy
 from mfhpo.confidence import MixtureRadius, TightestRadius
+from mfhpo.declared import mirrored_radius
 from mfhpo.identification.lucb import FidelityExhaustedWarning
 from mfhpo_optuna import (
     Fidelity,
@@ -26,7 +27,6 @@ from mfhpo_optuna import (
     MFTopTwoSampler,
     MFUCBSampler,
 )
-from mfhpo_optuna._declared import mirrored_radius
 from tests.optuna.samplers import (
     ARMS,
     BEST_ARM,

@@ -1,4 +1,4 @@
-"""The parameter that the sampler owns: its levels, their costs, their bias."""
+"""The parameter that a race owns: its levels, their costs, their bias."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
 
-from mfhpo import Bias
-from mfhpo._validation import check_increasing
-from mfhpo_optuna._checks import check_numbers
+from mfhpo._validation import check_increasing, check_numbers, is_number
+from mfhpo.bias import Bias
 
-__all__ = ["Fidelity"]
+__all__ = ["Fidelity", "geometric_levels", "native"]
 
 # Geometric levels are a third of each other, the factor of successive halving, and at most six.
 _RATIO = 3.0
@@ -33,18 +26,18 @@ class Fidelity:
     Parameters
     ----------
     name
-        Name of the parameter with which the objective asks for its fidelity.
+        Name of the parameter that sets it.
     levels
         Values of the parameter, cheapest first; the last one is the target. Numbers must
-        increase. None: geometric between the bounds with which the objective asks (its upper
-        bound is the target), or the choices of a categorical parameter in their order.
+        increase. None: geometric between the bounds of the parameter (its upper bound is the
+        target), or the choices of a categorical one in their order.
     costs
         Cost of one evaluation at each level, increasing; "measured" for wall-clock seconds; None
         for proportional to the level.
     bias
         Bounds on the levels' bias, one per level and the last one 0, as numbers or as a
         `mfhpo.Bias`; numbers are bounds xi_m with ``|mean at level m - mean at the target| <=
-        xi_m`` for every configuration, unless the sampler is told another variant. None:
+        xi_m`` for every configuration, unless another variant is asked for. None:
         estimated by a pilot.
 
     Raises
@@ -81,28 +74,7 @@ class Fidelity:
             object.__setattr__(self, "bias", tuple(bounds))
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(native(level) for level in self.levels))
-            self._check_levels(self.levels)
-
-    def levels_in(self, distribution: BaseDistribution) -> tuple[Any, ...]:
-        """The levels for an objective that asks with this distribution.
-
-        Raises
-        ------
-        ValueError
-            If a declared level is not a value of the distribution.
-        """
-        if self.levels is None:
-            levels = _geometric(distribution)
-            self._check_levels(levels)
-            return levels
-        for level in self.levels:
-            if not contains(distribution, level):
-                raise ValueError(
-                    f"levels of the fidelity {self.name!r} contain {level!r}, which the "
-                    f"objective's {distribution} does not allow; change the levels or what the "
-                    f"objective suggests."
-                )
-        return tuple(self.levels)
+            self.check_levels(self.levels)
 
     def costs_of(self, levels: Sequence[Any]) -> tuple[float, ...] | None:
         """Cost of an evaluation at each level, or None when it is measured.
@@ -116,7 +88,7 @@ class Fidelity:
             return None
         if self.costs is not None and not isinstance(self.costs, str):
             return tuple(float(cost) for cost in self.costs)
-        if not all(_is_number(level) and level > 0 for level in levels):
+        if not all(is_number(level) and level > 0 for level in levels):
             raise ValueError(
                 f"costs=None takes costs proportional to the levels of {self.name!r}, but "
                 f"{list(levels)} are not all positive numbers; give costs=[...] or "
@@ -124,10 +96,11 @@ class Fidelity:
             )
         return tuple(float(level) for level in levels)
 
-    def _check_levels(self, levels: Sequence[Any]) -> None:
+    def check_levels(self, levels: Sequence[Any]) -> None:
+        """Raise ValueError unless these may be its levels, one for each cost and bound."""
         if not levels:
             raise ValueError(f"levels of the fidelity {self.name!r} must not be empty.")
-        if all(_is_number(level) for level in levels):
+        if all(is_number(level) for level in levels):
             check_increasing("levels", levels)
         elif len(set(levels)) < len(levels):
             raise ValueError(f"levels of the fidelity {self.name!r} repeat: {list(levels)}.")
@@ -143,49 +116,41 @@ class Fidelity:
                 )
 
 
-def contains(distribution: BaseDistribution, value: Any) -> bool:
-    """Whether `value` is a value of the distribution."""
-    if isinstance(distribution, CategoricalDistribution):
-        return value in distribution.choices
-    if not (isinstance(distribution, (IntDistribution, FloatDistribution)) and _is_number(value)):
-        return False
-    if not distribution.low <= value <= distribution.high:
-        return False
-    if distribution.step is None:
-        return True
-    steps = (value - distribution.low) / distribution.step
-    return bool(abs(steps - round(steps)) < 1e-8)
+def geometric_levels(
+    low: float, high: float, *, whole: bool = True, step: float | None = None
+) -> tuple[Any, ...]:
+    """Levels between two bounds, each about a third of the next, at most six.
 
+    Parameters
+    ----------
+    low, high
+        The bounds; `high` is the last level.
+    whole
+        Whether levels are whole numbers.
+    step
+        Distance of the values that are allowed, from `low` on; None for any.
 
-def native(value: Any) -> Any:
-    """A NumPy number as the Python number that Optuna can store; anything else unchanged."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _geometric(distribution: BaseDistribution) -> tuple[Any, ...]:
-    if isinstance(distribution, CategoricalDistribution):
-        return tuple(distribution.choices)
-    assert isinstance(distribution, (IntDistribution, FloatDistribution))
-    high = distribution.high
+    Examples
+    --------
+    >>> geometric_levels(1, 81)
+    (1, 3, 9, 27, 81)
+    """
     levels: list[float] = []
     for power in range(_MOST_LEVELS):
         level: float = high / _RATIO**power
-        if isinstance(distribution, IntDistribution):
+        if whole:
             level = round(level)
-        if distribution.step is not None:
-            level = distribution.low + distribution.step * round(
-                (level - distribution.low) / distribution.step
-            )
-        if level < distribution.low or level <= 0 or (levels and level >= levels[-1]):
+        if step is not None:
+            level = low + step * round((level - low) / step)
+        if level < low or level <= 0 or (levels and level >= levels[-1]):
             break
         levels.append(level)
-    if len(levels) < _MOST_LEVELS and distribution.low > 0:
-        # The cheapest level the objective allows, unless a level is already next to it.
-        lowest = distribution.low
-        if levels and lowest < levels[-1] / math.sqrt(_RATIO):
-            levels.append(lowest)
+    if len(levels) < _MOST_LEVELS and low > 0 and levels and low < levels[-1] / math.sqrt(_RATIO):
+        # The cheapest level that is allowed, unless a level is already next to it.
+        levels.append(low)
     return tuple(reversed(levels or [high]))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def native(value: Any) -> Any:
+    """A NumPy number as the Python number that can be stored; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value

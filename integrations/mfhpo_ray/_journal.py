@@ -1,0 +1,102 @@
+"""What was observed, written down at once where the experiment is stored.
+
+Ray saves an experiment every ten seconds or so, and a scheduler's state never: what was reported
+since then is lost with the process. A journal holds one small file for each trial, in the storage
+of the experiment (a local folder, NFS, S3, ...), so that a new observation costs one write and
+nothing has to be read before a restart.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow.fs
+from ray.tune.experiment import Trial
+
+__all__ = ["Journal"]
+
+_FOLDER = "mfhpo"
+# Ray downloads every .json of an experiment's folder when it restores.
+_SUFFIX = ".jsonl"
+
+
+class Journal:
+    """Records of one run of an experiment, by name.
+
+    Parameters
+    ----------
+    filesystem
+        Where the experiment is stored.
+    folder
+        Folder for the records on that file system; it is made with the first record.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> journal = Journal(pyarrow.fs.LocalFileSystem(), tempfile.mkdtemp())
+    >>> journal.write("trial_1", {"value": 0.9})
+    >>> journal.read()
+    {'trial_1': {'value': 0.9}}
+    """
+
+    def __init__(self, filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
+        self._filesystem = filesystem
+        self._folder = folder
+        self._made = False
+
+    @classmethod
+    def of(cls, trial: Trial) -> Journal:
+        """The journal of the run that a trial belongs to, the same after ``Tuner.restore``."""
+        storage = trial.storage
+        # Another run of the same name writes to the same folder; Ray keeps them apart, and a
+        # restored one together, by the time at which the run began.
+        run = str(storage._timestamp)
+        folder = posixpath.join(str(storage.experiment_fs_path), _FOLDER, run)
+        return cls(storage.storage_filesystem, folder)
+
+    @classmethod
+    def newest(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> Journal | None:
+        """The journal of the last run of an experiment, given its path; None if it has none."""
+        parent = posixpath.join(str(experiment), _FOLDER)
+        folders = [entry.path for entry in _listed(filesystem, parent) if not entry.is_file]
+        return cls(filesystem, max(folders)) if folders else None
+
+    def write(self, name: str, record: Mapping[str, Any]) -> None:
+        """Write a record, in place of an earlier one of that name."""
+        if not self._made:
+            self._filesystem.create_dir(self._folder, recursive=True)
+            self._made = True
+        path = posixpath.join(self._folder, name + _SUFFIX)
+        # Whoever dies while writing leaves the earlier record as it was.
+        draft = path + ".draft"
+        with self._filesystem.open_output_stream(draft) as stream:
+            stream.write(json.dumps(record, default=_plain).encode())
+        self._filesystem.move(draft, path)
+
+    def read(self) -> dict[str, dict[str, Any]]:
+        """All records, by name."""
+        records: dict[str, dict[str, Any]] = {}
+        for entry in _listed(self._filesystem, self._folder):
+            if entry.is_file and entry.path.endswith(_SUFFIX):
+                with self._filesystem.open_input_stream(entry.path) as stream:
+                    name = posixpath.basename(entry.path)[: -len(_SUFFIX)]
+                    records[name] = json.loads(stream.readall())
+        return records
+
+
+def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:
+    selector = pyarrow.fs.FileSelector(folder, allow_not_found=True)
+    return list(filesystem.get_file_info(selector))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: NumPy's numbers and arrays as they are, anything else by name."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return repr(value)
