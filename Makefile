@@ -11,10 +11,13 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
+# Ray reports how it is used unless it is told not to.
+export RAY_USAGE_STATS_ENABLED ?= 0
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test lint format table1 mf-mab mf-grad mf-ucb rcucb rcucb-forest overhead time-limit quickstart-cost delta clean
+.PHONY: help quickstart test lint format table1 mf-mab mf-grad mf-ucb rcucb rcucb-forest overhead time-limit ray-tune quickstart-cost delta clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +61,9 @@ overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time
 
 time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a time limit costs
 	$(RUN) -m benchmarks.time_limit --output $(RESULTS)/time_limit.json $(ARGS)
+
+ray-tune: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## Ray Tune: a certificate's cost beside ASHA's, and the schedulers' own time
+	$(RUN) -m benchmarks.ray_tune --output $(RESULTS)/ray_tune.json --figure $(RESULTS)/ray_tune.html $(ARGS)
 
 quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's race costs, by which policy
 	$(RUN) -m benchmarks.quickstart --output $(RESULTS)/quickstart.json $(ARGS)

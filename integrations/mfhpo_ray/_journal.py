@@ -49,9 +49,14 @@ class Journal:
         self._made = False
 
     @classmethod
-    def of(cls, trial: Trial) -> Journal:
-        """The journal of the run that a trial belongs to, the same after ``Tuner.restore``."""
+    def of(cls, trial: Trial) -> Journal | None:
+        """The journal of the run that a trial belongs to, the same after ``Tuner.restore``.
+
+        None for a trial that is stored nowhere, as in a simulation.
+        """
         storage = trial.storage
+        if storage is None:
+            return None
         # Another run of the same name writes to the same folder; Ray keeps them apart, and a
         # restored one together, by the time at which the run began.
         run = str(storage._timestamp)

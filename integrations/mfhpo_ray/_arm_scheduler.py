@@ -1,0 +1,415 @@
+"""What our schedulers share: they hold trials back, and decide which one to start or go on with.
+
+Ray starts whatever is PENDING, in the order of arrival. A scheduler that is to decide sets what
+arrives to PAUSED, and names the trial to start in `choose_trial_to_run`, which Ray calls at every
+step of its loop. Ray saves no scheduler's state, so that what was observed is written to the
+experiment's `Journal` at once, and read from there after ``Tuner.restore``.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import ray
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler, TrialScheduler
+from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
+
+from mfhpo._validation import check_count
+from mfhpo_ray._encoding import decode, encode
+from mfhpo_ray._journal import Journal
+from mfhpo_ray._prices import required_resources
+from mfhpo_ray._recommendation import RECOMMENDATION
+from mfhpo_ray._runs import Run, Runs
+
+if TYPE_CHECKING:
+    from ray.tune.execution.tune_controller import TuneController
+
+__all__ = ["ArmScheduler", "Entry"]
+
+# Seconds after which the cluster is asked for its size again.
+_CLUSTER_PERIOD = 5.0
+# More samples than this are meant as "without end".
+_MANY = 1_000_000
+
+
+class Entry(NamedTuple):
+    """What was written of a trial before a restart: its arm, and its run unless Ray forgot it."""
+
+    record: Mapping[str, Any]
+    arm: int
+    run: Run | None
+
+
+class ArmScheduler(FIFOScheduler, abc.ABC):
+    """Runs trials that are replicates of arms: who starts, who goes on, who stops.
+
+    Parameters
+    ----------
+    metric, mode
+        What is optimised, "max" or "min"; None: as ``TuneConfig`` says.
+    replicate
+        Keys of the configuration in which replicates of one arm differ.
+    arms
+        Number of arms, where a search algorithm suggests them one at a time; None: its number of
+        samples.
+    """
+
+    # Decisions are about single results.
+    _supports_buffered_results = False
+
+    def __init__(
+        self,
+        *,
+        metric: str | None,
+        mode: str | None,
+        replicate: str | Collection[str],
+        arms: int | None,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # it is Ray's
+        if mode not in (None, "max", "min"):
+            raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
+        keys = (replicate,) if isinstance(replicate, str) else tuple(replicate)
+        if not all(isinstance(key, str) for key in keys):
+            raise TypeError(f"replicate must be a key or several, got {replicate!r}.")
+        self._metric = metric
+        self._mode = mode
+        self._n_arms = None if arms is None else check_count("arms", arms, 2)
+        # Tune's Repeater numbers its repeats under this key.
+        self._runs = Runs((*keys, "__trial_index__"))
+        self._replicate_keys = keys
+        self._busy: dict[str, Run] = {}
+        self._doomed: list[Run] = []
+        self._journal: Journal | None = None
+        self._records: dict[str, dict[str, Any]] = {}
+        self._connected = False
+        self._is_open = False
+        self._may_find_one = True
+        self._closed = False
+        self._slots = math.inf
+        self._slots_known_at = -math.inf
+        # A simulation has another clock, and other slots.
+        self._clock = time.monotonic
+        self._count_slots = _slots
+
+    # What differs from scheduler to scheduler.
+
+    @abc.abstractmethod
+    def _open(self, n_arms: int) -> None:
+        """Begin the race, now that the number of arms is known; the first runs wait."""
+
+    @abc.abstractmethod
+    def _recover(self, entries: Sequence[Entry]) -> None:
+        """Take in what was written before a restart."""
+
+    @abc.abstractmethod
+    def _next(self) -> Run | None:
+        """The run to start or to go on with, marked with what it is granted; None if none is."""
+
+    @abc.abstractmethod
+    def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
+        """Learn from a result, and decide what becomes of its trial."""
+
+    @abc.abstractmethod
+    def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Learn from the last result of a trial that ended by itself."""
+
+    @abc.abstractmethod
+    def _on_failure(self, run: Run) -> None:
+        """Learn that a run failed before it came to where it was sent."""
+
+    @property
+    @abc.abstractmethod
+    def _over(self) -> bool:
+        """Whether the race has ended."""
+
+    def _is_out(self, arm: int) -> bool:
+        """Whether an arm has left the race."""
+        return False
+
+    def _grant_first(self, run: Run) -> None:
+        """Note that a new run is started by Ray itself."""
+
+    def _on_step(self, tune_controller: TuneController) -> None:
+        """Do what has to be done at every step of Ray's loop."""
+
+    # What Tune calls.
+
+    def set_search_properties(self, metric: str | None, mode: str | None, **spec: Any) -> bool:
+        """Take metric and mode from ``TuneConfig``; False if both they and we name one."""
+        if (self._metric and metric) or (self._mode and mode):
+            return False
+        self._metric = self._metric or metric
+        self._mode = self._mode or mode
+        return True
+
+    def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
+        """Hold a new trial back until it is chosen."""
+        if not self._connected:
+            self._connect(trial)
+        if trial in self._runs:  # it failed, and Ray tries it again
+            run = self._runs[trial]
+            run.granted, run.began_at = None, None
+            if trial.status == Trial.PENDING:
+                tune_controller._set_trial_status(trial, Trial.PAUSED)
+            self._may_find_one = True
+            return
+        run = self._runs.add(trial)
+        if trial.is_finished():
+            self._runs.retire(run)
+        elif self._closed or self._was_over(trial):
+            trial.set_status(Trial.TERMINATED)
+            self._runs.retire(run)
+        elif not _suggests(tune_controller.search_alg):
+            # Ray adds a trial to its lists after this, by the status it has then.
+            trial.set_status(Trial.PAUSED)
+            if isinstance(tune_controller.search_alg, BasicVariantGenerator):
+                # What is held back is not running: all others are to come as well.
+                tune_controller.search_alg._live_trials.discard(trial.trial_id)
+        else:
+            # A model is to see results before it suggests more: what it suggests is started as
+            # soon as there is room, and it is asked for one at a time.
+            self._grant_first(run)
+            self._busy[trial.trial_id] = run
+        if self._is_open and self._is_out(run.arm):
+            self._doom(run)
+        self._may_find_one = True
+
+    def on_trial_result(
+        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
+    ) -> str:
+        """Learn from a result, and decide."""
+        run = self._runs[trial]
+        if run.doomed or self._closed:
+            return str(TrialScheduler.STOP)
+        decision = self._on_result(run, result)
+        if decision == TrialScheduler.PAUSE:
+            self._limiter_lets_go(tune_controller, trial)
+        return decision
+
+    def on_trial_complete(
+        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
+    ) -> None:
+        """Learn from a trial that has ended."""
+        run = self._runs[trial]
+        if not run.doomed:
+            self._on_end(run, result)
+        self._leave(run)
+
+    def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
+        """Learn that a trial has failed; Ray adds it again if it may be tried again."""
+        run = self._runs[trial]
+        if not run.doomed:
+            self._on_failure(run)
+        run.granted = None
+        self._busy.pop(trial.trial_id, None)
+        if not trial.should_recover():
+            self._leave(run)
+        self._may_find_one = True
+
+    def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
+        """Forget a trial that was held back."""
+        self._leave(self._runs[trial])
+
+    def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
+        """The trial to start or to resume, if there is room for one."""
+        for name, run in list(self._busy.items()):
+            if run.trial.status not in (Trial.PENDING, Trial.RUNNING):
+                del self._busy[name]
+                self._may_find_one = True
+        self._on_step(tune_controller)
+        self._stop_doomed(tune_controller)
+        if not self._is_open and not self._open_if_ready(tune_controller):
+            return None
+        if self._over:
+            self._close(tune_controller)
+            return None
+        if not self._may_find_one or not self._has_room(tune_controller):
+            return None
+        chosen = self._next()
+        if chosen is None:
+            # Until something happens, there will be none.
+            self._may_find_one = False
+            self._end_if_exhausted(tune_controller)
+            return None
+        self._busy[chosen.trial.trial_id] = chosen
+        self._limiter_takes(tune_controller, chosen.trial)
+        return chosen.trial
+
+    def debug_string(self) -> str:
+        """What Tune prints of the scheduler."""
+        return f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._busy)} busy"
+
+    # What subclasses use.
+
+    @property
+    def _sign(self) -> float:
+        return -1.0 if self._mode == "min" else 1.0
+
+    def _value(self, result: Mapping[str, Any]) -> float | None:
+        """The metric in a result, larger is better; None if it is missing or no number."""
+        value = result.get(str(self._metric))
+        try:
+            return self._sign * float(value)  # type: ignore[arg-type]  # None raises TypeError
+        except (TypeError, ValueError):
+            return None
+
+    def _doom(self, run: Run) -> None:
+        """Have a run stopped at the next step."""
+        if not run.doomed:
+            run.doomed = True
+            self._doomed.append(run)
+
+    def _doom_arm(self, arm: int) -> None:
+        for run in self._runs.of(arm):
+            self._doom(run)
+
+    def _write(self, run: Run, record: Mapping[str, Any]) -> None:
+        """Write what is known of a run at once, so that a restart finds it."""
+        if self._journal is not None:
+            record = {"config": encode(run.trial.config), **record}
+            self._journal.write(run.trial.trial_id, record)
+
+    # Helpers.
+
+    def _connect(self, trial: Trial) -> None:
+        if self._metric is None or self._mode is None:
+            missing = "metric" if self._metric is None else "mode"
+            raise ValueError(
+                f"{type(self).__name__} needs to know {missing}; give it to "
+                f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
+            )
+        self._connected = True
+        self._journal = Journal.of(trial)
+        if self._journal is not None:
+            self._records = self._journal.read()
+            self._records.pop(RECOMMENDATION, None)
+
+    def _was_over(self, trial: Trial) -> bool:
+        """Whether a trial that Ray wants to run again had come to its end before a restart."""
+        return bool(self._records.get(trial.trial_id, {}).get("over"))
+
+    def _open_if_ready(self, tune_controller: TuneController) -> bool:
+        search = tune_controller.search_alg
+        if search.is_finished():
+            n_arms = self._runs.n_arms
+        elif not _suggests(search):
+            return False  # more trials are on their way
+        else:
+            n_arms = search.total_samples if self._n_arms is None else self._n_arms
+            if n_arms > _MANY:
+                raise ValueError(
+                    f"{type(self).__name__} needs the number of arms where the search goes on "
+                    f"without end; give arms=... to it, or num_samples to tune.TuneConfig."
+                )
+        if n_arms == 0:
+            return False
+        self._open(n_arms)
+        self._is_open = True
+        runs = {run.trial.trial_id: run for run in self._runs}
+        entries = [
+            Entry(record, self._runs.arm(decode(record["config"])), runs.get(name))
+            for name, record in self._records.items()
+        ]
+        self._recover([entry for entry in entries if entry.arm < n_arms])
+        self._records = {}
+        return True
+
+    def _stop_doomed(self, tune_controller: TuneController) -> None:
+        while self._doomed:
+            run = self._doomed.pop()
+            if not run.trial.is_finished():
+                self._limiter_takes(tune_controller, run.trial)
+                tune_controller.stop_trial(run.trial)
+            self._leave(run)
+
+    def _leave(self, run: Run) -> None:
+        run.granted = None
+        self._busy.pop(run.trial.trial_id, None)
+        self._runs.retire(run)
+        self._may_find_one = True
+
+    def _close(self, tune_controller: TuneController) -> None:
+        """End the experiment: the race is over."""
+        if self._closed:
+            return
+        self._closed = True
+        tune_controller.search_alg.set_finished()
+        for run in list(self._runs):
+            if not run.trial.is_finished():
+                self._doom(run)
+        self._stop_doomed(tune_controller)
+
+    def _end_if_exhausted(self, tune_controller: TuneController) -> None:
+        """Stop what is left, if nothing is under way and no arm of the race can be tried."""
+        if not self._busy and tune_controller.search_alg.is_finished():
+            self._close(tune_controller)
+
+    def _has_room(self, tune_controller: TuneController) -> bool:
+        """Whether another trial may be started: Ray must not be told more than it has room for."""
+        starting = sum(run.trial.status != Trial.RUNNING for run in self._busy.values())
+        if not self._busy:
+            return True
+        room = self._room(next(iter(self._busy.values())).trial)
+        most = _most_at_once(tune_controller.search_alg)
+        if most:
+            room = min(room, most)
+        if math.isinf(room):
+            return starting == 0
+        return len(self._busy) < room
+
+    def _room(self, trial: Trial) -> float:
+        """How many trials the cluster has room for at once; infinite where that is not known."""
+        now = self._clock()
+        if now - self._slots_known_at > _CLUSTER_PERIOD:
+            self._slots_known_at = now
+            self._slots = self._count_slots(trial)
+        return self._slots
+
+    def _limiter_lets_go(self, tune_controller: TuneController, trial: Trial) -> None:
+        """A trial that pauses is not running: others may be suggested in its place."""
+        limiter = _limiter(tune_controller.search_alg)
+        if limiter is not None:
+            limiter.live_trials.discard(trial.trial_id)
+
+    def _limiter_takes(self, tune_controller: TuneController, trial: Trial) -> None:
+        limiter = _limiter(tune_controller.search_alg)
+        if limiter is not None:
+            limiter.live_trials.add(trial.trial_id)
+
+
+def _suggests(search: Any) -> bool:
+    """Whether a search algorithm suggests trials one at a time, rather than listing them."""
+    return getattr(search, "searcher", None) is not None
+
+
+def _limiter(search: Any) -> ConcurrencyLimiter | None:
+    """The wrapper that limits how many trials a searcher has under way, if there is one."""
+    searcher = getattr(search, "searcher", None)
+    while searcher is not None:
+        if isinstance(searcher, ConcurrencyLimiter) and searcher._limit_concurrency:
+            return searcher
+        searcher = getattr(searcher, "searcher", None)
+    return None
+
+
+def _most_at_once(search: Any) -> int:
+    """``max_concurrent_trials``, or 0 for no limit."""
+    if isinstance(search, BasicVariantGenerator):
+        return int(search.max_concurrent or 0)
+    limiter = _limiter(search)
+    return 0 if limiter is None else int(limiter.max_concurrent)
+
+
+def _slots(trial: Trial) -> float:
+    """How many trials like this one fit into the cluster, at least one."""
+    if not ray.is_initialized():
+        return math.inf
+    needed = required_resources(trial)
+    there = ray.cluster_resources()
+    fitting = [there.get(name, 0.0) // amount for name, amount in needed.items() if amount > 0]
+    return max(1.0, min(fitting, default=math.inf))

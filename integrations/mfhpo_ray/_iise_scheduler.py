@@ -1,0 +1,240 @@
+"""`IISEScheduler`: IISE over trials that report their progress."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+from mfhpo import IISE, MaximumFidelityExploit, Policy, Problem, SuccessiveElimination
+from mfhpo._validation import check_count, check_number
+from mfhpo.confidence import Radius
+from mfhpo.declared import (
+    BiasLike,
+    SigmaLike,
+    as_bias,
+    as_noise,
+    mirrored_noise,
+    mirrored_radius,
+)
+from mfhpo.fidelity import Fidelity
+from mfhpo.noise import EstimatedNoise
+from mfhpo_ray._level_scheduler import LevelScheduler, levels_of
+
+__all__ = ["IISEScheduler"]
+
+_VARIANTS = (None, "max", "order", "se", "mfe")
+
+
+class IISEScheduler(LevelScheduler):
+    """Races configurations over replicates, short runs first, and certifies the best.
+
+    A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
+    Trials run to a level of `time_attr`, pause there, and go on only if their arm is still in the
+    race and more of it is wanted: IISE (paper 003) decides which trial to start, to resume or to
+    stop. An arm that cannot be the best any more loses all its trials at once; those that were
+    waiting never start. The race ends when one arm is left, or the leader is within `epsilon` of
+    all others, or no replicates are left to tell; what the answer is, and how sure it is, says
+    `recommendation`.
+
+    With probability at least 1 - `delta`, the certified arm is at most `epsilon` worse than the
+    best one, provided that what was declared is true. What was not declared is estimated from the
+    first trials, and the certificate names it.
+
+    Parameters
+    ----------
+    time_attr
+        What the levels are of, in every result: a number that grows while a trial trains.
+    max_t
+        The time at which a trial is complete; the levels are then geometric.
+    grace_period
+        Least level that is made from `max_t`.
+    reduction_factor
+        How many times longer a level is than the one before.
+    levels
+        The levels themselves, increasing, in place of `max_t`.
+    costs
+        Cost of a trial up to each level; "measured" for seconds; None for proportional to the
+        level. A trial that goes on from a checkpoint is charged with the increment.
+    prices
+        With measured costs, what a second of each resource that a trial holds costs, such as
+        ``{"CPU": 1, "GPU": 20}``; None: a second costs 1.
+    replicate
+        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
+        ones.
+    arms
+        Number of arms, where a search algorithm suggests them one at a time; None: its number of
+        samples. Not needed with random search and grids.
+    metric, mode
+        What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the metric; None: one standard deviation of its noise at the last
+        level.
+    sigma
+        What is known of the noise among replicates: a sub-Gaussian scale, or one for each level,
+        or `mfhpo.Bounded` with the bounds of the metric, or `mfhpo.Gaussian`. None: estimated,
+        from at least `pilot_pulls` replicates.
+    bias
+        Bounds on how far a level's mean may be from the last one's, one for each level and the
+        last one 0: numbers, or `mfhpo.Bias`. None: estimated by a pilot, which runs `pilot_pulls`
+        replicates of some arms to their end.
+    budget
+        Largest total cost, in the unit of the costs.
+    variant
+        "max" or "order": how bounds given as numbers are meant, or which kind is estimated. "se"
+        ignores the cheaper levels, "mfe" explores them as far as they go. None: what `bias`
+        declares, else "order".
+    radius
+        Confidence radius from `mfhpo.confidence`. None: the tightest one for the noise.
+    measure
+        Number of replicates of the winner that are run to the last level; None: ten, or as many
+        as each arm has.
+    max_failures
+        An arm leaves after so many of its trials in a row crashed or gave no number.
+    pilot_arms, pilot_pulls
+        Size of the pilot: arms, and replicates of each.
+    seed
+        Chooses the pilot's arms.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range; when the trials are known, if an arm has too few replicates to
+        estimate what was not declared.
+
+    Notes
+    -----
+    Replicates are what an answer is made of: ``{"seed": tune.grid_search(range(10))}`` gives each
+    configuration ten. Give none and there is no telling luck from quality; then declare `sigma`
+    and `bias`.
+
+    Trials that save checkpoints go on where they paused. Those that do not begin anew at each
+    level, which costs more, and is counted.
+
+    Everything observed is written to the experiment's storage at once: after a crash of the
+    driver, ``Tuner.restore`` goes on with all of it.
+
+    Examples
+    --------
+    >>> from mfhpo_ray import IISEScheduler
+    >>> scheduler = IISEScheduler(max_t=81, metric="accuracy", mode="max", delta=0.05)
+
+    and, with a function ``train`` that reports ``accuracy`` after every epoch::
+
+        tuner = tune.Tuner(
+            train,
+            param_space={
+                "lr": tune.loguniform(1e-4, 1e-1),
+                "seed": tune.grid_search(list(range(10))),
+            },
+            tune_config=tune.TuneConfig(
+                num_samples=20,
+                scheduler=scheduler,
+                search_alg=BasicVariantGenerator(constant_grid_search=True),
+            ),
+        )
+        print(mfhpo_ray.recommendation(tuner.fit()))
+
+    ``constant_grid_search`` keeps a sampled configuration for all seeds of the grid; without it
+    every trial would be an arm of its own.
+    """
+
+    def __init__(
+        self,
+        time_attr: str = "training_iteration",
+        max_t: int | None = None,
+        *,
+        grace_period: int = 1,
+        reduction_factor: float = 3,
+        levels: Sequence[float] | None = None,
+        costs: Sequence[float] | Literal["measured"] | None = None,
+        prices: Mapping[str, float] | None = None,
+        replicate: str | Collection[str] = "seed",
+        arms: int | None = None,
+        metric: str | None = None,
+        mode: str | None = None,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        sigma: SigmaLike = None,
+        bias: BiasLike = None,
+        budget: float | None = None,
+        variant: Literal["max", "order", "se", "mfe"] | None = None,
+        radius: Radius | None = None,
+        measure: int | None = None,
+        max_failures: int = 3,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+        seed: int = 0,
+    ) -> None:
+        if variant not in _VARIANTS:
+            raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
+        fidelity = Fidelity(
+            time_attr, levels_of(levels, max_t, grace_period, reduction_factor), costs
+        )
+        super().__init__(
+            fidelity, prices=prices, metric=metric, mode=mode, replicate=replicate, arms=arms
+        )
+        self._variant = variant
+        self._bias = as_bias(bias, "order" if variant == "order" else "max")
+        self._noise = as_noise(sigma)
+        self._measure = None if measure is None else check_count("measure", measure, 1)
+        for name, value in (("budget", budget), ("epsilon", epsilon), ("delta", delta)):
+            if value is not None:
+                check_number(name, value)
+        self._radius = radius
+        self._options: dict[str, Any] = {
+            "delta": delta,
+            "epsilon": epsilon,
+            "budget": budget,
+            "max_failures": max_failures,
+            "pilot_arms": pilot_arms,
+            "pilot_pulls": pilot_pulls,
+            "seed": seed,
+        }
+        self._make_policy(2, None)  # raises for what is wrong before any trial runs
+
+    def _make_policy(self, n_arms: int, replicates: int | None) -> Policy:
+        if replicates is not None:
+            self._check_replicates(n_arms, replicates)
+        minimises = self._sign < 0.0
+        problem = Problem(
+            n_arms,
+            self._costs,
+            bias=self._bias,
+            noise=mirrored_noise(self._noise) if minimises else self._noise,
+            n_fidelities=len(self._levels),
+        )
+        measure = self._measure
+        if measure is None:
+            measure = 10 if replicates is None else min(10, replicates)
+        options = {
+            **self._options,
+            "measure": measure,
+            "radius": mirrored_radius(self._radius) if minimises else self._radius,
+        }
+        if self._variant == "se":
+            return SuccessiveElimination(problem, **options)
+        if self._variant == "mfe":
+            return MaximumFidelityExploit(problem, **options)
+        return IISE(problem, variant=self._variant, **options)
+
+    def _check_replicates(self, n_arms: int, replicates: int) -> None:
+        needed = self._options["pilot_pulls"]
+        names = [
+            name
+            for name, missing in (
+                ("sigma", isinstance(self._noise, EstimatedNoise)),
+                ("bias", self._bias is None and self._variant not in ("se", "mfe")),
+            )
+            if missing
+        ]
+        if names and replicates < needed:
+            key = self._replicate_keys[0]
+            raise ValueError(
+                f"{' and '.join(names)} cannot be estimated: some of the {n_arms} configurations "
+                f"have only {replicates} replicate{'s' if replicates > 1 else ''}, and "
+                f"pilot_pulls={needed} are needed. Give {key!r}: tune.grid_search(list(range(10))) "
+                f"in param_space, with search_alg=BasicVariantGenerator("
+                f"constant_grid_search=True); or declare {'=..., '.join(names)}=..."
+            )

@@ -1,0 +1,68 @@
+"""What a second of a trial costs, by the resources that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ray.tune.experiment import Trial
+
+from mfhpo._validation import check_nonnegative
+
+__all__ = ["Prices", "required_resources"]
+
+
+class Prices:
+    """Prices of resources.
+
+    Parameters
+    ----------
+    prices
+        What a second of one unit of each resource costs, such as ``{"CPU": 1, "GPU": 20}``; what
+        is not named is free. None: a second costs 1, whatever a trial holds.
+    costs
+        The costs of the fidelity, which must be "measured" for prices to have a part.
+
+    Raises
+    ------
+    ValueError
+        If prices are given but costs are not measured, or all prices are 0.
+
+    Examples
+    --------
+    >>> Prices({"CPU": 1, "GPU": 20}, "measured").of({"CPU": 4, "GPU": 0.5})
+    14.0
+    """
+
+    def __init__(self, prices: Mapping[str, float] | None, costs: Any) -> None:
+        self._prices: dict[str, float] | None = None
+        if prices is None:
+            return
+        if costs != "measured":
+            raise ValueError(
+                f"prices={dict(prices)!r} are for measured seconds, but costs={costs!r}; give "
+                f"costs='measured', or leave prices out."
+            )
+        self._prices = {
+            name: check_nonnegative(f"prices[{name!r}]", price) for name, price in prices.items()
+        }
+        if not any(self._prices.values()):
+            raise ValueError(f"prices={dict(prices)!r} make everything free; give one above 0.")
+
+    def of(self, resources: Mapping[str, float]) -> float:
+        """What a second costs that holds these resources."""
+        if self._prices is None:
+            return 1.0
+        return float(sum(self._prices.get(name, 0.0) * n for name, n in resources.items()))
+
+    def per_second(self, trial: Trial) -> float:
+        """What a second of a trial costs."""
+        if self._prices is None:
+            return 1.0
+        return self.of(required_resources(trial))
+
+
+def required_resources(trial: Trial) -> dict[str, float]:
+    """What a trial holds while it runs, by the resource's name."""
+    request: Any = trial.placement_group_factory
+    return {} if request is None else dict(request.required_resources)

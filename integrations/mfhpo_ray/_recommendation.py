@@ -1,0 +1,227 @@
+"""The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeAlias
+
+from ray.tune import ResultGrid
+from ray.tune.utils.util import flatten_dict
+
+from mfhpo.censored import SurvivalPoint
+from mfhpo.censored.user_recommendation import UserLimitRecommendation
+from mfhpo.problem import plain
+from mfhpo.user_recommendation import UserRecommendation, short
+from mfhpo_ray._encoding import decode, encode
+from mfhpo_ray._journal import Journal
+from mfhpo_ray._space import Config, picked
+
+__all__ = [
+    "RECOMMENDATION",
+    "Luckiest",
+    "TuneLimitRecommendation",
+    "TuneRecommendation",
+    "recommendation",
+    "to_record",
+]
+
+# The journal's record that has the answer.
+RECOMMENDATION = "recommendation"
+
+
+@dataclass(frozen=True)
+class Luckiest:
+    """The trial that ``ResultGrid.get_best_result`` hands over.
+
+    Parameters
+    ----------
+    metric
+        What it was chosen for.
+    value
+        Its last reported value: a single noisy one, at whatever level the trial was run.
+    config
+        Its configuration, without constants of the space and without the seed.
+    """
+
+    metric: str
+    value: float
+    config: Config
+
+    def __str__(self) -> str:
+        return f"{self.metric}={self.value:.5g} of {_listed(self.config)}; a single noisy value"
+
+
+@dataclass(frozen=True)
+class TuneRecommendation(UserRecommendation):
+    """Which configuration to be content with, and how sure that is.
+
+    The fields are those of `mfhpo.user_recommendation.UserRecommendation`, and:
+
+    Parameters
+    ----------
+    luckiest
+        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
+        for with the results.
+    """
+
+    luckiest: Luckiest | None = None
+
+    @property
+    def config(self) -> Config:
+        """The configuration, without the fidelity, the seed and constants of ``param_space``."""
+        return self.params
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recommendation as plain JSON values (what is not finite becomes None)."""
+        content: dict[str, Any] = plain(asdict(self))
+        return content
+
+    def __str__(self) -> str:
+        text = super(TuneRecommendation, replace(self, params=_flat(self.params))).__str__()
+        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
+
+
+@dataclass(frozen=True)
+class TuneLimitRecommendation(UserLimitRecommendation):
+    """Which configuration to run, for how long, and the gain of that.
+
+    The fields are those of `mfhpo.censored.user_recommendation.UserLimitRecommendation`, and:
+
+    Parameters
+    ----------
+    luckiest
+        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
+        for with the results.
+    """
+
+    luckiest: Luckiest | None = None
+
+    @property
+    def config(self) -> Config:
+        """The configuration, without the limit, the seed and constants of ``param_space``."""
+        return self.params
+
+    def __str__(self) -> str:
+        text = super(TuneLimitRecommendation, replace(self, params=_flat(self.params))).__str__()
+        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
+
+
+Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
+
+
+def recommendation(what: Any) -> Answer:
+    """The answer of a race.
+
+    Parameters
+    ----------
+    what
+        A searcher or a scheduler of this package; or the results of ``Tuner.fit``, also those that
+        ``Tuner.restore(...).get_results()`` reads on another machine: the answer is in the
+        experiment's storage, at most five seconds old while the race runs. For that the
+        experiment has to be run with one of our schedulers: ``search.scheduler()`` is the one of
+        a searcher.
+
+    Returns
+    -------
+    TuneRecommendation or TuneLimitRecommendation
+        The answer; from results, beside the trial that ``get_best_result`` hands over, which may
+        only be lucky.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If there is no answer yet, or none in the storage.
+    """
+    if isinstance(what, ResultGrid):
+        return _of_results(what)
+    searcher = what
+    while searcher is not None:
+        answer = getattr(searcher, "recommendation", None)
+        if callable(answer):
+            found: Answer = answer()
+            return found
+        searcher = getattr(searcher, "searcher", None)  # what Tune wraps searchers in
+    raise TypeError(
+        f"recommendation() takes a searcher or a scheduler of mfhpo_ray, or the ResultGrid of "
+        f"Tuner.fit, got {what!r}."
+    )
+
+
+def to_record(answer: Answer, metric: str, mode: str, owned: str) -> dict[str, Any]:
+    """The answer as it is written in the journal.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    metric, mode
+        What the race is about.
+    owned
+        The key by which trials of an arm differ, but for the seed: the fidelity, or the limit.
+    """
+    content = {
+        field.name: getattr(answer, field.name)
+        for field in fields(answer)
+        if field.name != "luckiest"
+    }
+    content["params"] = encode(answer.params)
+    if isinstance(answer, TuneRecommendation):
+        content["level"] = encode(answer.level)
+    return {
+        "kind": "arm" if isinstance(answer, TuneRecommendation) else "limit",
+        "answer": content,
+        "metric": metric,
+        "mode": mode,
+        "owned": owned,
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> Answer:
+    """The answer that was written."""
+    content = dict(record["answer"])
+    content["params"] = decode(content["params"])
+    for name in ("interval", "survivors", "assumptions"):
+        content[name] = tuple(content[name])
+    if record["kind"] == "arm":
+        content["level"] = decode(content["level"])
+        return TuneRecommendation(**content)
+    content["survival"] = tuple(SurvivalPoint(*point) for point in content["survival"])
+    return TuneLimitRecommendation(**content)
+
+
+def _of_results(results: ResultGrid) -> Answer:
+    journal = Journal.newest(results.filesystem, results.experiment_path)
+    record = None if journal is None else journal.read().get(RECOMMENDATION)
+    if record is None:
+        raise ValueError(
+            f"no answer is stored in {results.experiment_path}: either nothing was observed yet, "
+            f"or the experiment was run without TuneConfig(scheduler=search.scheduler()); then "
+            f"the searcher alone has it: recommendation(search)."
+        )
+    answer = from_record(record)
+    return replace(answer, luckiest=_luckiest(results, answer, record))
+
+
+def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) -> Luckiest | None:
+    metric = record["metric"]
+    try:
+        best = results.get_best_result(metric, record["mode"])
+    except RuntimeError:  # no trial has a finite value
+        return None
+    value = flatten_dict(best.metrics or {}).get(metric)
+    if value is None or best.config is None:
+        return None
+    names = [*_flat(answer.params), record["owned"]]
+    return Luckiest(metric, float(value), picked(best.config, names))
+
+
+def _flat(config: Mapping[str, Any]) -> Config:
+    flat: Config = flatten_dict(dict(config))
+    return flat
+
+
+def _listed(config: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={short(value)}" for name, value in _flat(config).items())

@@ -1,0 +1,767 @@
+"""The searcher that runs a policy in Ray Tune: each trial is one pull."""
+
+from __future__ import annotations
+
+import abc
+import json
+import logging
+import time
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from ray.tune.search import Searcher
+
+from mfhpo import Labels, Observation, Policy, Pull
+from mfhpo._validation import check_count
+from mfhpo_ray._arms import Arms, ArmSearch, ArmsLike, check_arms
+from mfhpo_ray._encoding import decode, encode
+from mfhpo_ray._journal import Journal
+from mfhpo_ray._pull_scheduler import PullScheduler
+from mfhpo_ray._pulls import Ended, UnderWay, scalars
+from mfhpo_ray._recommendation import RECOMMENDATION, Answer, to_record
+from mfhpo_ray._seeds import replicate_seed
+from mfhpo_ray._space import Config, assign, draw_configs, has, open_names, open_part, without
+from mfhpo_ray._time_limits import CENSORED_KEY
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["PolicySearch"]
+
+PolicyT = TypeVar("PolicyT", bound=Policy)
+
+_logger = logging.getLogger("mfhpo_ray")
+
+# Seconds after which the answer so far is written to the experiment's storage again.
+_ANSWER_PERIOD = 5.0
+
+
+class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
+    """Runs a policy: each trial is one pull, and the run ends by itself.
+
+    Parameters
+    ----------
+    metric, mode, arms, arm_search, space, seed_key, seed
+        See `IISESearch`.
+    owned
+        The key of the configuration, besides the seed's, that the search itself sets.
+    """
+
+    def __init__(
+        self,
+        *,
+        metric: str | None,
+        mode: str | None,
+        arms: ArmsLike,
+        arm_search: Searcher | None,
+        space: Mapping[str, Any] | None,
+        owned: str,
+        seed_key: str | None,
+        seed: int | None,
+    ) -> None:
+        if metric is not None and not isinstance(metric, str):
+            raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
+        if mode not in (None, "max", "min"):
+            raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
+        if seed_key is not None and (not isinstance(seed_key, str) or not seed_key):
+            raise TypeError(f"seed_key must be a key of the configuration or None: {seed_key!r}.")
+        if seed_key == owned:
+            raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
+        super().__init__(metric=metric, mode=mode)
+        self._owned = owned
+        self._seed_key = seed_key
+        self._keys = (owned,) if seed_key is None else (owned, seed_key)
+        self._given_arms = check_arms(arms, self._keys)
+        self._arm_search = self._check_arm_search(arm_search)
+        self._space = self._check_space(space)
+        entropy = np.random.SeedSequence().entropy
+        # Without a seed, one is drawn here, and saved with the experiment.
+        self._seed = int(str(entropy)) % 2**32 if seed is None else check_count("seed", seed, 0)
+        self._tuner_space: dict[str, Any] = {}
+        self._most: int | None = None
+        self._clock = time.monotonic
+        self._arms: Arms | None = None
+        self._policy: PolicyT | None = None
+        self._over = False
+        self._announced_end = False
+        self._under_way: dict[str, UnderWay] = {}
+        self._begun: dict[tuple[int, int], int] = {}
+        self._told = 0
+        self._journal: Journal | None = None
+        self._has_companion = False
+        self._completed: dict[str, dict[str, Any]] = {}
+        self._written_at = float("-inf")
+        self._warned_of_no_number = False
+        self._warned_of_merging = False
+
+    # What differs from search to search.
+
+    @abc.abstractmethod
+    def _make_policy(self, n_arms: int, sign: float) -> PolicyT:
+        """Make the policy; `sign` is -1 where the metric is minimised, and mirrored inside."""
+
+    @abc.abstractmethod
+    def _settings(self, pull: Pull) -> Any:
+        """The value of the key that the search owns, for a pull."""
+
+    @abc.abstractmethod
+    def _observed(
+        self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
+    ) -> Observation:
+        """What came back from a pull, in the unit and the direction of the metric.
+
+        Parameters
+        ----------
+        trial_id, begun
+            The pull.
+        value
+            The metric, or None if there is none.
+        seconds
+            What it took.
+        stopped_at
+            The limit in seconds at which the trial was stopped, or None.
+        """
+
+    @abc.abstractmethod
+    def _answer(self, policy: PolicyT) -> Answer:
+        """The policy's answer in the terms of the user."""
+
+    @property
+    @abc.abstractmethod
+    def _n_fidelities(self) -> int:
+        """Number of fidelities, once the policy is made."""
+
+    def _check_declarations(self, space: Mapping[str, Any]) -> None:
+        """Look for what the search owns in a search space."""
+
+    def _while_drawing(self) -> Any:
+        """Value of the owned key while configurations are drawn, whose functions may use it."""
+        return None
+
+    def _labels(self) -> Labels:
+        """How messages name arms and levels."""
+        return Labels(arm=self._arm_label, value=self._label_of_value)
+
+    def _details(self) -> dict[str, Any]:
+        """What the policy is made of beyond the arms, as plain JSON values."""
+        return {}
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        """Take up what `_details` had saved, before the policy is made."""
+
+    def _check_companion(self) -> None:
+        """Raise or warn if the search needs its scheduler, and runs without."""
+
+    # What users call.
+
+    def scheduler(self, limit: float | None = None, stop_surplus: bool = True) -> PullScheduler:
+        """The scheduler to run the search with: ``TuneConfig(scheduler=search.scheduler())``.
+
+        With it, each observation is in the experiment's storage as soon as it is made, so that
+        none is lost with the driver; trials have time limits, also those that hang; and those that
+        still run when the race is over are stopped.
+
+        Parameters
+        ----------
+        limit, stop_surplus
+            See `PullScheduler`.
+        """
+        return PullScheduler(limit=limit, stop_surplus=stop_surplus)
+
+    def recommendation(self) -> Answer:
+        """The best answer so far, with its certificate once the race has ended.
+
+        Raises
+        ------
+        ValueError
+            If the race has not begun.
+        """
+        return self._answer(self._made_policy())
+
+    # What Tune calls.
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        """Take metric, mode and search space from the Tuner.
+
+        Parameters
+        ----------
+        metric, mode
+            From ``TuneConfig``, None if not given there.
+        config
+            The ``param_space``; Tune does not call this if there is none.
+        **spec
+            Handed on to `arm_search`.
+
+        Returns
+        -------
+        bool
+            False if something is to be drawn that is not the search's to draw, because it has a
+            space of its own.
+
+        Raises
+        ------
+        ValueError
+            If metric or mode differ from the search's own, if a given arm lacks what the space
+            leaves open, or if the fidelity's levels are not in the space.
+        """
+        self._take("metric", metric)
+        self._take("mode", mode)
+        self._check_declarations(config)
+        if self._arms is not None:
+            return True  # the race goes on with the arms that it has
+        rest = without(config, self._keys)
+        names = open_names(rest)
+        if self._arm_search is not None:
+            if not names:
+                return True
+            return bool(
+                self._arm_search.search.set_search_properties(
+                    self._metric, self._mode, rest, **spec
+                )
+            )
+        if isinstance(self._given_arms, list):
+            self._check_cover(self._given_arms, names)
+        elif self._space is not None and names:
+            return False
+        self._tuner_space = dict(config)
+        return True
+
+    def set_max_concurrency(self, max_concurrent: int) -> bool:
+        """Keep to a number of concurrent trials; Tune then leaves that to the search.
+
+        Parameters
+        ----------
+        max_concurrent
+            The number.
+        """
+        # Tune's own count would, after a restart, wait for trials that will never come.
+        self._most = check_count("max_concurrent", max_concurrent, 1)
+        return True
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]
+        """The configuration of the next pull.
+
+        Parameters
+        ----------
+        trial_id
+            The trial that is to evaluate it.
+
+        Returns
+        -------
+        dict or str or None
+            The configuration with the values of all keys that the search sets; ``FINISHED`` when
+            the race is over; None if there is none now.
+        """
+        policy = self._begin() if self._policy is None else self._policy
+        if self._is_over(policy):
+            return self.FINISHED
+        if self._most is not None and len(self._under_way) >= self._most:
+            return None
+        if self._begun:
+            self._check_companion()
+        pull = self._next_pull(policy)
+        if pull is None:
+            return self.FINISHED if self._is_over(policy) else None
+        pair = (pull.arm, pull.fidelity)
+        replicate = self._begun.get(pair, 0)
+        self._begun[pair] = replicate + 1
+        self._under_way[trial_id] = UnderWay(pull, replicate, self._clock())
+        return self._config(pull, replicate)
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Note how long a trial has run; only its last result is an observation.
+
+        Parameters
+        ----------
+        trial_id, result
+            The trial, and what it reported.
+        """
+        begun = self._under_way.get(trial_id)
+        if begun is not None:
+            begun.seconds = _number(result.get("time_total_s"))
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Tell the policy what came back from a pull.
+
+        Parameters
+        ----------
+        trial_id
+            The trial; one that the search does not know, or that ended before, is ignored.
+        result
+            Its last result, flat. None without an error: the trial was stopped before it ran, and
+            observed nothing.
+        error
+            Whether it failed.
+        """
+        begun = self._under_way.pop(trial_id, None)
+        if begun is None or self._policy is None or (result is None and not error):
+            return
+        result = {} if result is None else result
+        seconds = self._seconds(begun, result)
+        value = None if error else self._value(trial_id, result)
+        observation = self._observed(trial_id, begun, value, seconds, result.get(CENSORED_KEY))
+        arms = self._known_arms()
+        arms.learn(begun.pull.arm, result)
+        ended = Ended(
+            number=self._told,
+            pull=begun.pull,
+            replicate=begun.replicate,
+            observation=observation,
+            config=encode(arms.config(begun.pull.arm)),
+            result=scalars(result),
+        )
+        self._write(trial_id, ended.to_record())
+        self._tell(self._policy, ended)
+        if self._arm_search is not None:
+            self._tell_arm_search(self._policy, self._arm_search, ended)
+        self._write_answer(self._policy)
+
+    # What its scheduler calls: see `PullScheduler`.
+
+    def connect(self, journal: Journal) -> None:
+        """Write each observation to a journal, and learn from those that are there already.
+
+        Parameters
+        ----------
+        journal
+            The experiment's.
+        """
+        self._has_companion = True
+        self._journal = journal
+        records = journal.read()
+        records.pop(RECOMMENDATION, None)
+        ends = {trial_id: Ended.from_record(record) for trial_id, record in records.items()}
+        self._completed = {trial_id: ended.result for trial_id, ended in ends.items()}
+        unknown = {trial_id: ended for trial_id, ended in ends.items() if ended.number >= self._told}
+        if not unknown:
+            return
+        policy = self._begin() if self._policy is None else self._policy
+        arms = self._known_arms()
+        for trial_id, ended in sorted(unknown.items(), key=lambda item: item[1].number):
+            self._under_way.pop(trial_id, None)
+            arms.adopt(ended.pull.arm, decode(ended.config))
+            pair = (ended.pull.arm, ended.pull.fidelity)
+            # No seed is used twice.
+            self._begun[pair] = max(self._begun.get(pair, 0), ended.replicate + 1)
+            self._tell(policy, ended)
+        _logger.info("%d observations are taken over from the journal.", len(unknown))
+
+    def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
+        """Note what a trial holds while it runs.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        resources
+            Number of CPUs, GPUs and others, by name.
+        """
+        self._has_companion = True
+        begun = self._under_way.get(trial_id)
+        if begun is not None:
+            begun.resources = dict(resources)
+
+    def completed(self, trial_id: str) -> Mapping[str, Any] | None:
+        """The last result of a trial that ended before a restart, or None.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+        return self._completed.get(trial_id)
+
+    def keep(self, trial_ids: Collection[str]) -> None:
+        """Drop all pulls that are not evaluated by one of these trials.
+
+        Parameters
+        ----------
+        trial_ids
+            The trials that run or wait.
+        """
+        for trial_id in set(self._under_way).difference(trial_ids):
+            del self._under_way[trial_id]
+
+    def discard(self, trial_id: str) -> None:
+        """Drop a pull whose trial is stopped because the race is over.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+        self._under_way.pop(trial_id, None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the race is over."""
+        return self._policy is not None and self._is_over(self._policy)
+
+    # State.
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything learned so far, as plain JSON values."""
+        state: dict[str, Any] = {
+            "search": type(self).__name__,
+            "metric": self._metric,
+            "mode": self._mode,
+            "seed": self._seed,
+            "most": self._most,
+            "arm_search": None if self._arm_search is None else self._arm_search.state_dict(),
+        }
+        if self._policy is None:
+            return state | {"policy": None}
+        return {
+            **state,
+            **self._details(),
+            "arms": self._known_arms().state_dict(),
+            "policy": self._policy.state_dict(),
+            "under_way": {name: pull.state_dict() for name, pull in self._under_way.items()},
+            "begun": [[*pair, count] for pair, count in self._begun.items()],
+            "told": self._told,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state, in a search made with the same arguments.
+
+        Parameters
+        ----------
+        state
+            What `get_state` gave.
+
+        Raises
+        ------
+        ValueError
+            If the state is of another kind of search, of another metric, or of other arms.
+        """
+        if state["search"] != type(self).__name__:
+            raise ValueError(
+                f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
+                f"restore the search that was saved."
+            )
+        self._take("metric", state["metric"])
+        self._take("mode", state["mode"])
+        self._seed = int(state["seed"])
+        if self._most is None:
+            self._most = state["most"]
+        if self._arm_search is not None and state["arm_search"] is not None:
+            self._arm_search.load_state_dict(state["arm_search"])
+        if state["policy"] is None:
+            return
+        self._load_details(state)
+        arms = Arms.from_state_dict(state["arms"])
+        if isinstance(self._given_arms, list):
+            declared = Arms(self._given_arms)
+            if any(
+                declared.equal_to(arms.config(arm)) != arm for arm in range(len(arms))
+            ) or len(arms) != len(declared):
+                raise ValueError(
+                    f"arms are {len(declared)} configurations, which are not the {len(arms)} of "
+                    f"the saved race; restore it with the arms that it was begun with."
+                )
+        self._arms = arms
+        policy = self._begin()
+        policy.load_state_dict(state["policy"])
+        now = self._clock()
+        self._under_way = {
+            name: UnderWay.from_state_dict(pull, now) for name, pull in state["under_way"].items()
+        }
+        self._begun = {(int(arm), int(m)): int(count) for arm, m, count in state["begun"]}
+        self._told = int(state["told"])
+        self._over = policy.finished
+
+    def save(self, checkpoint_path: str) -> None:
+        """Save the state to a file, as JSON.
+
+        Parameters
+        ----------
+        checkpoint_path
+            The file.
+        """
+        Path(checkpoint_path).write_text(json.dumps(self.get_state()), encoding="utf-8")
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Go on from a saved state.
+
+        Parameters
+        ----------
+        checkpoint_path
+            The file that `save` has written.
+
+        Raises
+        ------
+        ValueError
+            See `set_state`.
+        """
+        self.set_state(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
+
+    def __getstate__(self) -> dict[str, Any]:
+        attributes = self.__dict__.copy()
+        # Policies hold functions, and a journal may hold an open connection.
+        attributes |= {"_policy": None, "_journal": None, "_has_companion": False}
+        return {"attributes": attributes, "state": self.get_state()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved["attributes"])
+        if saved["state"]["policy"] is not None:
+            self.set_state(saved["state"])
+
+    # Beginning.
+
+    def _begin(self) -> PolicyT:
+        """Make the policy, now that arms and direction are known."""
+        for name, value in (("metric", self._metric), ("mode", self._mode)):
+            if not value:
+                raise ValueError(
+                    f"{name} is not known: give it to the search, "
+                    f"{type(self).__name__}(..., metric='accuracy', mode='max'). That of TuneConfig "
+                    f"reaches a search only together with a param_space."
+                )
+        self._check_declarations(self._tuner_space or self._space or {})
+        arms = self._make_arms() if self._arms is None else self._arms
+        policy = self._make_policy(len(arms), self._sign)
+        policy.labels = self._labels()
+        self._arms, self._policy = arms, policy
+        return policy
+
+    def _make_arms(self) -> Arms:
+        given = self._given_arms
+        if isinstance(given, list):
+            return Arms(given)
+        if self._arm_search is not None:
+            return Arms([None] * given)
+        space = self._tuner_space if self._space is None else self._space
+        rest = without(space, self._keys)
+        if not open_names(rest):
+            raise ValueError(
+                f"arms={given} are to be drawn, but there is nothing to draw from: give the Tuner "
+                f"a param_space with more than the constants {sorted(rest)}, or the search a "
+                f"space=..., or the arms themselves, arms=[...]."
+            )
+        whole = dict(space)
+        for name in self._keys:
+            if has(whole, name):
+                whole = without(whole, [name])
+                # Functions of the space may look at it.
+                assign(whole, name, self._while_drawing() if name == self._owned else self._seed)
+        drawn = [without(config, self._keys) for config in draw_configs(whole, given, self._seed)]
+        # The Tuner has the constants of its space, which may be large.
+        return Arms(drawn if self._space is not None else [open_part(rest, arm) for arm in drawn])
+
+    def _take(self, name: str, value: str | None) -> None:
+        """Take a metric or a mode, unless there is another one."""
+        own = getattr(self, f"_{name}")
+        if value and own and value != own:
+            raise ValueError(
+                f"{name}={value!r} of TuneConfig or of the saved search is not the {own!r} of this "
+                f"search; give the same, or only one of them."
+            )
+        setattr(self, f"_{name}", own or value)
+
+    def _check_arm_search(self, arm_search: Searcher | None) -> ArmSearch | None:
+        if arm_search is None:
+            return None
+        if not isinstance(arm_search, Searcher):
+            raise TypeError(
+                f"arm_search must be a Searcher of Tune such as OptunaSearch(space) or None, got "
+                f"{arm_search!r}."
+            )
+        if isinstance(arm_search, PolicySearch):
+            raise TypeError(
+                f"arm_search={type(arm_search).__name__} draws no arms but races them; give one "
+                f"that proposes configurations, such as OptunaSearch(space)."
+            )
+        if isinstance(self._given_arms, list):
+            raise ValueError(
+                f"arm_search is to draw arms, but arms are {len(self._given_arms)} given "
+                f"configurations; give their number instead, arms=32."
+            )
+        return ArmSearch(arm_search, self._keys)
+
+    def _check_space(self, space: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        if space is None:
+            return None
+        if not isinstance(space, Mapping):
+            raise TypeError(f"space must be a dictionary of Tune's domains or None, got {space!r}.")
+        if isinstance(self._given_arms, list) or self._arm_search is not None:
+            other = "arms=[...]" if isinstance(self._given_arms, list) else "arm_search"
+            raise ValueError(f"space={dict(space)!r} and {other} are both given; leave one out.")
+        return dict(space)
+
+    def _check_cover(self, arms: Sequence[Config], names: Sequence[str]) -> None:
+        for position, arm in enumerate(arms):
+            for name in names:
+                if not has(arm, name):
+                    raise ValueError(
+                        f"arms[{position}]={arm!r} has no {name!r}, which param_space leaves open; "
+                        f"add it to the arms, or drop it from param_space."
+                    )
+
+    # Asking and telling.
+
+    @property
+    def _sign(self) -> float:
+        return -1.0 if self._mode == "min" else 1.0
+
+    def _made_policy(self) -> PolicyT:
+        if self._policy is None:
+            raise ValueError(
+                "there is nothing to recommend yet: no trial was suggested. A restored experiment "
+                "has a copy of the search; ask recommendation(results)."
+            )
+        return self._policy
+
+    def _known_arms(self) -> Arms:
+        if self._arms is None:
+            raise RuntimeError("the race has not begun.")
+        return self._arms
+
+    def _arm_label(self, arm: int) -> str:
+        return f"arm {arm} {self._known_arms().shown(arm)}"
+
+    def _label_of_value(self, value: float) -> float:
+        return self._sign * value + 0.0  # the sum makes 0 of -0
+
+    def _is_over(self, policy: PolicyT) -> bool:
+        if self._over and not self._announced_end:
+            self._announced_end = True
+            _logger.info("The race is over: %s.", policy.recommend().reason.rstrip("."))
+        return self._over
+
+    def _next_pull(self, policy: PolicyT) -> Pull | None:
+        """The next pull of an arm that is drawn, or None if there is none now."""
+        pending = [begun.pull for begun in self._under_way.values()]
+        while True:
+            pulls = policy.ask(1, pending)
+            if not pulls:
+                return None
+            arm = int(pulls[0].arm)
+            if self._known_arms().is_known(arm) or self._draw(policy, arm):
+                return pulls[0]
+            if self._known_arms().is_known(arm) or arm not in policy.active:
+                continue
+            return None
+
+    def _draw(self, policy: PolicyT, arm: int) -> bool:
+        """Draw an arm from the other searcher, and return whether it is one to be pulled."""
+        arms, search = self._known_arms(), self._arm_search
+        if search is None:
+            raise RuntimeError(f"arm {arm} has no configuration.")
+        config = search.draw(arm)
+        if config is not None:
+            equal = arms.equal_to(config)
+            arms.adopt(arm, config)
+            if equal is None:
+                return True
+            search.give_up(arm)
+            self._merge(policy, arm, equal)
+        elif search.exhausted:
+            missing = arms.unknown
+            known = next((k for k in range(len(arms)) if arms.is_known(k)), None)
+            if known is None:
+                raise ValueError(f"arm_search={search.search!r} has no configuration to begin with.")
+            for k in missing:
+                # Nothing is claimed of arms that there are not.
+                policy.withdraw(k, duplicate_of=known)
+            self._over = policy.finished
+        return False
+
+    def _merge(self, policy: PolicyT, arm: int, equal: int) -> None:
+        if not self._warned_of_merging:
+            self._warned_of_merging = True
+            warnings.warn(
+                f"arms {equal} and {arm} were drawn equal, {self._known_arms().shown(arm)}: they "
+                f"are merged, and so will be others. The space is small: a plain arms="
+                f"{len(self._known_arms())} without arm_search races all of it.",
+                stacklevel=5,
+            )
+        policy.withdraw(arm, duplicate_of=equal)
+        self._over = policy.finished
+
+    def _config(self, pull: Pull, replicate: int) -> Config:
+        arms = self._known_arms()
+        config = arms.config(pull.arm)
+        assign(config, self._owned, self._settings(pull))
+        if self._seed_key is not None:
+            seed = replicate_seed(
+                self._seed,
+                pull.arm,
+                pull.fidelity,
+                replicate,
+                n_arms=len(arms),
+                n_fidelities=self._n_fidelities,
+            )
+            assign(config, self._seed_key, seed)
+        return config
+
+    def _seconds(self, begun: UnderWay, result: Mapping[str, Any]) -> float:
+        """What a trial took: as it says, or as it said last, or since it was suggested."""
+        seconds = _number(result.get("time_total_s"))
+        if seconds is None:
+            seconds = begun.seconds
+        return max(0.0, self._clock() - begun.since) if seconds is None else seconds
+
+    def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
+        """The metric, or None if it is missing, no number or not finite."""
+        reported = result.get(str(self._metric))
+        value = _number(reported)
+        if value is None and reported is not None and not self._warned_of_no_number:
+            self._warned_of_no_number = True
+            warnings.warn(
+                f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
+                f"counts as failed. Report float(...).",
+                stacklevel=3,
+            )
+        return value if value is not None and Observation(value).has_value else None
+
+    def _tell(self, policy: PolicyT, ended: Ended) -> None:
+        seen = ended.observation
+        value = None if seen.value is None else self._sign * seen.value
+        policy.tell(ended.pull, Observation(value, seen.cost, seen.censored_at))
+        self._told = ended.number + 1
+        self._over = policy.finished
+
+    def _tell_arm_search(self, policy: PolicyT, search: ArmSearch, ended: Ended) -> None:
+        arm = ended.pull.arm
+        if ended.observation.has_value:
+            search.tell(arm, ended.result)
+        elif arm not in policy.active:
+            search.give_up(arm)
+
+    # The journal.
+
+    def _write(self, name: str, record: Mapping[str, Any]) -> None:
+        if self._journal is None:
+            return
+        try:
+            self._journal.write(name, record)
+        except OSError as error:
+            # The race itself goes on: Ray saves the search every now and then.
+            _logger.warning("%s is not written to the experiment's storage: %s", name, error)
+
+    def _write_answer(self, policy: PolicyT) -> None:
+        now = self._clock()
+        if self._journal is None or not (
+            self._is_over(policy) or now - self._written_at >= _ANSWER_PERIOD
+        ):
+            return
+        self._written_at = now
+        answer = self._answer(policy)
+        self._write(
+            RECOMMENDATION, to_record(answer, str(self._metric), str(self._mode), self._owned)
+        )
+
+
+def _number(value: Any) -> float | None:
+    """A number as a float, None for anything else."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return float(value)
+    return None

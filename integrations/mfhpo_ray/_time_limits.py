@@ -1,0 +1,335 @@
+"""Limits of time on running trials, kept from the loop of Tune's controller.
+
+Tune itself cannot end a step that hangs: ``stop={"time_total_s": ...}`` is looked at when a step
+has ended, and a trial that is stopped keeps its slot until its process answers, for ten minutes.
+What runs at every turn of the loop, about ten times a second, is ``choose_trial_to_run`` of the
+scheduler: from there a trial is stopped and its process killed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray.exceptions import RayError
+from ray.tune.experiment import Trial
+from ray.tune.result import DONE, TIME_TOTAL_S, TRIAL_ID
+
+from mfhpo._validation import check_number
+
+if TYPE_CHECKING:
+    from ray.tune.execution.tune_controller import TuneController
+
+__all__ = ["CENSORED_KEY", "TimeLimits", "check_limit", "stop_at_once"]
+
+CENSORED_KEY = "mfhpo/censored_at"
+"""Where the last result of a trial that was ended for its time has the limit, in seconds."""
+
+_RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, without earlier runs
+
+
+def check_limit(name: str, value: Any) -> float | None:
+    """Return a limit as a float, None for none, or raise unless it is positive.
+
+    Parameters
+    ----------
+    name
+        The argument's name.
+    value
+        What was given, in seconds. ``math.inf`` is no limit.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a number nor None.
+    ValueError
+        If it is not positive.
+
+    Examples
+    --------
+    >>> check_limit("limit", 60)
+    60.0
+    """
+    if value is None:
+        return None
+    limit = check_number(name, value, " of seconds or None")
+    if not limit > 0.0:
+        raise ValueError(f"{name} must be a positive number of seconds or None, got {value!r}.")
+    return None if math.isinf(limit) else limit
+
+
+@dataclass
+class _Watch:
+    """What is known of a trial: its limit, when this run began, what it took if ended here."""
+
+    limit: float | None
+    began: float | None = None
+    ended_after: float | None = None
+
+    def is_beyond(self, now: float) -> bool:
+        return self.limit is not None and self.began is not None and now - self.began > self.limit
+
+
+class TimeLimits:
+    """Ends trials that have run for longer than their limits.
+
+    A scheduler holds one, and calls `set` in ``on_trial_add``, `enforce` in
+    ``choose_trial_to_run``, `exceeded` in ``on_trial_result``, `settle` and then `forget` in
+    ``on_trial_complete``, and `forget` in ``on_trial_remove`` and ``on_trial_error``.
+
+    A trial is charged for what it trains: its clock starts when the loop sees it RUNNING, so that
+    the start of its process is free, and starts again when it runs again, after a pause, a failure
+    or a restored experiment. At each report the clock is set to what the trial itself says that it
+    has trained in this run (``time_since_restore``), so that a slow driver and the way to it are
+    not charged.
+
+    Parameters
+    ----------
+    clock
+        Seconds from any origin.
+
+    Notes
+    -----
+    A turn of the loop takes up to 0.1 seconds if nothing happens, and this much later a trial may
+    be ended. While the driver itself is busy, with a slow search algorithm or storage, nobody looks
+    at the limits; a result that has come in by then is heard first. A trial whose last result is
+    there and that is saving its checkpoint is not ended.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> now = 0.0
+    >>> limits = TimeLimits(clock=lambda: now)
+    >>> trial = SimpleNamespace(
+    ...     trial_id="a", status="RUNNING", run_metadata=SimpleNamespace(last_result={})
+    ... )
+    >>> limits.set(trial, 60)
+    >>> limits.enforce(SimpleNamespace(get_live_trials=lambda: {trial.trial_id: trial}.values()))
+    >>> now = 61.0
+    >>> limits.exceeded(trial), limits.seconds(trial)
+    (True, 61.0)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._watches: dict[str, _Watch] = {}
+        self._running: set[str] = set()
+
+    def set(self, trial: Trial, limit: float | None) -> None:
+        """Limit a trial that is going to be started.
+
+        Parameters
+        ----------
+        trial
+            The trial.
+        limit
+            Seconds that it may run, or None.
+
+        Raises
+        ------
+        TypeError
+            If `limit` is neither a number nor None.
+        ValueError
+            If `limit` is not positive.
+        """
+        self._watches[trial.trial_id] = _Watch(check_limit("limit", limit))
+
+    def enforce(self, tune_controller: TuneController) -> None:
+        """Start the clocks of trials that run by now, and end those beyond their limits.
+
+        A trial that is ended here is TERMINATED at once, with no error counted, and its last result
+        says what it is censored at; its process is killed, whatever it does. The work is
+        proportional to the number of running trials.
+
+        Parameters
+        ----------
+        tune_controller
+            What the scheduler is given.
+        """
+        now = self._clock()
+        running = {
+            trial.trial_id: trial
+            for trial in _running_trials(tune_controller)
+            if trial.trial_id in self._watches
+        }
+        for trial_id in self._running - running.keys():
+            self._watches[trial_id].began = None
+        self._running = set(running)
+        for trial_id, trial in running.items():
+            watch = self._watches.get(trial_id)
+            if watch is None:  # the scheduler has ended it together with another one
+                continue
+            if watch.began is None:
+                watch.began = now
+            elif watch.is_beyond(now) and not _has_answered(tune_controller, trial):
+                watch.ended_after = now - watch.began
+                stop_at_once(tune_controller, trial, {CENSORED_KEY: watch.limit})
+
+    def exceeded(self, trial: Trial, result: Mapping[str, Any] | None = None) -> bool:
+        """Whether a trial that reports is beyond its limit: the scheduler then returns STOP.
+
+        Parameters
+        ----------
+        trial
+            The trial.
+        result
+            What it reports, from which its clock is set.
+        """
+        watch = self._watches.get(trial.trial_id)
+        if watch is None:
+            return False
+        now = self._clock()
+        trained = None if result is None else result.get(_RUN_SECONDS)
+        if trained is not None:
+            watch.began = now - float(trained)
+        if watch.began is None or not watch.is_beyond(now):
+            return False
+        watch.ended_after = now - watch.began
+        return True
+
+    def seconds(self, trial: Trial) -> float:
+        """What a trial has run, so far or in all.
+
+        Parameters
+        ----------
+        trial
+            A trial that was not forgotten yet.
+
+        Returns
+        -------
+        float
+            Seconds: ``time_total_s`` of the last result of a trial that ended by itself; for one
+            that was ended here, what its clock said then; else what its clock says now.
+        """
+        watch = self._watches.get(trial.trial_id)
+        if watch is not None and watch.ended_after is not None:
+            return watch.ended_after
+        result = trial.run_metadata.last_result
+        if watch is not None and watch.began is not None and not _has_ended(trial):
+            return self._clock() - watch.began
+        return float(result.get(TIME_TOTAL_S, 0.0))
+
+    def settle(self, trial: Trial) -> float | None:
+        """Note in the last result of a trial that ends whether its time was up.
+
+        Parameters
+        ----------
+        trial
+            The trial, in ``on_trial_complete``: then search algorithms and results see the note.
+
+        Returns
+        -------
+        float or None
+            The limit in seconds at which it is censored, None if it ended within its limit.
+        """
+        watch = self._watches.get(trial.trial_id)
+        if watch is None or watch.limit is None:
+            return None
+        if watch.ended_after is None:
+            ran = trial.run_metadata.last_result.get(_RUN_SECONDS)
+            if not (self.seconds(trial) if ran is None else float(ran)) > watch.limit:
+                return None
+        _note(trial, {CENSORED_KEY: watch.limit})
+        return watch.limit
+
+    def forget(self, trial: Trial) -> None:
+        """Drop what is known of a trial; one that is not known is no error."""
+        self._watches.pop(trial.trial_id, None)
+        self._running.discard(trial.trial_id)
+
+
+def stop_at_once(
+    tune_controller: TuneController, trial: Trial, note: Mapping[str, Any] | None = None
+) -> None:
+    """Stop a running trial and kill its process, whatever it does.
+
+    The trial is TERMINATED, no error is counted, and its slot is free as soon as Ray has noticed
+    that the process is gone, which takes some hundredths of a second.
+
+    Parameters
+    ----------
+    tune_controller
+        What the scheduler is given.
+    trial
+        A trial that is RUNNING.
+    note
+        What to add to its last result.
+
+    Notes
+    -----
+    The process ends as by ``os._exit``: neither ``finally`` nor ``atexit`` of the trial runs. Ray
+    kills its process group and its children as well (data loaders, ``multiprocessing``), and the
+    actors that it owns, as the workers of a trainer. What a child has started in a session of its
+    own, as by ``setsid``, stays.
+    """
+    controller = _unwrapped(tune_controller)
+    process = trial.temporary_state.ray_actor
+    _note(trial, note or {})
+    # Tune would wait for the process to export its model.
+    trial.export_formats = None
+    # With reuse_actors, Tune keeps for the next trial what counts as started.
+    started = getattr(controller, "_started_actors", None)
+    if started is not None:
+        started.discard(controller._trial_to_actor.get(trial))
+    controller.stop_trial(trial)
+    if isinstance(process, ray.actor.ActorHandle):
+        ray.kill(process)
+    elif process is not None:  # a simulated one
+        process.kill()
+
+
+def _unwrapped(tune_controller: TuneController) -> Any:
+    # Schedulers are given a wrapper that warns of what it does not list.
+    return getattr(tune_controller, "_tune_controller", tune_controller)
+
+
+def _running_trials(tune_controller: TuneController) -> Iterable[Trial]:
+    running: Iterable[Trial] | None
+    running = getattr(_unwrapped(tune_controller), "_running_trials", None)
+    if running is None:
+        live = tune_controller.get_live_trials()
+        running = [trial for trial in live if trial.status == Trial.RUNNING]
+    return running
+
+
+def _has_ended(trial: Trial) -> bool:
+    return bool(trial.run_metadata.last_result.get(DONE))
+
+
+def _has_answered(tune_controller: TuneController, trial: Trial) -> bool:
+    """Whether the process has sent what was not looked at yet, or its last result before that."""
+    if _has_ended(trial):
+        return True
+    controller = _unwrapped(tune_controller)
+    manager = getattr(controller, "_actor_manager", None)
+    if manager is None:
+        return False
+    sent = manager._tracked_actors_to_task_futures.get(controller._trial_to_actor.get(trial), ())
+    awaited = set(manager._actor_task_events.get_futures()).intersection(sent)
+    return bool(awaited) and bool(ray.wait(list(awaited), timeout=0)[0])
+
+
+def _note(trial: Trial, note: Mapping[str, Any]) -> None:
+    """Add to the last result, and leave there what keeps Tune from asking a process that hangs."""
+    result = trial.run_metadata.last_result
+    if not result.keys() - {TRIAL_ID}:
+        result = {"config": trial.config, **_first_result(trial)}
+    # Assigned, not changed in place, which would not reach the experiment's state on disk.
+    trial.run_metadata.last_result = {**result, TRIAL_ID: trial.trial_id, **note}
+
+
+def _first_result(trial: Trial) -> dict[str, Any]:
+    """What Tune knows of a trial that has not reported, as host and process, if it is there."""
+    known = trial._default_result_or_future
+    if isinstance(known, ray.ObjectRef):
+        if not ray.wait([known], timeout=0)[0]:
+            return {}
+        try:
+            known = ray.get(known)
+        except RayError:
+            return {}
+    return dict(known or {})

@@ -1,0 +1,589 @@
+"""A stand-in for Tune's controller, with a virtual clock."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow.fs
+from ray.train._internal.session import _TrainingResult
+from ray.train._internal.storage import StorageContext
+from ray.tune import Checkpoint, PlacementGroupFactory
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import TrialScheduler
+from ray.tune.search import SearchAlgorithm, Searcher
+from ray.tune.utils import flatten_dict
+
+from mfhpo_ray.simulation.curves import Curves, Step
+from mfhpo_ray.simulation.outcome import Event, Mode, SimulatedRun
+from mfhpo_ray.simulation.search import search_algorithm
+from mfhpo_ray.simulation.slots import Actor, Slots
+from mfhpo_ray.simulation.trial import SimulatedTrial
+
+__all__ = ["Controller", "Settings"]
+
+# Tune's own figures: how long its loop waits for an event, for a searcher when no trial is left,
+# and until it kills the process of a stopped trial that does not end.
+_LOOP_SECONDS = 0.1
+_AWAIT_SECONDS = 600
+_CLEANUP_SECONDS = 600.0
+# Of what happens at the same time, what has the lower rank comes first.
+_RANK = 1
+# How often the loop may turn with nothing ahead before it is taken for stuck.
+_MOST_IDLE_TURNS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of `mfhpo_ray.simulation.simulate`, which describes them.
+
+    Raises
+    ------
+    ValueError
+        If one is out of range.
+    """
+
+    slots: int
+    max_t: int | None
+    metric: str
+    mode: Mode
+    checkpoints: bool
+    num_samples: int
+    param_space: Mapping[str, Any]
+    max_concurrent_trials: int
+    max_failures: int
+    reuse_actors: bool
+    start_seconds: float
+    resources: Mapping[str, float]
+    storage: StorageContext | None
+    time_budget: float
+    poll_seconds: float | None
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise ValueError(f"slots must be at least 1, got {self.slots!r}.")
+        if self.max_t is not None and self.max_t < 1:
+            raise ValueError(f"max_t must be at least 1 or None, got {self.max_t!r}.")
+        if self.mode not in ("min", "max"):
+            raise ValueError(f"mode must be 'min' or 'max', got {self.mode!r}.")
+        if not 0.0 <= self.start_seconds < math.inf:
+            raise ValueError(f"start_seconds must be at least 0, got {self.start_seconds!r}.")
+        if not self.time_budget > 0.0:
+            raise ValueError(f"time_budget must be above 0, got {self.time_budget!r}.")
+        if self.poll_seconds is not None and not self.poll_seconds > 0.0:
+            raise ValueError(f"poll_seconds must be above 0 or None, got {self.poll_seconds!r}.")
+
+    @property
+    def stop(self) -> dict[str, float]:
+        """Tune's stopping criterion of a trial."""
+        return {} if self.max_t is None else {"training_iteration": self.max_t}
+
+
+class Controller:
+    """Runs trials in virtual time; what schedulers use of Tune's controller has the same name.
+
+    Parameters
+    ----------
+    scheduler, trials, curves
+        See `mfhpo_ray.simulation.simulate`.
+    settings
+        The options.
+
+    Raises
+    ------
+    ValueError
+        If the scheduler looks at another metric than the one that is reported.
+    """
+
+    def __init__(
+        self,
+        scheduler: TrialScheduler,
+        trials: Iterable[Mapping[str, Any]] | Searcher,
+        curves: Curves,
+        settings: Settings,
+    ) -> None:
+        # A scheduler expects Tune's own controller, which this is not.
+        self._scheduler_alg: Any = scheduler
+        self._curves = curves
+        self._settings = settings
+        self._resources = PlacementGroupFactory([dict(settings.resources)])
+        self._search_alg = search_algorithm(
+            trials,
+            self._make_trial,
+            num_samples=settings.num_samples,
+            param_space=settings.param_space,
+            max_concurrent=settings.max_concurrent_trials,
+        )
+        self._max_pending_trials = self._search_alg.max_pending
+
+        self._seconds = 0.0
+        self._iterations = 0
+        self._events: list[Event] = []
+        # What will happen: (when, its rank at that time, a number that breaks ties, what to do).
+        self._ahead: list[tuple[float, int, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+
+        self._trials: list[Trial] = []
+        self._live_trials: set[Trial] = set()
+        self._pending_trials: set[Trial] = set()
+        self._pending_trials_list: deque[Trial] = deque()
+        self._running_trials: set[Trial] = set()
+        self._paused_trials: set[Trial] = set()
+        self._stopped_trials: set[Trial] = set()
+        self._failed_trials: set[Trial] = set()
+        self._by_status = {
+            Trial.PENDING: self._pending_trials,
+            Trial.RUNNING: self._running_trials,
+            Trial.PAUSED: self._paused_trials,
+            Trial.TERMINATED: self._stopped_trials,
+            Trial.ERROR: self._failed_trials,
+        }
+        self._decisions_after_saving: dict[Trial, str] = {}
+
+        self._slots = Slots(settings.slots)
+        # Trials that are to have a slot: those in the queue for one, and those about to start.
+        self._staged_trials: set[Trial] = set()
+        self._requests: deque[Trial] = deque()
+        self._trial_to_actor: dict[Trial, Actor] = {}
+        self._started_actors: set[Actor] = set()
+
+        with_clock: list[Any] = [part for part in (scheduler, trials) if hasattr(part, "_clock")]
+        for part in with_clock:
+            part._clock = self._now
+        self._poll_seconds = settings.poll_seconds or (_LOOP_SECONDS if with_clock else math.inf)
+        self._tell_metric()
+
+    # What schedulers use.
+
+    @property
+    def search_alg(self) -> SearchAlgorithm:
+        """The search algorithm; a searcher that was given is its `searcher`."""
+        return self._search_alg
+
+    @property
+    def scheduler_alg(self) -> TrialScheduler:
+        """The scheduler."""
+        scheduler: TrialScheduler = self._scheduler_alg
+        return scheduler
+
+    @property
+    def trial_executor(self) -> Controller:
+        """Older schedulers pause trials and ask for resources through this."""
+        return self
+
+    def has_resources_for_trial(self, trial: Trial) -> bool:
+        """Whether a trial may be asked for; always, as in Tune."""
+        return True
+
+    def get_trials(self) -> list[Trial]:
+        """All trials, in the order in which they were added."""
+        return self._trials
+
+    def get_live_trials(self) -> set[Trial]:
+        """Trials that were not stopped."""
+        return self._live_trials
+
+    def get_trial(self, tid: str) -> Trial | None:
+        """The trial with that name, if there is one."""
+        return next((trial for trial in self._trials if trial.trial_id == tid), None)
+
+    def stop_trial(self, trial: Trial) -> None:
+        """End a trial, whatever its status; the scheduler and the searcher are told.
+
+        In the middle of an iteration its slot is held on until that is over, or Tune would kill
+        its process after ten minutes. The time limits of this package kill at once.
+        """
+        if trial.is_finished():
+            return
+        if trial.status == Trial.RUNNING:
+            result = flatten_dict(trial.last_result)
+            self._scheduler_alg.on_trial_complete(self, trial, result)
+            result = flatten_dict(trial.last_result)
+            self._search_alg.on_trial_complete(trial.trial_id, result=result)
+        else:
+            self._scheduler_alg.on_trial_remove(self, trial)
+            self._search_alg.on_trial_complete(trial.trial_id)
+        self._end(trial, Trial.TERMINATED)
+        self._live_trials.discard(trial)
+
+    def pause_trial(self, trial: Trial, should_checkpoint: bool = True) -> None:
+        """Take a trial out of its slot, after its iteration if it is in the middle of one."""
+        self._decisions_after_saving.pop(trial, None)
+        actor = self._trial_to_actor.get(trial)
+        if actor is None:
+            return
+        if should_checkpoint:
+            self._decisions_after_saving[trial] = TrialScheduler.PAUSE
+            state: Any = trial.temporary_state
+            state.saving_to = actor
+            when = max(actor.busy_until, self._seconds)
+            # A trial that has ended its step is saved at once, before others end theirs.
+            rank = 0 if when == self._seconds else _RANK
+            self._later(when, trial, actor, self._on_saved, rank)
+        else:
+            self._leave(trial)
+            self._set_trial_status(trial, Trial.PAUSED)
+            self._note(trial, "paused")
+
+    def _set_trial_status(self, trial: Trial, status: str) -> None:
+        if trial.status == status:
+            return
+        self._by_status[trial.status].remove(trial)
+        self._by_status[status].add(trial)
+        if status == Trial.PENDING:
+            self._pending_trials_list.append(trial)
+        metadata: Any = trial.run_metadata
+        if status == Trial.RUNNING and metadata.start_time is None:
+            metadata.start_time = self._seconds
+        trial.set_status(status)
+
+    # The loop.
+
+    def is_finished(self) -> bool:
+        """Whether every trial has ended and no other will come."""
+        return not self._any_is_live and self._search_alg.is_finished()
+
+    def run(self) -> SimulatedRun:
+        """Run until all trials have ended.
+
+        Raises
+        ------
+        RuntimeError
+            If nothing happens any more though trials are left.
+        """
+        idle_turns = 0
+        while not self.is_finished():
+            idle_turns = 0 if self._ahead else idle_turns + 1
+            if idle_turns > _MOST_IDLE_TURNS:
+                raise self._stuck()
+            self.step()
+        return SimulatedRun(
+            trials=tuple(self._trials),
+            events=tuple(self._events),
+            metric=self._settings.metric,
+            slot_seconds=self._slots.seconds(self._seconds),
+            iterations=self._iterations,
+            makespan=self._seconds,
+        )
+
+    def step(self) -> None:
+        """One turn of the loop: new trials, starts, then the next event.
+
+        Raises
+        ------
+        RuntimeError
+            If there is none.
+        """
+        while len(self._pending_trials) < self._max_pending_trials:
+            trial = self._search_alg.next_trial() or self._awaited_trial()
+            if trial is None:
+                break
+            self.add_trial(trial)
+        self._start_trials()
+        when = self._ahead[0][0] if self._ahead else math.inf
+        turn = self._seconds + self._poll_seconds
+        if min(when, turn) > self._settings.time_budget:
+            self._seconds = max(self._seconds, self._settings.time_budget)
+            self._stop_everything()
+        elif self._ahead and when <= turn:
+            self._seconds, _, _, happen = heapq.heappop(self._ahead)
+            happen()
+        elif math.isfinite(turn):
+            self._seconds = turn
+        elif not self.is_finished():
+            raise self._stuck()
+
+    def add_trial(self, trial: Trial) -> None:
+        """Add a trial; the scheduler may set its status before it is queued."""
+        trial.create_placement_group_factory()
+        self._trials.append(trial)
+        self._live_trials.add(trial)
+        self._scheduler_alg.on_trial_add(self, trial)
+        self._by_status[trial.status].add(trial)
+        if trial.status == Trial.PENDING:
+            self._pending_trials_list.append(trial)
+        self._note(trial, "added")
+
+    @property
+    def _any_is_live(self) -> bool:
+        return bool(self._pending_trials or self._running_trials or self._paused_trials)
+
+    def _now(self) -> float:
+        return self._seconds
+
+    def _tell_metric(self) -> None:
+        """Tell searcher and scheduler what is optimised, unless they know."""
+        metric, mode = self._settings.metric, self._settings.mode
+        public = {"stop": self._settings.stop, "num_samples": self._settings.num_samples}
+        space = dict(self._settings.param_space)
+        self._search_alg.set_search_properties(metric, mode, space, **public)
+        if not self._scheduler_alg.set_search_properties(metric, mode, **public):
+            self._scheduler_alg.set_search_properties(None, None, **public)
+        for part in (self._scheduler_alg, self._search_alg):
+            if part.metric not in (None, metric):
+                raise ValueError(
+                    f"metric={metric!r} is what the curves report, but {type(part).__name__} looks "
+                    f"at {part.metric!r}; give the same metric to both."
+                )
+
+    def _make_trial(self, trial_id: str, configuration: dict[str, Any], number: int) -> Trial:
+        return SimulatedTrial(
+            "simulated",
+            config=configuration,
+            trial_id=trial_id,
+            storage=self._settings.storage,
+            evaluated_params=flatten_dict(configuration),
+            experiment_tag=str(number),
+            placement_group_factory=self._resources,
+            stopping_criterion=self._settings.stop,
+            max_failures=self._settings.max_failures,
+            stub=True,
+        )
+
+    def _awaited_trial(self) -> Trial | None:
+        """What a searcher suggests that is asked every second, while no trial is left."""
+        for _ in range(_AWAIT_SECONDS):
+            if self._any_is_live or self._search_alg.is_finished():
+                break
+            self._seconds += 1.0
+            trial = self._search_alg.next_trial()
+            if trial is not None:
+                return trial
+        return None
+
+    def _start_trials(self) -> None:
+        """Queue what the scheduler has chosen, then what waits, and give out the free slots."""
+        chosen = self._scheduler_alg.choose_trial_to_run(self)
+        if chosen is not None:
+            self._queue_chosen(chosen)
+        while self._pending_trials_list and len(self._requests) < self._max_pending_trials:
+            trial = self._pending_trials_list.popleft()
+            if trial in self._pending_trials and trial not in self._staged_trials:
+                self._staged_trials.add(trial)
+                self._requests.append(trial)
+        while self._requests and self._slots.are_free:
+            trial = self._requests.popleft()
+            actor = self._trial_to_actor[trial] = self._slots.take(self._seconds)
+            if actor.is_new:
+                actor.busy_until += self._settings.start_seconds
+            self._later(actor.busy_until, trial, actor, self._on_started)
+
+    def _queue_chosen(self, chosen: Trial) -> None:
+        if chosen.status not in (Trial.PENDING, Trial.PAUSED):
+            raise RuntimeError(
+                f"choose_trial_to_run must return a trial that is PENDING or PAUSED, or None; "
+                f"{chosen} is {chosen.status}."
+            )
+        if chosen in self._trial_to_actor:
+            return
+        is_queued = chosen in self._staged_trials
+        if not is_queued:
+            self._set_trial_status(chosen, Trial.PENDING)
+            self._staged_trials.add(chosen)
+        # An idle process is the chosen trial's at once; new ones are asked for in turn.
+        if self._slots.have_idle:
+            if is_queued:
+                self._requests.remove(chosen)
+            self._requests.appendleft(chosen)
+        elif not is_queued:
+            self._requests.append(chosen)
+
+    def _stop_everything(self) -> None:
+        self.search_alg.set_finished()
+        for trial in self._trials:
+            if not trial.is_finished():
+                self._end(trial, Trial.TERMINATED)
+
+    def _stuck(self) -> RuntimeError:
+        counts = {status: len(trials) for status, trials in self._by_status.items() if trials}
+        return RuntimeError(
+            f"after {self._seconds:g} virtual seconds nothing happens any more, with trials "
+            f"{counts or 'none'}: the scheduler chooses none of those that are paused, those that "
+            f"run hang, or the searcher suggests nothing. Give time_budget=... to end it, or "
+            f"poll_seconds=... for a scheduler that looks at a clock."
+        )
+
+    # What happens.
+
+    def _later(
+        self,
+        when: float,
+        trial: Trial,
+        actor: Actor,
+        happen: Callable[[Trial, Actor], None],
+        rank: int = _RANK,
+    ) -> None:
+        """Let something happen to a trial, unless it has left its slot by then."""
+
+        def happen_if_there() -> None:
+            if self._trial_to_actor.get(trial) is actor:
+                happen(trial, actor)
+
+        heapq.heappush(self._ahead, (when, rank, next(self._numbers), happen_if_there))
+
+    def _on_started(self, trial: Trial, actor: Actor) -> None:
+        self._staged_trials.discard(trial)
+        self._started_actors.add(actor)
+        trial._default_result_or_future = self._reported_by_all(trial)
+        self._set_trial_status(trial, Trial.RUNNING)
+        saved = trial.latest_checkpoint_result
+        if saved:
+            trial.temporary_state.restoring_from = saved
+            trial.on_restore()
+            actor.iteration = actor.restored_iteration = saved.metrics["training_iteration"]
+            actor.seconds = actor.restored_seconds = saved.metrics["time_total_s"]
+        self._note(trial, "started")
+        self._train(trial, actor)
+
+    def _train(self, trial: Trial, actor: Actor) -> None:
+        step = self._curves.step(trial.config, actor.iteration + 1)
+        if step is None:
+            self._later(self._seconds, trial, actor, self._on_returned)
+            return
+        actor.busy_until = self._seconds + step.seconds
+        if math.isinf(step.seconds):
+            return
+        if step.failed:
+            self._later(actor.busy_until, trial, actor, self._on_failed)
+            return
+        trained = step
+
+        def on_trained(trial: Trial, actor: Actor) -> None:
+            self._on_trained(trial, actor, trained)
+
+        self._later(actor.busy_until, trial, actor, on_trained)
+
+    def _on_trained(self, trial: Trial, actor: Actor, step: Step) -> None:
+        actor.iteration += 1
+        actor.seconds += step.seconds
+        self._iterations += 1
+        result: dict[str, Any] = {
+            self._settings.metric: step.value,
+            "done": False,
+            "training_iteration": actor.iteration,
+            "time_this_iter_s": step.seconds,
+            "time_total_s": actor.seconds,
+            "time_since_restore": actor.seconds - actor.restored_seconds,
+            "iterations_since_restore": actor.iteration - actor.restored_iteration,
+            **self._reported_by_all(trial),
+        }
+        self._note(trial, "result", step.value)
+        flat = flatten_dict(result)
+        decision = self._decision(trial, flat)
+        if decision == TrialScheduler.STOP:
+            result["done"] = True
+        else:
+            self._search_alg.on_trial_result(trial.trial_id, flat)
+        trial.update_last_result(result)
+        trial.run_metadata.last_result_time = self._seconds
+        self._execute(trial, actor, decision)
+
+    def _reported_by_all(self, trial: Trial) -> dict[str, Any]:
+        now = datetime.fromtimestamp(self._seconds, tz=timezone.utc)
+        return {
+            "trial_id": trial.trial_id,
+            "date": now.strftime("%Y-%m-%d_%H-%M-%S"),
+            "timestamp": int(self._seconds),
+            "pid": 0,
+            "hostname": "simulated",
+            "node_ip": "127.0.0.1",
+            "config": trial.config,
+        }
+
+    def _on_returned(self, trial: Trial, actor: Actor) -> None:
+        """When a training function returns, Tune sees its last result again, marked as done."""
+        result = trial.last_result
+        result["done"] = True
+        self._execute(trial, actor, self._decision(trial, flatten_dict(result)))
+
+    def _decision(self, trial: Trial, result: dict[str, Any]) -> str:
+        if trial.should_stop(result):
+            return TrialScheduler.STOP
+        return str(self._scheduler_alg.on_trial_result(self, trial, result))
+
+    def _execute(self, trial: Trial, actor: Actor, decision: str) -> None:
+        if trial.is_saving:
+            # It was paused from elsewhere in the middle of this iteration.
+            if decision in (TrialScheduler.PAUSE, TrialScheduler.STOP):
+                self._decisions_after_saving[trial] = decision
+        elif decision == TrialScheduler.CONTINUE:
+            if self._trial_to_actor.get(trial) is actor:
+                self._train(trial, actor)
+        elif decision == TrialScheduler.PAUSE:
+            self.pause_trial(trial)
+        elif decision == TrialScheduler.STOP:
+            self.stop_trial(trial)
+        elif decision != TrialScheduler.NOOP:
+            raise ValueError(f"on_trial_result must return a decision, got {decision!r}.")
+
+    def _on_saved(self, trial: Trial, actor: Actor) -> None:
+        if self._settings.checkpoints:
+            checkpoint = Checkpoint(trial.trial_id, pyarrow.fs.LocalFileSystem())
+            trial.on_checkpoint(_TrainingResult(checkpoint, dict(trial.last_result)))
+            self._note(trial, "saved")
+        trial.temporary_state.saving_to = None
+        decision = self._decisions_after_saving.pop(trial, None)
+        if decision == TrialScheduler.STOP:
+            self.stop_trial(trial)
+        elif decision == TrialScheduler.PAUSE:
+            self.pause_trial(trial, should_checkpoint=False)
+
+    def _on_failed(self, trial: Trial, actor: Actor) -> None:
+        trial.handle_error()
+        if not trial.should_recover():
+            self._scheduler_alg.on_trial_error(self, trial)
+            self._search_alg.on_trial_complete(trial.trial_id, error=True)
+            self._end(trial, Trial.ERROR)
+            return
+        self._end(trial, Trial.ERROR)
+        self._scheduler_alg.on_trial_error(self, trial)
+        self._set_trial_status(trial, Trial.PENDING)
+        self._trials.remove(trial)
+        self._trials.append(trial)
+        self._live_trials.add(trial)
+        self._scheduler_alg.on_trial_add(self, trial)
+        self._note(trial, "requeued")
+
+    def _end(self, trial: Trial, status: str) -> None:
+        self._note(trial, status.lower())
+        self._set_trial_status(trial, status)
+        self._leave(trial)
+
+    def _leave(self, trial: Trial) -> None:
+        """Take a trial from its slot, or from the queue for one."""
+        trial.temporary_state.saving_to = None
+        self._decisions_after_saving.pop(trial, None)
+        actor = self._trial_to_actor.pop(trial, None)
+        if trial in self._staged_trials:
+            self._staged_trials.remove(trial)
+            if actor is None:
+                self._requests.remove(trial)
+        if actor is None:
+            return
+        # Whoever kills a process takes it out of these first, so that it is not used again.
+        is_killed = actor not in self._started_actors
+        self._started_actors.discard(actor)
+        if is_killed or actor.busy_until <= self._seconds:
+            keep = self._settings.reuse_actors and trial.status != Trial.ERROR and not is_killed
+            self._slots.free(actor, self._seconds, keep=keep)
+            return
+
+        def end_at_last() -> None:
+            self._slots.free(actor, self._seconds, keep=False)
+
+        when = min(actor.busy_until, self._seconds + _CLEANUP_SECONDS)
+        heapq.heappush(self._ahead, (when, _RANK, next(self._numbers), end_at_last))
+
+    def _note(self, trial: Trial, kind: str, value: float | None = None) -> None:
+        actor = self._trial_to_actor.get(trial)
+        if actor is not None:
+            iteration = actor.iteration
+        else:
+            iteration = trial.run_metadata.last_result.get("training_iteration", 0)
+        self._events.append(Event(self._seconds, trial.trial_id, kind, iteration, value))

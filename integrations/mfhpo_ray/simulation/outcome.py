@@ -1,0 +1,100 @@
+"""What became of a simulated experiment."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from ray.tune.experiment import Trial
+
+__all__ = ["Event", "Mode", "Scope", "SimulatedRun"]
+
+Mode = Literal["min", "max"]
+Scope = Literal["last", "all", "avg", "last-5-avg", "last-10-avg"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a trial.
+
+    Parameters
+    ----------
+    seconds
+        When, in virtual seconds.
+    trial_id
+        The trial.
+    kind
+        "added", "started", "result", "saved", "paused", "requeued", "terminated" or "error".
+    iteration
+        The training iteration that it had reached.
+    value
+        The metric, for a "result".
+    """
+
+    seconds: float
+    trial_id: str
+    kind: str
+    iteration: int
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """What became of an experiment.
+
+    Parameters
+    ----------
+    trials
+        All trials, as Tune leaves them.
+    events
+        What happened, in that order.
+    metric
+        The metric that was reported.
+    slot_seconds
+        Virtual seconds for which slots were held, summed over the slots.
+    iterations
+        Training iterations that were reported.
+    makespan
+        Virtual seconds from the beginning to the end.
+    """
+
+    trials: tuple[Trial, ...]
+    events: tuple[Event, ...]
+    metric: str
+    slot_seconds: float
+    iterations: int
+    makespan: float
+
+    def history(self, trial_id: str) -> list[Event]:
+        """The results of a trial, in the order in which they were reported."""
+        return [
+            event for event in self.events if event.trial_id == trial_id and event.kind == "result"
+        ]
+
+    def best(self, mode: Mode = "max", scope: Scope = "last") -> tuple[Trial, float]:
+        """What ``ResultGrid.get_best_result`` would hand over: a trial and the value it claims.
+
+        Parameters
+        ----------
+        mode
+            Whether the largest or the smallest value is the best.
+        scope
+            Which values of a trial count: its last one, the best of all, or an average.
+
+        Raises
+        ------
+        ValueError
+            If no trial has reported a finite value.
+        """
+        name = mode if scope == "all" else scope
+        best: tuple[Trial, float] | None = None
+        for trial in self.trials:
+            value = trial.metric_analysis.get(self.metric, {}).get(name, math.nan)
+            if not math.isfinite(value):
+                continue
+            if best is None or (value > best[1] if mode == "max" else value < best[1]):
+                best = trial, float(value)
+        if best is None:
+            raise ValueError(f"no trial has reported a finite {self.metric!r}.")
+        return best

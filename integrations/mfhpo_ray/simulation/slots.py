@@ -1,0 +1,84 @@
+"""The slots of a simulated cluster, and the processes (Ray's actors) that trials run in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Actor", "Slots"]
+
+
+@dataclass(eq=False)
+class Actor:
+    """A trial's stay in a slot.
+
+    Parameters
+    ----------
+    taken
+        When the slot was taken, in virtual seconds.
+    is_new
+        Whether the process has to be started.
+    busy_until
+        When it ends what it does now.
+    iteration, seconds
+        Training iterations of the trial so far, and the seconds that they took.
+    restored_iteration, restored_seconds
+        The same when the trial came here.
+    """
+
+    taken: float
+    is_new: bool
+    busy_until: float
+    iteration: int = 0
+    seconds: float = 0.0
+    restored_iteration: int = 0
+    restored_seconds: float = 0.0
+
+
+class Slots:
+    """Counts free slots, with an idle process or without one, and for how long the others are held.
+
+    Parameters
+    ----------
+    count
+        Number of slots.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._vacant = count
+        self._idle = 0
+        self._held: set[Actor] = set()
+        self._seconds = 0.0
+
+    @property
+    def are_free(self) -> bool:
+        """Whether a trial can have a slot."""
+        return self._vacant + self._idle > 0
+
+    @property
+    def have_idle(self) -> bool:
+        """Whether a process waits for its next trial."""
+        return self._idle > 0
+
+    def take(self, now: float) -> Actor:
+        """Take a slot, with an idle process if there is one."""
+        is_new = not self._idle
+        if is_new:
+            self._vacant -= 1
+        else:
+            self._idle -= 1
+        actor = Actor(now, is_new, busy_until=now)
+        self._held.add(actor)
+        return actor
+
+    def free(self, actor: Actor, now: float, *, keep: bool) -> None:
+        """Give a slot back; its process may be kept for the next trial."""
+        self._held.remove(actor)
+        self._seconds += now - actor.taken
+        if keep:
+            self._idle += 1
+        else:
+            self._vacant += 1
+
+    def seconds(self, now: float) -> float:
+        """For how long slots were held up to now, summed over the slots."""
+        return self._seconds + sum(now - actor.taken for actor in self._held)
