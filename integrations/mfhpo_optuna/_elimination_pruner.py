@@ -6,22 +6,21 @@ import abc
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_nonnegative, check_number, check_numbers
+from mfhpo._validation import check_count, check_nonnegative, check_number
 from mfhpo.bias import BiasContradictedWarning
 from mfhpo.identification.curve_elimination import (
     BoundedCurves,
     PhasedCurves,
     Run,
-    check_gains,
 )
 from mfhpo.identification.curves import Verdict
+from mfhpo.identification.gains import Bound, checked_bounds, gains_of
 from mfhpo_optuna._curve_pruner import CurveHistory, CurvePruner
 
 __all__ = ["MFEliminationPruner"]
@@ -30,7 +29,6 @@ __all__ = ["MFEliminationPruner"]
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 FloatArray = npt.NDArray[np.float64]
-Bound: TypeAlias = float | tuple[float, float]
 
 # Stands for the final step while it is not known: no report reaches it.
 _NEVER = sys.maxsize
@@ -156,14 +154,7 @@ class MFEliminationPruner(CurvePruner):
         replicate_params: Iterable[str] = (),
     ) -> None:
         if bias is not None and not callable(bias):
-            if not isinstance(bias, Mapping) or not bias:
-                raise ValueError(
-                    f"bias must be {{step: bound}} with at least one step, a function of the step, "
-                    f"or None; got {bias!r}."
-                )
-            steps = sorted(check_count("bias: step", step, 0) for step in bias)
-            bias = {step: bias[step] for step in steps}
-            check_gains(steps, [_as_gain(step, bias[step]) for step in steps])
+            bias = checked_bounds(bias, lambda step: check_count("bias: step", step, 0))
         self._bias = bias
         self._noise = check_nonnegative("noise", check_number("noise", noise))
         if n_startup_trials is None:
@@ -205,11 +196,8 @@ class MFEliminationPruner(CurvePruner):
 
     def _gains(self, steps: Sequence[int], sign: float) -> FloatArray:
         """Bounds on the gains in values that are maximised, shape (M, 2)."""
-        bias = self._bias
-        assert bias is not None
-        bounds = [bias[step] if isinstance(bias, Mapping) else bias(step) for step in steps[:-1]]
-        gains = check_gains(steps[:-1], list(map(_as_gain, steps, bounds)))
-        return np.concatenate((sign * gains[:, :: int(sign)], np.zeros((1, 2))))
+        assert self._bias is not None
+        return gains_of(self._bias, steps, sign)
 
 
 class _EliminationHistory(CurveHistory):
@@ -323,15 +311,3 @@ class _Phases(_EliminationHistory):
     ) -> Verdict:
         value = float(curve[fidelity])
         return self._race.judge(self._pruner._arm(trial), fidelity, value, others)
-
-
-def _as_gain(step: int, bound: Bound) -> tuple[float, float]:
-    """The least and the largest gain that a bound allows."""
-    name = f"bias[{step}]"
-    if isinstance(bound, (Sequence, np.ndarray)):
-        pair = check_numbers(name, bound, "a number or a pair of numbers")
-        if len(pair) != 2:
-            raise ValueError(f"{name}: a bound must be a number or a pair, got {bound!r}.")
-        return pair[0], pair[1]
-    largest = check_number(name, bound, " or a pair of numbers")
-    return -largest, largest

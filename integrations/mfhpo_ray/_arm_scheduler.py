@@ -21,6 +21,7 @@ from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 
 from mfhpo._validation import check_count
 from mfhpo_ray._encoding import decode, encode
+from mfhpo_ray._folders import give_folder
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._prices import required_resources
 from mfhpo_ray._recommendation import RECOMMENDATION
@@ -90,6 +91,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._is_open = False
         self._may_find_one = True
         self._closed = False
+        self._complete = False
         self._slots = math.inf
         self._slots_known_at = -math.inf
         # A simulation has another clock, and other slots.
@@ -131,6 +133,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Whether an arm has left the race."""
         return False
 
+    def _all_are_there(self) -> None:
+        """Note that the search is over: all arms are known."""
+
     def _grant_first(self, run: Run) -> None:
         """Note that a new run is started by Ray itself."""
 
@@ -162,6 +167,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if trial.is_finished():
             self._runs.retire(run)
         elif self._closed or self._was_over(trial):
+            give_folder(trial)
             trial.set_status(Trial.TERMINATED)
             self._runs.retire(run)
         elif not _suggests(tune_controller.search_alg):
@@ -225,6 +231,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._stop_doomed(tune_controller)
         if not self._is_open and not self._open_if_ready(tune_controller):
             return None
+        if not self._complete and tune_controller.search_alg.is_finished():
+            self._complete = True
+            self._all_are_there()
         if self._over:
             self._close(tune_controller)
             return None
@@ -311,19 +320,21 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._open(n_arms)
         self._is_open = True
         runs = {run.trial.trial_id: run for run in self._runs}
-        entries = [
-            Entry(record, self._runs.arm(decode(record["config"])), runs.get(name))
-            for name, record in self._records.items()
-        ]
+        entries = [self._entry(record, runs.get(name)) for name, record in self._records.items()]
         self._recover([entry for entry in entries if entry.arm < n_arms])
         self._records = {}
         return True
+
+    def _entry(self, record: Mapping[str, Any], run: Run | None) -> Entry:
+        arm = self._runs.arm(decode(record["config"])) if run is None else run.arm
+        return Entry(record, arm, run)
 
     def _stop_doomed(self, tune_controller: TuneController) -> None:
         while self._doomed:
             run = self._doomed.pop()
             if not run.trial.is_finished():
                 self._limiter_takes(tune_controller, run.trial)
+                give_folder(run.trial)
                 tune_controller.stop_trial(run.trial)
             self._leave(run)
 

@@ -177,7 +177,7 @@ class ArmSearch:
         """A configuration for an arm, None if there is none now, or none at all."""
         if self.exhausted:
             return None
-        suggested = self.search.suggest(_name(arm))
+        suggested: Any = self.search.suggest(_name(arm))
         if suggested is None:
             return None
         if suggested == Searcher.FINISHED:

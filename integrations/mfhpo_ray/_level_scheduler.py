@@ -5,17 +5,23 @@ from __future__ import annotations
 import abc
 import math
 import warnings
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
+from ray.tune.utils.util import flatten_dict
 
 from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo._validation import check_count, check_number
 from mfhpo.fidelity import Fidelity
 from mfhpo.identification.curves import check_steps
 from mfhpo_ray._arm_scheduler import ArmScheduler, Entry
+from mfhpo_ray._ladder import Ladder
 from mfhpo_ray._prices import Prices
 from mfhpo_ray._recommendation import RECOMMENDATION, TuneRecommendation, to_record
 from mfhpo_ray._runs import Run
@@ -27,14 +33,15 @@ __all__ = ["LevelScheduler", "levels_of"]
 
 # Seconds between two notes of the answer so far.
 _NOTE_PERIOD = 5.0
+# How often the policy is asked for something else when there is no trial for what it wants.
+_MOST_CHOICES = 8
 
 
 class Order(NamedTuple):
-    """A run, the level that it is sent to, and the pull that this takes the place of, if any."""
+    """A run, and the level that it is sent to."""
 
     run: Run
     level: int
-    replaced: Pull | None
 
 
 class LevelScheduler(ArmScheduler):
@@ -68,8 +75,7 @@ class LevelScheduler(ArmScheduler):
         self._policy: Policy | None = None
         self._observed: dict[str, list[list[Any]]] = {}
         self._n_observed = 0
-        # Pulls that no replicate was left for, and that a dearer one took the place of.
-        self._replaced: list[Pull] = []
+        self._ladder = Ladder(len(self._levels))
         self._active: set[int] = set()
         self._noted_at = -math.inf
         self._warned_of_length = False
@@ -109,6 +115,17 @@ class LevelScheduler(ArmScheduler):
             fidelity=lambda fidelity: f"{self._fidelity.name}={self._levels[fidelity]!r}",
         )
         self._active = set(range(n_arms))
+        for run in self._runs:
+            self._ladder.put(run)
+
+    def _all_are_there(self) -> None:
+        """Take arms out that were counted on, and turned out to repeat others."""
+        assert self._policy is not None
+        expected = {arm for arm in self._active if arm >= self._runs.n_arms}
+        for arm in sorted(expected):
+            self._policy.withdraw(arm, duplicate_of=0)
+        if expected:
+            self._sweep()
 
     def _recover(self, entries: Sequence[Entry]) -> None:
         told: list[tuple[int, Pull, Observation]] = []
@@ -117,10 +134,10 @@ class LevelScheduler(ArmScheduler):
                 told.append((number, Pull(arm, fidelity), Observation(value, cost)))
             if run is not None:
                 run.reached = record["reached"]
-                run.shown, run.seconds = record["shown"], record["seconds"]
                 self._observed[run.trial.trial_id] = [list(entry) for entry in record["observed"]]
                 if run.granted is not None and run.granted <= run.reached:
                     run.granted = run.reached + 1
+                self._ladder.put(run)
         assert self._policy is not None
         for number, pull, observation in sorted(told, key=lambda entry: entry[0]):
             self._n_observed = max(self._n_observed, number)
@@ -136,12 +153,13 @@ class LevelScheduler(ArmScheduler):
 
     def _grant_first(self, run: Run) -> None:
         run.granted = 0
+        self._ladder.put(run)
 
     def _next(self) -> Run | None:
         order = self._order(None)
         if order is None:
             return None
-        self._send(order)
+        order.run.granted = order.level
         order.run.began_at = None
         return order.run
 
@@ -151,15 +169,15 @@ class LevelScheduler(ArmScheduler):
         self._note_time(run, result)
         if run.shown < self._levels[run.granted]:
             return str(TrialScheduler.CONTINUE)
-        failed = self._observe(run, result)
+        passed = bisect_right(self._levels, run.shown) - 1
+        failed = self._observe(run, result, passed)
         complete = run.reached == len(self._levels) - 1
         if failed or complete or self._over or run.arm not in self._active:
             return str(TrialScheduler.STOP)
         order = self._order(run)
         if order is None or order.run is not run:
             return str(TrialScheduler.PAUSE)
-        self._send(order)
-        run.began_at, run.began_with = run.shown, run.seconds
+        run.granted = order.level
         return str(TrialScheduler.CONTINUE)
 
     def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
@@ -178,12 +196,12 @@ class LevelScheduler(ArmScheduler):
                 f"Give max_t={run.shown:g}, or levels that trials reach.",
                 stacklevel=2,
             )
-        self._observe(run, result)
+        # There will be no other value of it, at any level.
+        self._observe(run, result, len(self._levels) - 1)
 
     def _on_failure(self, run: Run) -> None:
         if run.granted is not None and self._policy is not None:
-            cost = None if self._costs else 0.0
-            self._tell(run, Pull(run.arm, run.granted), Observation(None, cost))
+            self._tell(run, Pull(run.arm, run.granted), Observation(None, self._paid(run)))
         run.granted = None
 
     def _on_step(self, tune_controller: TuneController) -> None:
@@ -202,19 +220,25 @@ class LevelScheduler(ArmScheduler):
             )
         shown = check_number(name, result[name])
         if run.began_at is None:
-            # Time that goes on from where it was shows that the trial had a checkpoint.
-            continues = 0.0 < run.shown < shown
-            run.began_at = run.shown if continues else 0.0
-            run.began_with = run.seconds if continues else 0.0
+            run.began_at, run.began_with = _left_off(run.trial, name, shown)
         run.shown = shown
+        run.seconds = float(result.get("time_total_s", 0.0))
 
-    def _observe(self, run: Run, result: Mapping[str, Any]) -> bool:
-        """Tell the policy of a run at its level; return whether it gave no value."""
+    def _observe(self, run: Run, result: Mapping[str, Any], last: int) -> bool:
+        """Tell the policy of a run at its level; return whether it gave no value.
+
+        Where results are so far apart that several levels lie between them, up to `last`, all of
+        these have the same value, whatever way a run has come there.
+        """
         assert run.granted is not None
-        fidelity = run.granted
-        observation = Observation(self._value(result), self._paid(run, result))
-        run.reached, run.granted = fidelity, None
-        self._tell(run, Pull(run.arm, fidelity), observation)
+        first, run.granted = run.granted, None
+        for fidelity in range(first, max(first, last) + 1):
+            observation = Observation(self._value(result), self._paid(run))
+            run.reached = fidelity
+            self._tell(run, Pull(run.arm, fidelity), observation)
+            if observation.failed:
+                break
+        self._ladder.put(run)
         return observation.failed
 
     def _tell(self, run: Run, pull: Pull, observation: Observation) -> None:
@@ -228,8 +252,7 @@ class LevelScheduler(ArmScheduler):
                 "observed": observed,
                 "reached": run.reached,
                 "shown": run.shown,
-                "seconds": run.seconds,
-                "over": observation.failed or run.reached == len(self._levels) - 1,
+                "over": run.reached == len(self._levels) - 1 or observation.failed,
             },
         )
         assert self._policy is not None
@@ -254,52 +277,53 @@ class LevelScheduler(ArmScheduler):
         """
         policy = self._policy
         assert policy is not None
+        under_way = self._under_way()
         absent: list[Pull] = []
-        for _ in range(4 * len(self._active) + 4):
-            pulls = policy.ask(1, [*self._under_way(), *self._replaced, *absent])
+        for _ in range(_MOST_CHOICES):
+            pulls = policy.ask(1, [*under_way, *absent])
             if not pulls:
                 return None
-            order = self._serving(pulls[0], at_rest)
-            if order is not None:
-                return order
-            absent.append(pulls[0])
-        # What the policy asks for again and again is not there: take what is.
-        waiting = [run for arm in self._active for run in self._waiting(arm, at_rest)]
-        if not waiting:
-            return None
-        run = min(waiting, key=lambda run: run.reached)
-        return Order(run, run.reached + 1, None)
+            wanted = pulls[0]
+            # The run that has come furthest has the least left to pay.
+            run = self._ladder.furthest_below(wanted.arm, wanted.fidelity, at_rest)
+            if run is not None:
+                return Order(run, wanted.fidelity)
+            if wanted in absent:
+                break  # it would ask for nothing else
+            absent.append(wanted)
+        insists = wanted in absent and wanted.fidelity == len(self._levels) - 1
+        if insists and not policy.piloting:
+            return None  # the winner is being measured, and others cannot help with that
+        return self._substitute(absent[0].fidelity, under_way, at_rest)
 
-    def _send(self, order: Order) -> None:
-        order.run.granted = order.level
-        if order.replaced is not None:
-            self._replaced.append(order.replaced)
+    def _substitute(
+        self, level: int, under_way: Sequence[Pull], at_rest: Run | None
+    ) -> Order | None:
+        """What to run where no trials are left for what the policy asks: the next best level.
+
+        Of all arms in the race the one that was seen least often there, so that they stay alike.
+        """
+        assert self._policy is not None
+        coming = Counter(under_way)
+        best: tuple[int, int, int] | None = None
+        order = None
+        for arm in self._active:
+            run = self._ladder.furthest_below(arm, level, at_rest)
+            send_to = level
+            if run is None:
+                run = self._ladder.lowest(arm, at_rest)
+                if run is None:
+                    continue
+                send_to = run.reached + 1
+            n_seen = self._policy.summary(arm, send_to)[0] + coming[Pull(arm, send_to)]
+            if best is None or (send_to, n_seen, arm) < best:
+                best, order = (send_to, n_seen, arm), Order(run, send_to)
+        return order
 
     def _under_way(self) -> list[Pull]:
         return [
             Pull(run.arm, run.granted) for run in self._busy.values() if run.granted is not None
         ]
-
-    def _waiting(self, arm: int, at_rest: Run | None) -> list[Run]:
-        """An arm's runs that can be sent on."""
-        target = len(self._levels) - 1
-        return [
-            run
-            for run in self._runs.of(arm)
-            if run.reached < target and (run.waits or run is at_rest)
-        ]
-
-    def _serving(self, pull: Pull, at_rest: Run | None) -> Order | None:
-        """The run for a pull and the level to send it to: that of the pull, or the next above."""
-        waiting = self._waiting(pull.arm, at_rest)
-        below = [run for run in waiting if run.reached < pull.fidelity]
-        if below:
-            # The one that has come furthest has the least left to pay.
-            return Order(max(below, key=lambda run: run.reached), pull.fidelity, None)
-        if not waiting:
-            return None
-        run = min(waiting, key=lambda run: run.reached)
-        return Order(run, run.reached + 1, pull)
 
     def _nothing_is_left(self) -> bool:
         """Whether all trials of all arms in the race are over."""
@@ -307,24 +331,21 @@ class LevelScheduler(ArmScheduler):
 
     # Costs, and what is shown.
 
-    def _paid(self, run: Run, result: Mapping[str, Any]) -> float:
-        """What a run has cost since it was sent on its way to its level."""
-        assert run.granted is not None
-        total = float(result.get("time_total_s", 0.0))
-        seconds, run.seconds = max(0.0, total - run.began_with), total
-        run.began_with = total
+    def _paid(self, run: Run) -> float:
+        """What a run has cost since it was last paid for, as far as it has reported."""
+        if run.began_at is None:
+            return 0.0
+        before, seconds_before = run.began_at, run.began_with
+        run.began_at, run.began_with = run.shown, run.seconds
         if self._costs is None:
+            seconds = max(0.0, run.seconds - seconds_before)
             return seconds * self._prices.per_second(run.trial)
-        before = self._cost_at(run.began_at or 0.0)
-        return max(0.0, self._costs[run.granted] - before)
+        return max(0.0, self._cost_at(run.shown) - self._cost_at(before))
 
     def _cost_at(self, time: float) -> float:
-        """The declared cost of a trial up to a time: that of the last level that it has passed."""
+        """The declared cost of a trial up to a time, linear between the levels."""
         assert self._costs is not None
-        passed = [
-            cost for level, cost in zip(self._levels, self._costs, strict=True) if level <= time
-        ]
-        return passed[-1] if passed else 0.0
+        return float(np.interp(time, (0.0, *self._levels), (0.0, *self._costs)))
 
     def _config(self, arm: int) -> dict[str, Any]:
         return self._runs.configs[arm] if arm < self._runs.n_arms else {}
@@ -336,6 +357,15 @@ class LevelScheduler(ArmScheduler):
             owned = self._replicate_keys[0]
             record = to_record(self.recommendation(), str(self._metric), str(self._mode), owned)
             self._journal.write(RECOMMENDATION, record)
+
+
+def _left_off(trial: Trial, name: str, shown: float) -> tuple[float, float]:
+    """Where a trial set out whose first result is this: its time, and its seconds by then."""
+    saved = trial.latest_checkpoint_result
+    metrics = flatten_dict(saved.metrics) if saved and saved.metrics else {}
+    time = float(metrics.get(name, 0.0))
+    # A trial may begin anew though it has a checkpoint.
+    return (time, float(metrics.get("time_total_s", 0.0))) if 0.0 < time < shown else (0.0, 0.0)
 
 
 def levels_of(

@@ -10,6 +10,7 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.utils import flatten_dict
 
+from mfhpo_ray._folders import give_folder
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._time_limits import TimeLimits, check_limit, stop_at_once
 
@@ -91,8 +92,8 @@ class PullScheduler(FIFOScheduler):
     Parameters
     ----------
     limit
-        Seconds that a trial may run, or None. The time that Ray needs to start its process and
-        that results need to reach the driver is not counted.
+        Seconds that a trial may run, or None. What Ray needs to start its process, and a result to
+        reach the driver, does not count.
     limit_key
         Where the configuration of a trial has a limit of its own, which then counts instead of
         `limit`; None there means no limit. Nested keys are joined by ``"/"``.
@@ -114,7 +115,8 @@ class PullScheduler(FIFOScheduler):
     A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that
     reports beyond its limit is stopped as by any scheduler, and its process is used again if
     ``reuse_actors`` says so; one that does not report is killed, without ``finally`` or ``atexit``,
-    and its children with it. The clock starts again when a trial runs again, after a failure or
+    and its children with it. What a class does in ``setup`` is part of the start of its process,
+    and has no limit. The clock starts again when a trial runs again, after a failure or
     ``Tuner.restore``.
 
     Examples
@@ -266,10 +268,8 @@ class PullScheduler(FIFOScheduler):
         for trial in _unfinished(tune_controller):
             search.discard(trial.trial_id)
             self._limits.forget(trial)
-            if trial.status == Trial.RUNNING:
-                stop_at_once(tune_controller, trial)
-            else:
-                tune_controller.stop_trial(trial)
+            give_folder(trial)
+            stop_at_once(tune_controller, trial)
 
 
 def _pull_search(search_alg: Any) -> PullSearch | None:

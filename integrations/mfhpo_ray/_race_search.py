@@ -14,7 +14,7 @@ from mfhpo._validation import check_number
 from mfhpo.bias import Kind
 from mfhpo.declared import BiasLike, SigmaLike, as_bias, as_noise, mirrored_noise
 from mfhpo.fidelity import Fidelity
-from mfhpo.regret import RewardPolicy
+from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray._arms import ArmsLike
 from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._prices import Prices
@@ -95,7 +95,7 @@ class RaceSearch(PolicySearch[Policy]):
 
     @abc.abstractmethod
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        """Make the policy; `sign` is -1 for a metric that is minimised, whose values are mirrored."""
+        """Make the policy; `sign` is -1 for a metric that is minimised: values are mirrored."""
 
     def recommendation(self) -> TuneRecommendation:
         """The best answer so far, with its certificate once the race has ended.

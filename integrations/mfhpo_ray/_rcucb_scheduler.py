@@ -24,9 +24,6 @@ __all__ = ["RCUCBScheduler"]
 
 _N_LIMITS = 10
 _MOST_LIMITS = 50
-# An arm without replicates left is passed over by pretending that so many of it are under way, and
-# twice as many each time, until another looks better; up to this many, which settles it.
-_MOST_PRETENDED = 1 << 12
 # Seconds between two notes of the answer so far.
 _NOTE_PERIOD = 5.0
 
@@ -62,7 +59,8 @@ class RCUCBScheduler(ArmScheduler):
         approximate.
     horizon
         Number of trials, without those that fail, after which the experiment ends. None: when all
-        trials were run, or the best arm has none left.
+        trials were run. The last ones are of arms that are not worth it: what an experiment gains
+        depends on ending it, or on replicates enough.
     replicate
         The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
         ones.
@@ -172,7 +170,8 @@ class RCUCBScheduler(ArmScheduler):
         if self._policy is None:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
         answer = self._policy.recommend()
-        if self._closed and not answer.finished:
+        exhausted = self._closed or (self._complete and self._runs.all_over)
+        if exhausted and not answer.finished:
             reason = f"no replicates are left to tell: {answer.reason}"
             answer = replace(answer, finished=True, reason=reason)
         config = {} if answer.arm is None else self._runs.configs[answer.arm]
@@ -214,20 +213,17 @@ class RCUCBScheduler(ArmScheduler):
     def _next(self) -> Run | None:
         policy = self._policy
         assert policy is not None
-        pretended: list[Pull] = []
-        times: dict[int, int] = {}
-        while len(pretended) < _MOST_PRETENDED:
-            pulls = policy.ask(1, [*self._granted.values(), *pretended])
-            if not pulls:
-                return None
-            [pull] = pulls
-            for run in self._runs.of(pull.arm):
-                if run.waits:
-                    self._grant(run, pull)
-                    return run
-            times[pull.arm] = 2 * times.get(pull.arm, 1)
-            pretended += [pull] * times[pull.arm]
-        return None
+        without = [arm for arm in range(policy.n_arms) if self._waiting(arm) is None]
+        pulls = policy.ask(1, list(self._granted.values()), without=without)
+        if not pulls:
+            return None
+        run = self._waiting(pulls[0].arm)
+        assert run is not None
+        self._grant(run, pulls[0])
+        return run
+
+    def _waiting(self, arm: int) -> Run | None:
+        return next((run for run in self._runs.of(arm) if run.waits), None)
 
     def _grant(self, run: Run, pull: Pull) -> None:
         run.granted = 0

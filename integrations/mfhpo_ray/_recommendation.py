@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from ray.tune import ResultGrid
-from ray.tune.utils.util import flatten_dict
+from ray.tune.utils import flatten_dict
 
 from mfhpo.censored import SurvivalPoint
 from mfhpo.censored.user_recommendation import UserLimitRecommendation

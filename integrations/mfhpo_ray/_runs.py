@@ -29,14 +29,14 @@ class Run:
     doomed
         Whether it is to be stopped.
     began_at
-        What the time attribute showed when it was started or resumed, 0 from scratch; None until
-        its first result says which.
+        What the time attribute showed when it was last paid for, started or resumed, 0 from
+        scratch; None until its first result says which.
     shown
         What the time attribute showed last.
     seconds
-        Seconds that its results had summed up to when it was last observed.
+        Seconds that its results sum up to.
     began_with
-        The same when it was started or resumed.
+        The same when it was last paid for, started or resumed.
     """
 
     trial: Trial
@@ -90,6 +90,11 @@ class Runs:
     def fewest_replicates(self) -> int:
         """The least number of trials, over or not, that an arm has."""
         return min(self._n_replicates, default=0)
+
+    @property
+    def all_over(self) -> bool:
+        """Whether no trial seen so far can go on."""
+        return not any(self._by_arm)
 
     def of(self, arm: int) -> list[Run]:
         """The runs of an arm that are not over."""

@@ -5,30 +5,28 @@ from __future__ import annotations
 import abc
 import json
 import logging
+import secrets
 import time
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-import numpy as np
 from ray.tune.search import Searcher
 
 from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo._validation import check_count
-from mfhpo_ray._arms import Arms, ArmSearch, ArmsLike, check_arms
+from mfhpo_ray._arms import Arms, ArmsLike
+from mfhpo_ray._candidates import Candidates
 from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._pull_scheduler import PullScheduler
 from mfhpo_ray._pulls import Ended, UnderWay, scalars
 from mfhpo_ray._recommendation import RECOMMENDATION, Answer, to_record
 from mfhpo_ray._seeds import replicate_seed
-from mfhpo_ray._space import Config, assign, draw_configs, has, open_names, open_part, without
+from mfhpo_ray._space import Config, assign
 from mfhpo_ray._time_limits import CENSORED_KEY
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["PolicySearch"]
 
@@ -63,10 +61,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         seed_key: str | None,
         seed: int | None,
     ) -> None:
-        if metric is not None and not isinstance(metric, str):
-            raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
-        if mode not in (None, "max", "min"):
-            raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
+        _check_aim(metric, mode)
         if seed_key is not None and (not isinstance(seed_key, str) or not seed_key):
             raise TypeError(f"seed_key must be a key of the configuration or None: {seed_key!r}.")
         if seed_key == owned:
@@ -75,13 +70,14 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._owned = owned
         self._seed_key = seed_key
         self._keys = (owned,) if seed_key is None else (owned, seed_key)
-        self._given_arms = check_arms(arms, self._keys)
-        self._arm_search = self._check_arm_search(arm_search)
-        self._space = self._check_space(space)
-        entropy = np.random.SeedSequence().entropy
+        if isinstance(arm_search, PolicySearch):
+            raise TypeError(
+                f"arm_search={type(arm_search).__name__} draws no arms but races them; give one "
+                f"that proposes configurations, such as OptunaSearch(space)."
+            )
+        self._candidates = Candidates(arms, space, arm_search, self._keys)
         # Without a seed, one is drawn here, and saved with the experiment.
-        self._seed = int(str(entropy)) % 2**32 if seed is None else check_count("seed", seed, 0)
-        self._tuner_space: dict[str, Any] = {}
+        self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
         self._most: int | None = None
         self._clock = time.monotonic
         self._arms: Arms | None = None
@@ -135,8 +131,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def _n_fidelities(self) -> int:
         """Number of fidelities, once the policy is made."""
 
-    def _check_declarations(self, space: Mapping[str, Any]) -> None:
-        """Look for what the search owns in a search space."""
+    def _look_up_levels(self, space: Mapping[str, Any]) -> None:
+        """Find what the search owns in the search space."""
 
     def _while_drawing(self) -> Any:
         """Value of the owned key while configurations are drawn, whose functions may use it."""
@@ -210,27 +206,14 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             If metric or mode differ from the search's own, if a given arm lacks what the space
             leaves open, or if the fidelity's levels are not in the space.
         """
+        _check_aim(metric, mode)
         self._take("metric", metric)
         self._take("mode", mode)
-        self._check_declarations(config)
         if self._arms is not None:
             return True  # the race goes on with the arms that it has
-        rest = without(config, self._keys)
-        names = open_names(rest)
-        if self._arm_search is not None:
-            if not names:
-                return True
-            return bool(
-                self._arm_search.search.set_search_properties(
-                    self._metric, self._mode, rest, **spec
-                )
-            )
-        if isinstance(self._given_arms, list):
-            self._check_cover(self._given_arms, names)
-        elif self._space is not None and names:
-            return False
-        self._tuner_space = dict(config)
-        return True
+        taken = self._candidates.take(config, self._metric, self._mode, **spec)
+        self._look_up_levels(self._candidates.space)
+        return taken
 
     def set_max_concurrency(self, max_concurrent: int) -> bool:
         """Keep to a number of concurrent trials; Tune then leaves that to the search.
@@ -244,7 +227,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._most = check_count("max_concurrent", max_concurrent, 1)
         return True
 
-    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]
+    def suggest(self, trial_id: str) -> Any:
         """The configuration of the next pull.
 
         Parameters
@@ -266,8 +249,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if self._begun:
             self._check_companion()
         pull = self._next_pull(policy)
+        if self._is_over(policy):  # it was found that there are no more arms to draw
+            self._write_answer(policy, urgent=True)
+            return self.FINISHED
         if pull is None:
-            return self.FINISHED if self._is_over(policy) else None
+            return None
         pair = (pull.arm, pull.fidelity)
         replicate = self._begun.get(pair, 0)
         self._begun[pair] = replicate + 1
@@ -320,9 +306,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         )
         self._write(trial_id, ended.to_record())
         self._tell(self._policy, ended)
-        if self._arm_search is not None:
-            self._tell_arm_search(self._policy, self._arm_search, ended)
-        self._write_answer(self._policy)
+        self._tell_arm_search(self._policy, ended)
+        self._write_answer(self._policy, urgent=self._is_over(self._policy))
 
     # What its scheduler calls: see `PullScheduler`.
 
@@ -340,19 +325,22 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         records.pop(RECOMMENDATION, None)
         ends = {trial_id: Ended.from_record(record) for trial_id, record in records.items()}
         self._completed = {trial_id: ended.result for trial_id, ended in ends.items()}
-        unknown = {trial_id: ended for trial_id, ended in ends.items() if ended.number >= self._told}
+        unknown = [trial_id for trial_id, ended in ends.items() if ended.number >= self._told]
         if not unknown:
             return
         policy = self._begin() if self._policy is None else self._policy
         arms = self._known_arms()
-        for trial_id, ended in sorted(unknown.items(), key=lambda item: item[1].number):
+        for trial_id in sorted(unknown, key=lambda trial_id: ends[trial_id].number):
+            ended = ends[trial_id]
             self._under_way.pop(trial_id, None)
             arms.adopt(ended.pull.arm, decode(ended.config))
             pair = (ended.pull.arm, ended.pull.fidelity)
             # No seed is used twice.
             self._begun[pair] = max(self._begun.get(pair, 0), ended.replicate + 1)
             self._tell(policy, ended)
+            self._tell_arm_search(policy, ended)
         _logger.info("%d observations are taken over from the journal.", len(unknown))
+        self._write_answer(policy, urgent=True)
 
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
         """Note what a trial holds while it runs.
@@ -415,12 +403,14 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             "mode": self._mode,
             "seed": self._seed,
             "most": self._most,
-            "arm_search": None if self._arm_search is None else self._arm_search.state_dict(),
+            "policy": None,
         }
         if self._policy is None:
-            return state | {"policy": None}
+            return state
+        search = self._candidates.search
         return {
             **state,
+            "arm_search": None if search is None else search.state_dict(),
             **self._details(),
             "arms": self._known_arms().state_dict(),
             "policy": self._policy.state_dict(),
@@ -452,21 +442,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._seed = int(state["seed"])
         if self._most is None:
             self._most = state["most"]
-        if self._arm_search is not None and state["arm_search"] is not None:
-            self._arm_search.load_state_dict(state["arm_search"])
         if state["policy"] is None:
             return
+        if self._candidates.search is not None:
+            self._candidates.search.load_state_dict(state["arm_search"])
         self._load_details(state)
         arms = Arms.from_state_dict(state["arms"])
-        if isinstance(self._given_arms, list):
-            declared = Arms(self._given_arms)
-            if any(
-                declared.equal_to(arms.config(arm)) != arm for arm in range(len(arms))
-            ) or len(arms) != len(declared):
-                raise ValueError(
-                    f"arms are {len(declared)} configurations, which are not the {len(arms)} of "
-                    f"the saved race; restore it with the arms that it was begun with."
-                )
+        self._candidates.check_same(arms)
         self._arms = arms
         policy = self._begin()
         policy.load_state_dict(state["policy"])
@@ -522,39 +504,17 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             if not value:
                 raise ValueError(
                     f"{name} is not known: give it to the search, "
-                    f"{type(self).__name__}(..., metric='accuracy', mode='max'). That of TuneConfig "
-                    f"reaches a search only together with a param_space."
+                    f"{type(self).__name__}(..., metric='accuracy', mode='max'). What TuneConfig "
+                    f"has reaches a search only together with a param_space."
                 )
-        self._check_declarations(self._tuner_space or self._space or {})
-        arms = self._make_arms() if self._arms is None else self._arms
+        arms = self._arms
+        if arms is None:
+            self._look_up_levels(self._candidates.space)
+            arms = self._candidates.make(self._seed, self._while_drawing())
         policy = self._make_policy(len(arms), self._sign)
         policy.labels = self._labels()
         self._arms, self._policy = arms, policy
         return policy
-
-    def _make_arms(self) -> Arms:
-        given = self._given_arms
-        if isinstance(given, list):
-            return Arms(given)
-        if self._arm_search is not None:
-            return Arms([None] * given)
-        space = self._tuner_space if self._space is None else self._space
-        rest = without(space, self._keys)
-        if not open_names(rest):
-            raise ValueError(
-                f"arms={given} are to be drawn, but there is nothing to draw from: give the Tuner "
-                f"a param_space with more than the constants {sorted(rest)}, or the search a "
-                f"space=..., or the arms themselves, arms=[...]."
-            )
-        whole = dict(space)
-        for name in self._keys:
-            if has(whole, name):
-                whole = without(whole, [name])
-                # Functions of the space may look at it.
-                assign(whole, name, self._while_drawing() if name == self._owned else self._seed)
-        drawn = [without(config, self._keys) for config in draw_configs(whole, given, self._seed)]
-        # The Tuner has the constants of its space, which may be large.
-        return Arms(drawn if self._space is not None else [open_part(rest, arm) for arm in drawn])
 
     def _take(self, name: str, value: str | None) -> None:
         """Take a metric or a mode, unless there is another one."""
@@ -565,45 +525,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 f"search; give the same, or only one of them."
             )
         setattr(self, f"_{name}", own or value)
-
-    def _check_arm_search(self, arm_search: Searcher | None) -> ArmSearch | None:
-        if arm_search is None:
-            return None
-        if not isinstance(arm_search, Searcher):
-            raise TypeError(
-                f"arm_search must be a Searcher of Tune such as OptunaSearch(space) or None, got "
-                f"{arm_search!r}."
-            )
-        if isinstance(arm_search, PolicySearch):
-            raise TypeError(
-                f"arm_search={type(arm_search).__name__} draws no arms but races them; give one "
-                f"that proposes configurations, such as OptunaSearch(space)."
-            )
-        if isinstance(self._given_arms, list):
-            raise ValueError(
-                f"arm_search is to draw arms, but arms are {len(self._given_arms)} given "
-                f"configurations; give their number instead, arms=32."
-            )
-        return ArmSearch(arm_search, self._keys)
-
-    def _check_space(self, space: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        if space is None:
-            return None
-        if not isinstance(space, Mapping):
-            raise TypeError(f"space must be a dictionary of Tune's domains or None, got {space!r}.")
-        if isinstance(self._given_arms, list) or self._arm_search is not None:
-            other = "arms=[...]" if isinstance(self._given_arms, list) else "arm_search"
-            raise ValueError(f"space={dict(space)!r} and {other} are both given; leave one out.")
-        return dict(space)
-
-    def _check_cover(self, arms: Sequence[Config], names: Sequence[str]) -> None:
-        for position, arm in enumerate(arms):
-            for name in names:
-                if not has(arm, name):
-                    raise ValueError(
-                        f"arms[{position}]={arm!r} has no {name!r}, which param_space leaves open; "
-                        f"add it to the arms, or drop it from param_space."
-                    )
 
     # Asking and telling.
 
@@ -646,13 +567,12 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             arm = int(pulls[0].arm)
             if self._known_arms().is_known(arm) or self._draw(policy, arm):
                 return pulls[0]
-            if self._known_arms().is_known(arm) or arm not in policy.active:
-                continue
-            return None
+            if arm in policy.active:
+                return None  # the other searcher has none for it now
 
     def _draw(self, policy: PolicyT, arm: int) -> bool:
         """Draw an arm from the other searcher, and return whether it is one to be pulled."""
-        arms, search = self._known_arms(), self._arm_search
+        arms, search = self._known_arms(), self._candidates.search
         if search is None:
             raise RuntimeError(f"arm {arm} has no configuration.")
         config = search.draw(arm)
@@ -667,7 +587,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             missing = arms.unknown
             known = next((k for k in range(len(arms)) if arms.is_known(k)), None)
             if known is None:
-                raise ValueError(f"arm_search={search.search!r} has no configuration to begin with.")
+                raise ValueError(
+                    f"arm_search={search.search!r} has no configuration to begin with."
+                )
             for k in missing:
                 # Nothing is claimed of arms that there are not.
                 policy.withdraw(k, duplicate_of=known)
@@ -729,12 +651,14 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._told = ended.number + 1
         self._over = policy.finished
 
-    def _tell_arm_search(self, policy: PolicyT, search: ArmSearch, ended: Ended) -> None:
+    def _tell_arm_search(self, policy: PolicyT, ended: Ended) -> None:
+        if self._candidates.search is None:
+            return
         arm = ended.pull.arm
         if ended.observation.has_value:
-            search.tell(arm, ended.result)
+            self._candidates.search.tell(arm, ended.result)
         elif arm not in policy.active:
-            search.give_up(arm)
+            self._candidates.search.give_up(arm)
 
     # The journal.
 
@@ -747,17 +671,20 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             # The race itself goes on: Ray saves the search every now and then.
             _logger.warning("%s is not written to the experiment's storage: %s", name, error)
 
-    def _write_answer(self, policy: PolicyT) -> None:
+    def _write_answer(self, policy: PolicyT, urgent: bool) -> None:
         now = self._clock()
-        if self._journal is None or not (
-            self._is_over(policy) or now - self._written_at >= _ANSWER_PERIOD
-        ):
+        if self._journal is None or not (urgent or now - self._written_at >= _ANSWER_PERIOD):
             return
         self._written_at = now
-        answer = self._answer(policy)
-        self._write(
-            RECOMMENDATION, to_record(answer, str(self._metric), str(self._mode), self._owned)
-        )
+        record = to_record(self._answer(policy), str(self._metric), str(self._mode), self._owned)
+        self._write(RECOMMENDATION, record)
+
+
+def _check_aim(metric: Any, mode: Any) -> None:
+    if metric is not None and not isinstance(metric, str):
+        raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
+    if mode not in (None, "max", "min"):
+        raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
 
 
 def _number(value: Any) -> float | None:

@@ -16,7 +16,7 @@ from ray.tune.search.variant_generator import (
     grid_search,
     parse_spec_vars,
 )
-from ray.tune.utils.util import flatten_dict
+from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import is_number
 from mfhpo.fidelity import Fidelity, geometric_levels
@@ -300,7 +300,7 @@ def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
     if step is None:
         return isinstance(domain, Float) or float(level).is_integer()
     steps = (level - low) / step
-    return abs(steps - round(steps)) < 1e-8
+    return bool(abs(steps - round(steps)) < 1e-8)
 
 
 def _shown(domain: Any) -> str:
@@ -336,14 +336,19 @@ def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
     >>> draw_configs({"a": tune.choice([1, 2]), "b": tune.grid_search(["x", "y"])}, 8, seed=0)
     [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}, {'a': 1, 'b': 'y'}, {'a': 2, 'b': 'y'}]
     """
-    spec: dict[str, Any] = {"config": copy.deepcopy(dict(space))}
+    spec: dict[str, Any] = copy.deepcopy(dict(space))
     _, domains, grids = parse_spec_vars(spec)
-    values = {tuple(path): _values(domain) for path, domain in [*domains, *grids]}
+    functions = [(path, domain) for path, domain in domains if domain.is_function()]
+    for path, _ in functions:
+        # They look at the rest of a configuration, which has to be drawn first.
+        assign_value(spec, path, None)
+    rest = [(path, domain) for path, domain in [*domains, *grids] if not domain.is_function()]
+    values = {tuple(path): _values(domain) for path, domain in rest}
     finite = {path: found for path, found in values.items() if found is not None}
     if len(finite) == len(values) and math.prod(map(len, finite.values())) <= n:
         for path, found in finite.items():
             assign_value(spec, path, grid_search(list(found)))
-        variants = [variant["config"] for _, variant in generate_variants(spec)]
+        variants = [_completed(config, functions) for _, config in generate_variants(spec)]
         return list({fingerprint(config): config for config in variants}.values())
     for path, grid in grids:
         # One after the other, a grid's first values would be all that few arms see.
@@ -353,11 +358,17 @@ def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
     repeats = 0
     while len(drawn) < n and repeats < _MOST_REPEATS:
         for _, variant in generate_variants(spec, random_state=rng):
-            key = fingerprint(variant["config"])
+            config = _completed(variant, functions)
+            key = fingerprint(config)
             repeats = repeats + 1 if key in drawn else 0
-            if len(drawn) < n:
-                drawn.setdefault(key, variant["config"])
-    return list(drawn.values())
+            drawn.setdefault(key, config)
+    return list(drawn.values())[:n]
+
+
+def _completed(config: Config, functions: Sequence[tuple[Any, Domain]]) -> Config:
+    for path, function in functions:
+        assign_value(config, path, function.sample(config))
+    return config
 
 
 def _values(domain: Domain) -> Sequence[Any] | None:

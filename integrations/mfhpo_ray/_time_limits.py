@@ -83,9 +83,10 @@ class TimeLimits:
 
     A trial is charged for what it trains: its clock starts when the loop sees it RUNNING, so that
     the start of its process is free, and starts again when it runs again, after a pause, a failure
-    or a restored experiment. At each report the clock is set to what the trial itself says that it
-    has trained in this run (``time_since_restore``), so that a slow driver and the way to it are
-    not charged.
+    or a restored experiment. The ``setup`` of a class belongs to the start of its process, so that
+    a trial that hangs there is not ended. At each report the clock is set to what the trial itself
+    says that it has trained in this run (``time_since_restore``), so that a slow driver and the way
+    to it are not charged.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ class TimeLimits:
     ...     trial_id="a", status="RUNNING", run_metadata=SimpleNamespace(last_result={})
     ... )
     >>> limits.set(trial, 60)
-    >>> limits.enforce(SimpleNamespace(get_live_trials=lambda: {trial.trial_id: trial}.values()))
+    >>> limits.enforce(SimpleNamespace(get_live_trials=lambda: [trial]))
     >>> now = 61.0
     >>> limits.exceeded(trial), limits.seconds(trial)
     (True, 61.0)
@@ -245,7 +246,7 @@ class TimeLimits:
 def stop_at_once(
     tune_controller: TuneController, trial: Trial, note: Mapping[str, Any] | None = None
 ) -> None:
-    """Stop a running trial and kill its process, whatever it does.
+    """Stop a trial and kill its process if it has one, whatever it does.
 
     The trial is TERMINATED, no error is counted, and its slot is free as soon as Ray has noticed
     that the process is gone, which takes some hundredths of a second.
@@ -255,7 +256,7 @@ def stop_at_once(
     tune_controller
         What the scheduler is given.
     trial
-        A trial that is RUNNING.
+        A trial that has not ended.
     note
         What to add to its last result.
 

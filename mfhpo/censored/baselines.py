@@ -76,8 +76,9 @@ class _PairPolicy(CensoredPolicy):
         grid: FloatArray = self._known().tallies.cells[0, :, LIMIT]
         return grid
 
-    def _active_pairs(self, estimates: GainEstimates) -> BoolArray:
-        return np.repeat(self._roster.active[:, None], estimates.tallies.cells.shape[1], axis=1)
+    def _pairs(self, estimates: GainEstimates, arms: BoolArray) -> BoolArray:
+        """Which pairs are of these arms, shape (n, P)."""
+        return np.repeat(arms[:, None], estimates.tallies.cells.shape[1], axis=1)
 
     def _pull_of(self, estimates: GainEstimates, pair: int) -> Pull:
         arm, point = divmod(pair, estimates.tallies.cells.shape[1])
@@ -96,7 +97,7 @@ class _PairPolicy(CensoredPolicy):
         estimates = self._known()
         cells = estimates.tallies.cells
         limits, penalties = cells[:, :, LIMIT].copy(), cells[:, :, PENALTY].copy()
-        active = self._active_pairs(estimates)
+        active = self._pairs(estimates, self._roster.active)
         low, high = self._range_of_worth(estimates)
         loop, argument = self._loop(), self._argument()
         draws = Draws(draw, estimates, self.n_arms)
@@ -199,12 +200,14 @@ class LimitUCB(_PairPolicy):
         self._first[arm] += played
         self._second[arm] += np.where(played, worths, 0.0)
 
-    def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
+    def _choose(
+        self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
+    ) -> Pull:
         estimates = self._known()
         counts = self._first + under_way
         # Pulls under way count as ones that came out like those before.
         means = self._second / np.maximum(self._first, 1.0)
-        active = self._active_pairs(estimates)
+        active = self._pairs(estimates, allowed)
         number = self.pulls + int(all_extra.sum()) + 1
         pair = highest_pair(counts, means * counts, active, self._exploration * math.log(number))
         return self._pull_of(estimates, pair)
@@ -275,11 +278,13 @@ class LimitThompson(_PairPolicy):
         self._first[arm] += told & (draws < worths)
         self._second[arm] += told & (draws >= worths)
 
-    def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
+    def _choose(
+        self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
+    ) -> Pull:
         estimates = self._known()
         rng = np.random.default_rng((self._seed, 1, self.pulls, int(all_extra.sum())))
         played = self.plays + under_way
-        active = self._active_pairs(estimates)
+        active = self._pairs(estimates, allowed)
         pair = drawn_pair(self._first, self._second, played.astype(np.float64), active, rng)
         return self._pull_of(estimates, pair)
 

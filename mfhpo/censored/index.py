@@ -27,6 +27,7 @@ __all__ = ["IndexPolicy"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 class IndexPolicy(CensoredPolicy):
@@ -35,14 +36,20 @@ class IndexPolicy(CensoredPolicy):
     def _refine(self, estimates: GainEstimates, arm: int) -> None:
         """Give an arm further limits where it was played last."""
 
-    def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
+    def _choose(
+        self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
+    ) -> Pull:
         estimates = self._known()
-        ceilings = estimates.ceilings
+        tallies, ceilings = estimates.tallies, estimates.ceilings
+        tallies = tallies._replace(points=np.where(allowed, tallies.points, 0))
         number = self.pulls + int(all_extra.sum()) + 1
-        arm, point = choose(estimates.tallies, estimates.rule, ceilings, extra, all_extra, number)
+        arm, point = choose(tallies, estimates.rule, ceilings, extra, all_extra, number)
+        # Of arms that are left out this time only, nothing is known the next time.
+        ceilings.stale[~allowed & (estimates.tallies.points > 0)] = True
         if arm < 0:
             # Every arm is under way for the first time: the one that fewest are.
-            arm = int(self.active[np.argmin(all_extra[self.active])])
+            arms = np.flatnonzero(allowed)
+            arm = int(arms[np.argmin(all_extra[arms])])
             point = int(estimates.tallies.points[arm]) - 1
         return Pull(int(arm), 0, float(estimates.tallies.cells[arm, point, LIMIT]))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = ["CensoredPolicy"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
@@ -151,7 +152,9 @@ class CensoredPolicy(Policy):
         return None
 
     @abc.abstractmethod
-    def _choose(self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray) -> Pull:
+    def _choose(
+        self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
+    ) -> Pull:
         """The next pull, given how many are under way that tell of each pair and of each arm.
 
         Parameters
@@ -162,6 +165,8 @@ class CensoredPolicy(Policy):
             Pulls under way at any limit, shape (n,).
         under_way
             Pulls under way at exactly this limit, shape (n, P).
+        allowed
+            The arms to choose among, shape (n,), at least one.
         """
 
     def _take_note(self, arm: int, limit: float) -> None:
@@ -193,15 +198,30 @@ class CensoredPolicy(Policy):
 
     # The contract.
 
-    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
-        """Propose pulls (see `Policy.ask`); each has a limit, except while limits are derived."""
+    def ask(
+        self, n: int = 1, pending: Sequence[Pull] = (), *, without: Collection[int] = ()
+    ) -> list[Pull]:
+        """Propose pulls (see `Policy.ask`); each has a limit, except while limits are derived.
+
+        Parameters
+        ----------
+        n, pending
+            See `Policy.ask`.
+        without
+            Arms that cannot be pulled now, though they are in the race: others are proposed. None
+            if no other is left.
+        """
         n = check_count("n", n, 1)
         for pull in pending:
             self._check(pull)
+        allowed = self._roster.active.copy()
+        for arm in without:
+            self._check_arm(arm)
+            allowed[arm] = False
         under_way = list(pending)
         pulls: list[Pull] = []
-        while len(pulls) < n and self._roster.active.any():
-            pulls.append(self._next_pull(under_way))
+        while len(pulls) < n and allowed.any():
+            pulls.append(self._next_pull(under_way, allowed))
             under_way.append(pulls[-1])
         return pulls
 
@@ -487,12 +507,12 @@ class CensoredPolicy(Policy):
         if check_count("arm", arm, 0) >= self.n_arms:
             raise ValueError(f"arm must be 0 to {self.n_arms - 1}, got {arm}.")
 
-    def _next_pull(self, under_way: Sequence[Pull]) -> Pull:
+    def _next_pull(self, under_way: Sequence[Pull], allowed: BoolArray) -> Pull:
         if self._gain is None or self._limits is None:
             counts = np.bincount(
                 [*self._arms, *(pull.arm for pull in under_way)], minlength=self.n_arms
             )
-            arms = self.active
+            arms = np.flatnonzero(allowed)
             arm = int(arms[np.argmin(counts[arms])])
             return Pull(arm, 0, None if math.isinf(self._longest) else self._longest)
         shape = self._gain.tallies.cells.shape[:2]
@@ -505,7 +525,7 @@ class CensoredPolicy(Policy):
             extra[arm, : len(limits)] += limits <= limit
             exactly[arm, : len(limits)] += limits == limit
             all_extra[arm] += 1.0
-        return self._choose(extra, all_extra, exactly)
+        return self._choose(extra, all_extra, exactly, allowed)
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
         self._arms.append(arm)

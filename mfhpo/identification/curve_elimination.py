@@ -6,6 +6,7 @@ Revisited", NeurIPS 2023), Algorithm 3, carried over from phases of pulls to sta
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -113,7 +114,7 @@ class BoundedCurves:
         return self._gains
 
     def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
-        """Add a finished curve.
+        """Add a finished curve, or what a run has shown that is not to be forgotten.
 
         Parameters
         ----------
@@ -135,13 +136,29 @@ class BoundedCurves:
         self._largest[arm] = np.fmax(known, curve)
         self._smallest[arm] = np.fmin(self._smallest.get(arm, curve), curve)
         if contradicted:
-            self._lows = {other: self._low(seen) for other, seen in self._largest.items()}
-            self._best = sorted(self._lows, key=self._lows.__getitem__, reverse=True)[:2]
+            counting = {*self._lows, arm}
+            self._lows = {other: self._low(self._largest[other]) for other in counting}
+            self._rank()
         else:
             self._lows[arm] = self._low(self._largest[arm])
             best = [other for other in self._best if other != arm]
             self._best = sorted([*best, arm], key=self._lows.__getitem__, reverse=True)[:2]
         return contradicted
+
+    def withdraw(self, arm: Hashable) -> None:
+        """Let an arm count against others no more, such as one whose runs have all failed."""
+        self._lows.pop(arm, None)
+        if arm in self._best:
+            self._rank()
+
+    def standing(self, arm: Hashable) -> Verdict:
+        """Judge an arm by what was added of it, in a time that does not grow with the arms."""
+        return self.judge(arm, np.full(len(self._gains), np.nan))
+
+    def interval(self, arm: Hashable) -> tuple[float, float]:
+        """Where an arm's final mean is, by what was added of it."""
+        none = np.full(len(self._gains), np.nan)
+        return self._low(self._largest.get(arm, none)), self.standing(arm).reach
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
         """Judge an unfinished curve of an arm, by all it has shown.
@@ -172,6 +189,9 @@ class BoundedCurves:
         incumbent = max(rivals, key=rivals.__getitem__, default=None)
         bar = -math.inf if incumbent is None else rivals[incumbent]
         return Verdict(reach < bar, reach, bar, incumbent)
+
+    def _rank(self) -> None:
+        self._best = heapq.nlargest(2, self._lows, key=self._lows.__getitem__)
 
     def _low(self, largest: FloatArray) -> float:
         starts = largest + self._gains[:, 0]
@@ -251,9 +271,9 @@ class PhasedCurves:
         self._width = None
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
-        """Add a finished curve, shape (M,); repeats of an arm are averaged.
+        """Add a finished curve, or further values of a run; repeats of an arm are averaged.
 
-        What is not finite was not seen. The curve is to be noted by `begin` as well.
+        Shape (M,); what is not finite was not seen. It is to be noted by `begin` as well.
         """
         row = self._rows.setdefault(arm, len(self._arms))
         if row == len(self._arms):
@@ -287,13 +307,36 @@ class PhasedCurves:
             To stop if ``reach <= bar``: the mean plus the tolerance, and the largest mean of
             another arm at this fidelity.
         """
+        row = self._rows.get(arm)
+        mean = float(value)
+        if row is not None:
+            n_before = int(self._counts[row, fidelity])
+            mean = float((self._sums[row, fidelity] + mean) / (n_before + 1))
+        return self._verdict(arm, fidelity, mean, others)
+
+    def standing(self, arm: Hashable, fidelity: int) -> Verdict:
+        """Judge an arm by what was added of it at one fidelity."""
+        return self._verdict(arm, fidelity, self.mean(arm, fidelity), ())
+
+    def mean(self, arm: Hashable, fidelity: int) -> float:
+        """Mean of the values that were added of an arm at a fidelity; NaN if there is none."""
+        row = self._rows.get(arm)
+        if row is None or not self._counts[row, fidelity]:
+            return math.nan
+        return float(self._sums[row, fidelity] / self._counts[row, fidelity])
+
+    def withdraw(self, arm: Hashable) -> None:
+        """Let an arm count against others no more, such as one that was stopped."""
+        row = self._rows.get(arm)
+        if row is not None:
+            self._sums[row], self._counts[row] = 0.0, 0
+
+    def _verdict(self, arm: Hashable, fidelity: int, mean: float, others: Iterable[Run]) -> Verdict:
         n = len(self._arms)
         counts = self._counts[:n, fidelity]
         means = np.where(counts > 0, self._sums[:n, fidelity] / np.maximum(counts, 1), -np.inf)
         row = self._rows.get(arm)
-        mean = float(value)
         if row is not None:
-            mean = float((self._sums[row, fidelity] + mean) / (counts[row] + 1))
             means[row] = -np.inf
         incumbent: Hashable | None = None
         bar = -math.inf

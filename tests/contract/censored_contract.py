@@ -235,6 +235,23 @@ class CensoredPolicyContract(ABC):
             one_by_one += policy.ask(1, one_by_one)
         assert policy.ask(7) == one_by_one
 
+    @settings(20)
+    @given(seed=numbers, rounds=st.integers(0, 60), without=st.sets(st.integers(0, 3)))
+    def test_arms_that_cannot_be_pulled_now_are_left_out_this_time(
+        self, seed: int, rounds: int, without: set[int]
+    ) -> None:
+        policy = self.make(horizon=None)
+        rng = np.random.default_rng(seed)
+        for _ in range(rounds):
+            [pull] = policy.ask()
+            policy.tell(pull, observe(rng, pull))
+        before = policy.ask(3)
+        others = policy.ask(3, without=without)
+        self.check_pulls(policy, others, 3 if len(without) < 4 else 0)
+        assert not without & {pull.arm for pull in others}
+        assert policy.ask(3, without=without) == others
+        assert policy.ask(3) == before
+
     def test_there_are_pulls_and_answers_after_the_end(self) -> None:
         rng = np.random.default_rng(5)
         policy = self.make()

@@ -1,6 +1,8 @@
-"""Tune's own trial, stored nowhere."""
+"""Tune's own trial, without a cluster."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from ray.train._internal.session import _TrainingResult
 from ray.tune.experiment import Trial
@@ -9,17 +11,31 @@ __all__ = ["SimulatedTrial"]
 
 
 class SimulatedTrial(Trial):
-    """A trial whose paths are None unless it is given a storage."""
+    """A trial that has no folder on this machine, and none in a storage unless it is given one.
+
+    Parameters
+    ----------
+    *arguments, **options
+        As for Tune's trial.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.storage is not None:
+            self.storage.trial_dir_name = self.trial_id
 
     @property
     def local_path(self) -> str | None:
-        """Folder for the trial's files on this machine."""
-        return None if self.storage is None else super().local_path
+        """None: a cluster would have a folder for it."""
+        return None
 
     @property
     def path(self) -> str | None:
-        """Folder for the trial's files in the storage."""
+        """Folder for the trial's files in the storage, if there is one."""
         return None if self.storage is None else super().path
+
+    def init_local_path(self) -> None:
+        """Do nothing: there is no folder to make."""
 
     def on_checkpoint(self, checkpoint_result: _TrainingResult) -> None:
         """Keep a checkpoint."""

@@ -1,0 +1,1 @@
+"""Ray Tune: what a certificate costs beside ASHA's answer, and what schedulers cost per result."""

@@ -1,0 +1,117 @@
+"""Learning curves of many configurations, to be replayed: LCBench's, or synthetic ones like them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["EPOCHS", "LCBENCH_TASKS", "SYNTHETIC_TASKS", "lcbench", "synthetic", "table"]
+
+FloatArray = npt.NDArray[np.float64]
+
+EPOCHS = 52
+
+LCBENCH_TASKS = ("3945", "7593", "34539", "167168", "168330", "168908", "189873", "189906")
+"""OpenML tasks that are used; the others of the surrogate are kept for tests of what is new."""
+
+SYNTHETIC_TASKS = ("synthetic 1", "synthetic 2")
+
+_ACCURACY = 1  # of the surrogate's outputs, the validation accuracy in percent
+
+
+def table(task: str, count: int, seed: int, data: Path | None = None) -> FloatArray:
+    """Draw configurations at random; return their learning curves.
+
+    Parameters
+    ----------
+    task
+        One of `LCBENCH_TASKS` or `SYNTHETIC_TASKS`.
+    count
+        Number of configurations.
+    seed
+        The same seed gives the same configurations, whatever their number.
+    data
+        Folder of the surrogate of LCBench, needed for its tasks.
+
+    Returns
+    -------
+    array of shape (count, 52)
+        Validation accuracy in percent after each epoch.
+    """
+    if task in SYNTHETIC_TASKS:
+        return synthetic(SYNTHETIC_TASKS.index(task), count, seed)
+    if data is None:
+        raise ValueError(f"task {task!r} needs the folder of LCBench's surrogate.")
+    return lcbench(data, task, count, seed)
+
+
+def lcbench(data: Path, task: str, count: int, seed: int) -> FloatArray:
+    """Curves of YAHPO Gym's surrogate of LCBench (Pfisterer et al., AutoML 2022).
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder lacks the surrogate.
+    """
+    for file in ("model.onnx", "encoding.json"):
+        if not (data / file).is_file():
+            raise FileNotFoundError(
+                f"{data / file} is missing: the folder must hold lcbench of slds-lmu/yahpo_data."
+            )
+    names = json.loads((data / "encoding.json").read_text(encoding="utf-8"))["OpenML_task_id"]
+    uniform = np.random.default_rng(seed).random((count, 7))
+
+    def between(column: int, low: float, high: float) -> FloatArray:
+        return low + (high - low) * uniform[:, column]
+
+    def log_between(column: int, low: float, high: float) -> FloatArray:
+        return np.exp(between(column, np.log(low), np.log(high)))
+
+    configurations = np.column_stack(
+        [
+            np.round(log_between(0, 16, 512)),  # batch_size
+            log_between(1, 1e-4, 0.1),  # learning_rate
+            between(2, 0.1, 0.99),  # momentum
+            between(3, 1e-5, 0.1),  # weight_decay
+            1.0 + np.floor(between(4, 0.0, 5.0)),  # num_layers
+            np.round(log_between(5, 64, 1024)),  # max_units
+            between(6, 0.0, 1.0),  # max_dropout
+        ]
+    )
+    epochs = np.tile(np.arange(1.0, EPOCHS + 1), count)[:, None]
+    values = np.hstack([epochs, np.repeat(configurations, EPOCHS, axis=0)])
+    inputs = {
+        "x_cont": values.astype(np.float32),
+        "x_cat": np.full((len(values), 1), names[task], dtype=np.int32),
+    }
+    [outputs] = _surrogate(data / "model.onnx").run(None, inputs)
+    return np.asarray(outputs[:, _ACCURACY], dtype=np.float64).reshape(count, EPOCHS)
+
+
+@cache
+def _surrogate(model: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(model), options)
+
+
+def synthetic(number: int, count: int, seed: int) -> FloatArray:
+    """Power-law curves that cross: those that learn fast tend to end lower.
+
+    A curve of accuracy, in percent, is ``end - (end - 20) * epoch ** -speed``. The ends are
+    spread over 60 to 95, more of them near the top in the second task.
+    """
+    rng = np.random.default_rng(seed)
+    quality, haste = rng.random((count, 2)).T
+    end = 60.0 + 35.0 * quality ** (1.0, 0.5)[number]
+    speed = 0.4 + 0.8 * haste - 0.3 * quality
+    epochs = np.arange(1.0, EPOCHS + 1)
+    curves: FloatArray = end[:, None] - (end[:, None] - 20.0) * epochs ** -speed[:, None]
+    return curves

@@ -1,0 +1,59 @@
+"""Whether a trial that pauses could go on from where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ray.air.constants import TRAINING_ITERATION
+from ray.tune.experiment import Trial
+from ray.tune.result import SHOULD_CHECKPOINT
+from ray.tune.trainable import FunctionTrainable, Trainable
+
+__all__ = ["Checkpoints"]
+
+
+class Checkpoints:
+    """Which pauses lose nothing, found out as trials show it.
+
+    A training function saves what it reports along with a result: a result without a checkpoint
+    cannot be gone back to. A class is saved by the pause itself, if it has ``save_checkpoint``.
+    Where the trainable is not known here, one trial is paused to see.
+    """
+
+    def __init__(self) -> None:
+        self._saved_by_a_pause: dict[str, bool | None] = {}
+        self._probe: Trial | None = None
+
+    def allow_pause(self, trial: Trial, result: Mapping[str, Any]) -> bool:
+        """Whether a trial is to be paused after its result, as far as checkpoints go."""
+        if result.get(SHOULD_CHECKPOINT):
+            return True
+        saved = trial.latest_checkpoint_result
+        if saved is not None and saved.metrics is not None:
+            now = result.get(TRAINING_ITERATION)
+            if now is not None and saved.metrics.get(TRAINING_ITERATION) == now:
+                return True
+        name = trial.trainable_name
+        if name not in self._saved_by_a_pause:
+            self._saved_by_a_pause[name] = _saved_by_a_pause(trial)
+        known = self._saved_by_a_pause[name]
+        if known is None and self._probe is None:
+            self._probe = trial
+            return True
+        return bool(known)
+
+    def note_pause(self, trial: Trial) -> None:
+        """Learn from a trial that is paused now."""
+        if trial is self._probe:
+            self._saved_by_a_pause[trial.trainable_name] = trial.has_checkpoint()
+
+
+def _saved_by_a_pause(trial: Trial) -> bool | None:
+    """Whether Ray saves a trial when it pauses it; None if that is not known."""
+    trainable = trial.get_trainable_cls()
+    if trainable is None:
+        return None
+    if issubclass(trainable, FunctionTrainable):
+        return False
+    return bool(trainable.save_checkpoint is not Trainable.save_checkpoint)

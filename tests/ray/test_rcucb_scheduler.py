@@ -1,0 +1,285 @@
+"""RCUCB over trials that are given: who starts, with which limit, and what is learned from it."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from ray import tune
+from ray.train._internal.storage import StorageContext
+from ray.tune.search import Searcher
+
+import mfhpo_ray
+from mfhpo import RCUCB, Observation
+from mfhpo.censored import Linear
+from mfhpo_ray import RCUCBScheduler
+from mfhpo_ray.simulation import Step, simulate
+
+
+class Services:
+    """Models that take so long, score so much, and hang so often; one step each."""
+
+    def __init__(self, seconds, scores, hangs, fails=(0.0, 0.0, 0.0)):
+        self._seconds, self._scores, self._hangs, self._fails = seconds, scores, hangs, fails
+
+    def step(self, config, iteration):
+        if iteration > 1:
+            return None
+        model = config["model"]
+        rng = np.random.default_rng([model, config["seed"]])
+        seconds = self._seconds[model] * rng.uniform(0.5, 1.5)
+        if rng.random() < self._hangs[model]:
+            seconds = math.inf
+        score = self._scores[model] + 0.1 * rng.uniform(-1, 1)
+        return Step(score, seconds, failed=bool(rng.random() < self._fails[model]))
+
+
+SERVICES = Services(seconds=(4.0, 18.0, 8.0), scores=(0.3, 0.6, 0.8), hangs=(0.0, 0.0, 0.2))
+
+
+def trials(n_seeds, models=3):
+    return [{"model": model, "seed": seed} for model in range(models) for seed in range(n_seeds)]
+
+
+def scheduler(limits=(6.0, 15.0, 30.0), **options):
+    return RCUCBScheduler(
+        limits, cost=Linear(0.01), reward_range=options.pop("reward_range", (0, 1)), **options
+    )
+
+
+def observations(run, limits_of=None):
+    """Model, seconds and limit of every trial that ran, from what Tune keeps of it."""
+    return [
+        (trial.config["model"], trial.last_result.get("mfhpo/censored_at"))
+        for trial in run.trials
+        if trial.run_metadata.last_result.keys() - {"trial_id"}
+    ]
+
+
+def test_one_slot_plays_what_the_bare_policy_plays() -> None:
+    ours = scheduler(horizon=60)
+    run = simulate(ours, trials(60), SERVICES, slots=1, max_concurrent_trials=1)
+    policy = RCUCB(3, [6.0, 15.0, 30.0], cost=Linear(0.01), reward_range=(0, 1), horizon=60)
+    used = [0, 0, 0]
+    while not policy.finished:
+        [pull] = policy.ask()
+        step = SERVICES.step({"model": pull.arm, "seed": used[pull.arm]}, 1)
+        used[pull.arm] += 1
+        if step.seconds > pull.limit:
+            policy.tell(pull, Observation(None, pull.limit, censored_at=pull.limit))
+        else:
+            policy.tell(pull, Observation(step.value, step.seconds))
+    answer, expected = ours.recommendation(), policy.recommend()
+    assert ours._policy.plays.tolist() == policy.plays.tolist()
+    assert (answer.arm, answer.limit, answer.trials) == (expected.arm, expected.limit, 60)
+    assert answer.gain == pytest.approx(expected.mean)
+    assert answer.censored == pytest.approx(expected.censored)
+    assert answer.finished
+    assert all(trial.status == "TERMINATED" for trial in run.trials)
+
+
+def test_the_best_model_is_played_most_and_hanging_trials_are_censored() -> None:
+    ours = scheduler(horizon=200)
+    run = simulate(ours, trials(200), SERVICES, slots=8)
+    answer = ours.recommendation()
+    assert answer.config == {"model": 2}
+    assert answer.limit == 15.0
+    played = [model for model, _ in observations(run)]
+    assert played.count(2) > 100
+    stopped = [at for model, at in observations(run) if model == 2 and at is not None]
+    assert stopped
+    assert set(stopped) <= {6.0, 15.0, 30.0}
+    # A hanging trial costs its limit and no more; without limits the run would never end.
+    assert run.slot_seconds < 200 * 30.0
+    assert run.makespan < math.inf
+
+
+def test_the_experiment_ends_at_the_horizon_and_the_rest_never_starts() -> None:
+    ours = scheduler(horizon=20)
+    run = simulate(ours, trials(100), SERVICES, slots=4)
+    ran = observations(run)
+    # Trials under way at the horizon are stopped, and are no observations.
+    assert 20 <= len(ran) <= 20 + 3
+    assert ours.recommendation().trials == 20
+    assert ours.recommendation().finished
+
+
+def test_without_a_horizon_all_trials_are_run() -> None:
+    ours = scheduler()
+    run = simulate(ours, trials(10), SERVICES, slots=4)
+    answer = ours.recommendation()
+    assert len(observations(run)) == answer.trials == 30
+    assert answer.finished
+    assert "no replicates are left" in answer.reason
+
+
+def test_an_arm_without_replicates_makes_room_for_the_next_best() -> None:
+    # The best arm has three replicates only, too few to be sure that it is the best.
+    few = [t for t in trials(30) if t["model"] != 2 or t["seed"] < 3]
+    ours = scheduler(horizon=40)
+    run = simulate(ours, few, SERVICES, slots=2)
+    played = [model for model, _ in observations(run)]
+    assert played.count(2) == 3
+    assert len(played) >= 40
+
+
+def test_a_minimised_metric_is_mirrored() -> None:
+    class Losses(Services):
+        def step(self, config, iteration):
+            step = super().step(config, iteration)
+            return None if step is None else Step(-step.value, step.seconds)
+
+    up, down = scheduler(horizon=50), scheduler(horizon=50, reward_range=(-1, 0))
+    simulate(up, trials(50), SERVICES, slots=3)
+    losses = Losses((4.0, 18.0, 8.0), (0.3, 0.6, 0.8), (0.0, 0.0, 0.2))
+    simulate(down, trials(50), losses, slots=3, mode="min")
+    one, other = up.recommendation(), down.recommendation()
+    assert (one.config, one.limit, one.trials) == (other.config, other.limit, other.trials)
+    assert other.gain == pytest.approx(-one.gain)
+    assert other.interval == pytest.approx(tuple(-bound for bound in reversed(one.interval)))
+
+
+def test_crashes_and_values_that_are_none_are_no_observations() -> None:
+    class Broken(Services):
+        def step(self, config, iteration):
+            step = super().step(config, iteration)
+            if step is not None and config["model"] == 1:
+                return Step(math.nan, step.seconds)
+            return step
+
+    broken = Broken((4.0, 4.0, 8.0), (0.3, 0.6, 0.8), (0.0, 0.0, 0.0), fails=(1.0, 0.0, 0.0))
+    ours = scheduler(horizon=30)
+    with pytest.warns(UserWarning, match="leaves the race"):
+        run = simulate(ours, trials(40), broken, slots=2)
+    answer = ours.recommendation()
+    assert answer.config == {"model": 2}
+    assert answer.survivors == (2,)
+    assert answer.trials == 30
+    # Their other trials were never started: three in a row, and one that ran beside them.
+    began = [t for t in run.trials if t.config["model"] != 2 and t.status == "ERROR"]
+    assert 3 <= len(began) <= 4
+
+
+def test_limits_are_derived_and_longest_ends_what_hangs_before() -> None:
+    ours = scheduler(limits=4, longest=40.0, horizon=80)
+    run = simulate(ours, trials(80), SERVICES, slots=4)
+    answer = ours.recommendation()
+    limits = ours._policy.limits
+    assert len(limits) == 4
+    assert all(0.0 < limit < 40.0 for limit in limits)
+    assert answer.limit in limits
+    assert run.makespan < math.inf
+
+
+def test_a_trial_that_reports_beyond_its_limit_is_stopped_in_time() -> None:
+    class Slow:
+        def step(self, config, iteration):
+            return Step(0.1 * iteration, 1.0) if iteration <= 30 else None
+
+    ours = RCUCBScheduler([5.0], reward_range=(0, 3), horizon=6)
+    run = simulate(ours, trials(10, models=2), Slow(), slots=1, max_concurrent_trials=1)
+    ran = [t for t in run.trials if len(run.history(t.trial_id))]
+    assert len(ran) == 6
+    assert all(len(run.history(t.trial_id)) <= 6 for t in ran)
+    assert ours.recommendation().censored == 1.0
+
+
+class Listed(Searcher):
+    """Suggests models one at a time, each once."""
+
+    def __init__(self):
+        super().__init__(metric="value", mode="max")
+        self._given = 0
+
+    def suggest(self, trial_id):
+        self._given += 1
+        return {"model": (self._given - 1) % 3, "seed": self._given}
+
+    def on_trial_complete(self, trial_id, result=None, error=False):
+        pass
+
+    def save(self, checkpoint_path):
+        pass
+
+    def restore(self, checkpoint_path):
+        pass
+
+
+def test_a_searchers_trials_have_limits_as_well() -> None:
+    hanging = Services((4.0, 4.0, 4.0), (0.3, 0.6, 0.8), (0.5, 0.5, 0.5))
+    ours = scheduler(arms=3)
+    run = simulate(ours, Listed(), hanging, slots=2, num_samples=30)
+    assert len(run.trials) == 30
+    assert all(trial.status == "TERMINATED" for trial in run.trials)
+    assert ours.recommendation().trials == 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"limits": 60}, r"limits=\[60\]"),
+        ({"limits": [3, 2]}, "limits"),
+        ({"reward_range": (1, 0)}, "reward_range"),
+        ({"horizon": 0}, "horizon"),
+        ({"mode": "best"}, "mode must be"),
+        ({"confidence": "none"}, "confidence"),
+        ({"delta": 1.5}, "delta"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        RCUCBScheduler(**arguments)
+
+
+def test_nothing_to_recommend_yet() -> None:
+    with pytest.raises(ValueError, match="no trial was started"):
+        scheduler().recommendation()
+
+
+@pytest.mark.slow
+def test_a_real_run_with_trials_that_hang(ray_cluster, tmp_path) -> None:
+    def serve(config):
+        if config["model"] == "hangs" and config["seed"] % 2:
+            time.sleep(600)
+        tune.report({"score": {"hangs": 0.9, "plain": 0.4}[config["model"]]})
+
+    ours = RCUCBScheduler([1.0], reward_range=(0, 1), metric="score", mode="max", horizon=12)
+    space = {
+        "model": tune.grid_search(["hangs", "plain"]),
+        "seed": tune.grid_search(list(range(12))),
+    }
+    tuner = tune.Tuner(
+        serve,
+        param_space=space,
+        tune_config=tune.TuneConfig(scheduler=ours, reuse_actors=True),
+        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
+    )
+    results = tuner.fit()
+    assert results.num_errors == 0
+    assert results.num_terminated == 24
+    answer = mfhpo_ray.recommendation(results)
+    assert answer.trials == 12
+    assert answer.finished
+    assert answer.limit == 1.0
+    stopped = [r for r in results if (r.metrics or {}).get("mfhpo/censored_at") == 1.0]
+    assert stopped
+    assert all(r.config["model"] == "hangs" and r.config["seed"] % 2 for r in stopped)
+    assert "luckiest" in str(answer)
+
+
+def test_what_was_written_is_learned_again(tmp_path) -> None:
+    """A scheduler that finds another one's journal knows what that one knew."""
+    storage = StorageContext(storage_path=str(tmp_path), experiment_dir_name="services")
+    first, again = scheduler(horizon=30), scheduler(horizon=30)
+    run = simulate(first, trials(40), SERVICES, slots=2, storage=storage)
+    search = SimpleNamespace(is_finished=lambda: True, set_finished=lambda: None)
+    controller = SimpleNamespace(search_alg=search, get_live_trials=set, stop_trial=None)
+    again.set_search_properties("value", "max")
+    for trial in run.trials:
+        again.on_trial_add(controller, trial)
+    assert again.choose_trial_to_run(controller) is None
+    assert again._policy.plays.tolist() == first._policy.plays.tolist()
+    assert again.recommendation() == first.recommendation()

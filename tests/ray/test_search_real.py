@@ -1,0 +1,142 @@
+"""The searchers in real experiments: failing trials, a driver that is killed, the answer stored."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray import tune
+
+from mfhpo import Fidelity
+from mfhpo.racing import ArmWithdrawnWarning
+from mfhpo_ray._iise import IISESearch
+from mfhpo_ray._recommendation import recommendation
+from tests.ray import interrupted
+from tests.ray.searching import bowl
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("ray_cluster"),
+]
+
+
+def _train(config: dict[str, Any]) -> None:
+    if config["fate"] == "crash":
+        raise RuntimeError("on purpose")
+    tune.report({"loss": math.nan if config["fate"] == "nan" else bowl(config)})
+
+
+def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
+    fine = [{"x": x, "fate": "fine"} for x in (-0.9, 0.0, 0.6)]
+    arms = [*fine, {"x": 0.0, "fate": "nan"}, {"x": 0.0, "fate": "crash"}]
+    search = IISESearch(
+        Fidelity("epochs", levels=[1, 9]), arms, sigma=0.05, bias=[0.1, 0.0], epsilon=0.1, seed=0
+    )
+    tuner = tune.Tuner(
+        _train,
+        param_space={"data": "constant"},
+        tune_config=tune.TuneConfig(
+            metric="loss",
+            mode="min",
+            search_alg=search,
+            scheduler=search.scheduler(),
+            num_samples=-1,
+            max_concurrent_trials=3,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(name="failing", storage_path=str(tmp_path), verbose=0),
+    )
+    with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 3 pulls in a row"):
+        results = tuner.fit()
+    answer = search.recommendation()
+    assert answer.certified
+    assert answer.config == {"x": 0.0, "fate": "fine"}
+    assert answer.compared == 3
+    fates = Counter(result.config["fate"] for result in results)
+    # Pulls under way when an arm leaves may come on top.
+    assert 3 <= fates["crash"] == results.num_errors <= 5
+    assert 3 <= fates["nan"] <= 5
+    surplus = fates["fine"] - answer.trials
+    assert 0 <= surplus <= 2  # they ran when the race ended, and were stopped
+    assert all(result.config["data"] == "constant" for result in results)
+    seeds = [result.config["seed"] for result in results]
+    assert len(set(seeds)) == len(seeds)
+    # The answer, and the trial that looks best, from the storage alone.
+    stored = recommendation(tune.Tuner.restore(str(tmp_path / "failing"), _train).get_results())
+    assert (stored.arm, stored.mean, stored.interval) == (answer.arm, answer.mean, answer.interval)
+    assert stored.certified
+    assert stored.assumptions == answer.assumptions
+    assert stored == recommendation(results)
+    best = results.get_best_result()
+    assert stored.luckiest.value == best.metrics["loss"]
+    assert stored.luckiest.value < stored.mean  # it was only lucky
+    assert stored.luckiest.config == {
+        "x": best.config["x"],
+        "fate": "fine",
+        "epochs": best.config["epochs"],
+    }
+    assert "a single noisy value" in str(stored)
+
+
+def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
+    address = ray.get_runtime_context().gcs_address
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "tests.ray.interrupted", address, str(tmp_path)],
+        env={**os.environ, "TUNE_GLOBAL_CHECKPOINT_S": "3600"},  # Ray takes no later snapshot
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    experiment = tmp_path / "interrupted"
+    deadline = time.monotonic() + 120
+    while len(_journalled(experiment)) < 12:
+        assert driver.poll() is None, "the race was over before it was killed"
+        assert time.monotonic() < deadline, "too slow"
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    before = _journalled(experiment)
+    assert len(before) >= 12
+    results = tune.Tuner.restore(str(experiment), interrupted.train).fit()
+    answer = recommendation(results)
+    after = _journalled(experiment)
+    assert answer.certified
+    assert answer.config == {"x": 0.0}
+    # Every observation of the first driver is among those that the answer is of, once.
+    assert {name: after[name] for name in before} == before
+    assert answer.trials == len(after)
+    assert sorted(record["number"] for record in after.values()) == list(range(len(after)))
+    # What had been observed was not evaluated again: only what was under way was.
+    evaluations = (tmp_path / interrupted.LOG).read_text().splitlines()
+    again = Counter(evaluations)
+    assert sum(count - 1 for count in again.values()) <= 3
+    # Nor is any trial missing or twice in the results, but for those that Ray itself forgot.
+    assert len({result.path for result in results}) == len(results)
+    # The same race without interruption needs as many pulls, but for those of three workers.
+    straight = _alone()
+    assert abs(answer.trials - straight) <= 12
+
+
+def _journalled(experiment: Path) -> dict[str, Any]:
+    files = experiment.glob("mfhpo/*/*.jsonl")
+    return {path.stem: json.loads(path.read_text()) for path in files if path.stem != "recommendation"}
+
+
+def _alone() -> int:
+    search = interrupted.search()
+    for number in range(1000):
+        config = search.suggest(str(number))
+        if config == search.FINISHED:
+            return number
+        search.on_trial_complete(str(number), {"loss": bowl(config)})
+    raise AssertionError("the race does not end")

@@ -1,0 +1,480 @@
+"""The simulated controller: what schedulers and searchers see and when, and what it costs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, TrialScheduler
+from ray.tune.search import ConcurrencyLimiter, Searcher
+
+from mfhpo_ray._pull_scheduler import PullScheduler
+from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+
+
+class Script:
+    """Curves from a function of arm and iteration."""
+
+    def __init__(self, step):
+        self._step = step
+
+    def step(self, config, iteration):
+        return self._step(config["arm"], iteration)
+
+
+class Recorder(FIFOScheduler):
+    """Notes what it is told; pauses each trial after `pause_at`, resumes when all have paused."""
+
+    def __init__(self, pause_at=None):
+        super().__init__()
+        self.calls = []
+        self.pause_at = pause_at
+        self.added = []
+
+    def on_trial_add(self, tune_controller, trial):
+        self.added.append(trial)
+        self.calls.append(("add", trial.config["arm"]))
+
+    def on_trial_result(self, tune_controller, trial, result):
+        self.calls.append(("result", trial.config["arm"], result["training_iteration"]))
+        return self.PAUSE if result["training_iteration"] == self.pause_at else self.CONTINUE
+
+    def on_trial_complete(self, tune_controller, trial, result):
+        self.calls.append(("complete", trial.config["arm"], result.get("training_iteration")))
+
+    def on_trial_remove(self, tune_controller, trial):
+        self.calls.append(("remove", trial.config["arm"]))
+
+    def on_trial_error(self, tune_controller, trial):
+        self.calls.append(("error", trial.config["arm"]))
+
+    def choose_trial_to_run(self, tune_controller):
+        if self.pause_at is not None and all(
+            trial.status in (Trial.PAUSED, Trial.TERMINATED) for trial in self.added
+        ):
+            self.pause_at = None
+        if self.pause_at is None:
+            for trial in self.added:
+                if trial.status == Trial.PAUSED:
+                    return trial
+        return None
+
+
+class Suggestions(Searcher):
+    """Suggests what it is given, and notes what it is told."""
+
+    def __init__(self, suggestions):
+        super().__init__(metric="value", mode="max")
+        self.suggestions = list(suggestions)
+        self.calls = []
+
+    def suggest(self, trial_id):
+        return self.suggestions.pop(0) if self.suggestions else Searcher.FINISHED
+
+    def on_trial_result(self, trial_id, result):
+        self.calls.append(("result", result["value"]))
+
+    def on_trial_complete(self, trial_id, result=None, error=False):
+        self.calls.append(("complete", None if result is None else result["value"], error))
+
+
+def arms(count):
+    return [{"arm": arm} for arm in range(count)]
+
+
+def reached(run):
+    return [trial.last_result.get("training_iteration", 0) for trial in run.trials]
+
+
+TABLE = [
+    [0.50, 0.60, 0.70, 0.80],  # the first: nothing to compare with
+    [0.40, 0.90, 0.90, 0.90],  # below the median of {.5}
+    [0.45, 0.55, 0.90, 0.90],  # the median of {.5, .4}; then below that of {.6}
+    [0.90, 0.95, 0.96, 0.97],
+]
+
+
+def test_asha_stops_at_its_rungs():
+    scheduler = AsyncHyperBandScheduler(max_t=4, grace_period=1, reduction_factor=2)
+    run = simulate(scheduler, arms(4), ReplayedCurves(TABLE, seconds=10.0), slots=1)
+    assert reached(run) == [4, 1, 2, 4]
+    assert {trial.status for trial in run.trials} == {Trial.TERMINATED}
+    assert (run.iterations, run.slot_seconds, run.makespan) == (11, 110.0, 110.0)
+    rungs = [dict(rung) for _, rung in scheduler._brackets[0]._rungs]
+    first, second, third, fourth = (trial.trial_id for trial in run.trials)
+    assert rungs == [
+        {first: 0.8, fourth: 0.97},
+        {first: 0.6, third: 0.55, fourth: 0.95},
+        {first: 0.5, second: 0.4, third: 0.45, fourth: 0.9},
+    ]
+
+
+def test_asha_sees_results_in_the_order_of_time():
+    # Two slots, the first arm slow: arm 1 reports first, and is not compared with arm 0.
+    curves = ReplayedCurves(TABLE, seconds=[[30.0], [10.0], [10.0], [10.0]])
+    scheduler = AsyncHyperBandScheduler(max_t=4, grace_period=1, reduction_factor=2)
+    run = simulate(scheduler, arms(4), curves, slots=2)
+    # Arm 1 runs until 40, and arm 0 until 60: at iteration 2 its .6 is below the .9 of arm 1.
+    # Arm 2 then stops at once: .45 at 50 is the median of {.4, .5}, .55 at 60 below that of
+    # {.9}; arm 0 reported its .6 a moment earlier. Arm 3 takes its slot, and wins.
+    assert reached(run) == [2, 4, 2, 4]
+    assert [(event.seconds, event.kind) for event in run.events if event.kind != "result"] == [
+        *((0.0, "added"),) * 4,
+        *((0.0, "started"),) * 2,
+        (40.0, "terminated"),
+        (40.0, "started"),
+        (60.0, "terminated"),
+        (60.0, "terminated"),
+        (60.0, "started"),
+        (100.0, "terminated"),
+    ]
+    assert run.slot_seconds == 60.0 + 40.0 + 20.0 + 40.0
+
+
+def test_the_stopping_criterion_skips_the_last_result():
+    scheduler = Recorder()
+    simulate(scheduler, arms(1), ReplayedCurves(TABLE), max_t=2)
+    assert scheduler.calls == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
+
+
+def test_a_function_that_returns_ends_with_its_last_result():
+    scheduler = Recorder()
+    run = simulate(scheduler, arms(1), ReplayedCurves([[0.1, 0.2]]))
+    assert scheduler.calls[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
+    assert run.trials[0].last_result["done"] is True
+    assert run.iterations == 2
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "iterations", "seconds"),
+    [(True, [1, 2, 3, 4], 40.0), (False, [1, 2, 1, 2, 3, 4], 60.0)],
+)
+def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(checkpoints, iterations, seconds):
+    curves = ReplayedCurves(TABLE, seconds=10.0)
+    run = simulate(Recorder(pause_at=2), arms(2), curves, slots=1, checkpoints=checkpoints)
+    for trial in run.trials:
+        assert [event.iteration for event in run.history(trial.trial_id)] == iterations
+        assert trial.last_result["time_total_s"] == 40.0
+        assert trial.last_result["time_since_restore"] == (20.0 if checkpoints else 40.0)
+        assert trial.has_checkpoint() is checkpoints
+    assert run.slot_seconds == 2 * seconds
+    # Paused trials hold no slot.
+    started = [event.seconds for event in run.events if event.kind == "started"]
+    assert started == [0.0, 20.0, 40.0, 40.0 + seconds - 20.0]
+
+
+def test_a_scheduler_may_hold_trials_back_and_remove_them():
+    class Holds(Recorder):
+        def on_trial_add(self, tune_controller, trial):
+            super().on_trial_add(tune_controller, trial)
+            trial.set_status(Trial.PAUSED if trial.config["arm"] else Trial.TERMINATED)
+
+        def choose_trial_to_run(self, tune_controller):
+            # The last one first; when it is through, the others are not needed.
+            first = self.added[-1]
+            if first.status == Trial.PAUSED and len(self.added) == 3:
+                return first
+            if first.is_finished():
+                for trial in list(tune_controller.get_live_trials()):
+                    tune_controller.stop_trial(trial)
+            return None
+
+    scheduler = Holds()
+    run = simulate(scheduler, arms(3), ReplayedCurves(TABLE), slots=1)
+    assert reached(run) == [0, 0, 4]
+    assert scheduler.calls[-2:] == [("complete", 2, 4), ("remove", 1)]
+    assert [event.trial_id for event in run.events if event.kind == "started"] == [
+        run.trials[2].trial_id
+    ]
+
+
+@pytest.mark.parametrize(("reuse_actors", "order"), [(True, [0, 2, 1]), (False, [0, 1, 2])])
+def test_the_chosen_trial_is_first_where_processes_are_reused(reuse_actors, order):
+    class Prefers(FIFOScheduler):
+        def choose_trial_to_run(self, tune_controller):
+            last = tune_controller.get_trials()[-1]
+            running = any(t.is_finished() for t in tune_controller.get_trials())
+            return last if running and last.status == Trial.PENDING else None
+
+    run = simulate(Prefers(), arms(3), ReplayedCurves(TABLE), slots=1, reuse_actors=reuse_actors)
+    numbers = [int(event.trial_id[-1]) - 1 for event in run.events if event.kind == "started"]
+    assert numbers == order
+
+
+def test_processes_take_time_to_start():
+    options = {"slots": 1, "start_seconds": 5.0}
+    curves = ReplayedCurves(TABLE, seconds=10.0)
+    reused = simulate(FIFOScheduler(), arms(2), curves, **options)
+    fresh = simulate(FIFOScheduler(), arms(2), curves, reuse_actors=False, **options)
+    assert (reused.makespan, fresh.makespan) == (85.0, 90.0)
+    assert fresh.slot_seconds == 90.0
+
+
+def test_crashed_trials_are_tried_again():
+    crashes = {1: 2, 2: 1}  # how often iteration 2 of an arm crashes
+
+    def step(arm, iteration):
+        if iteration == 2 and crashes.get(arm, 0) > 0:
+            crashes[arm] -= 1
+            return Step(math.nan, 7.0, failed=True)
+        return Step(0.5, 10.0) if iteration <= 2 else None
+
+    scheduler = Recorder()
+    search = Suggestions(arms(3))
+    run = simulate(scheduler, search, Script(step), slots=1, max_failures=1)
+    by_arm = {trial.config["arm"]: trial for trial in run.trials}
+    assert [by_arm[arm].status for arm in range(3)] == ["TERMINATED", "ERROR", "TERMINATED"]
+    assert [by_arm[arm].num_failures for arm in range(3)] == [0, 2, 1]
+    assert scheduler.calls.count(("error", 1)) == 2
+    assert scheduler.calls.count(("add", 1)) == 2
+    assert search.calls.count(("complete", None, True)) == 1
+    # 2 x 10; 2 x (10 + 7); (10 + 7) + 2 x 10: without a checkpoint all begins anew.
+    assert run.slot_seconds == 20.0 + 34.0 + 37.0
+
+
+def test_a_trial_that_hangs_is_ended_by_a_time_limit():
+    def step(arm, iteration):
+        return Step(0.5, math.inf if arm == 0 else 1.0) if iteration == 1 else None
+
+    scheduler = PullScheduler(limit=5.0)
+    run = simulate(scheduler, arms(2), Script(step), slots=1)
+    hung, other = run.trials
+    assert hung.status == other.status == Trial.TERMINATED
+    assert hung.last_result["mfhpo/censored_at"] == 5.0
+    assert hung.num_failures == 0
+    # It is seen a turn of the loop later, and the slot is free at once.
+    started = [event.seconds for event in run.events if event.kind == "started"]
+    assert 5.0 < started[1] <= 5.2
+    assert run.slot_seconds == pytest.approx(started[1] + 1.0)
+
+
+def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot():
+    class StopsOther(FIFOScheduler):
+        def on_trial_result(self, tune_controller, trial, result):
+            for other in tune_controller.get_trials():
+                if other is not trial and other.status == Trial.RUNNING:
+                    tune_controller.stop_trial(other)
+            return self.CONTINUE
+
+    for seconds, freed in ((100.0, 100.0), (math.inf, 10.0 + 600.0)):
+        steps = {0: 10.0, 1: seconds, 2: 1.0}
+        curves = Script(lambda arm, i, steps=steps: Step(0.0, steps[arm]) if i == 1 else None)
+        run = simulate(StopsOther(), [{"arm": 0}, {"arm": 1}], curves, slots=2)
+        assert run.makespan == 10.0
+        assert run.slot_seconds == 20.0
+        run = simulate(StopsOther(), [{"arm": 0}, {"arm": 1}, *[{"arm": 2}] * 700], curves, slots=2)
+        starts = [event.seconds for event in run.events if event.kind == "started"]
+        assert starts[2:4] == [10.0, 11.0]
+        assert sum(start == freed for start in starts) >= 1
+        assert sum(start <= freed for start in starts) == 2 + (freed - 10.0) + 2
+
+
+def test_nothing_that_can_happen_is_an_error():
+    class Never(FIFOScheduler):
+        def on_trial_add(self, tune_controller, trial):
+            trial.set_status(Trial.PAUSED)
+
+        def choose_trial_to_run(self, tune_controller):
+            return None
+
+    with pytest.raises(RuntimeError, match=r"nothing happens any more, with trials {'PAUSED': 2}"):
+        simulate(Never(), arms(2), ReplayedCurves(TABLE))
+    hangs = Script(lambda arm, iteration: Step(0.0, math.inf))
+    with pytest.raises(RuntimeError, match="RUNNING"):
+        simulate(FIFOScheduler(), arms(1), hangs)
+
+
+def test_the_time_budget_ends_it():
+    curves = ReplayedCurves(TABLE, seconds=10.0)
+    run = simulate(FIFOScheduler(), arms(4), curves, slots=1, time_budget=65.0)
+    assert reached(run) == [4, 2, 0, 0]
+    assert run.makespan == run.slot_seconds == 65.0
+    assert {trial.status for trial in run.trials} == {Trial.TERMINATED}
+
+
+def test_a_searcher_is_asked_and_told():
+    search = Suggestions([{"arm": 0}, None, {"arm": 1}])
+    run = simulate(
+        FIFOScheduler(), search, ReplayedCurves(TABLE), max_t=2, param_space={"constant": 7}
+    )
+    assert [trial.config for trial in run.trials] == [
+        {"arm": 0, "constant": 7},
+        {"arm": 1, "constant": 7},
+    ]
+    # The result that ends a trial is told once, as its end.
+    assert search.calls == [
+        ("result", 0.5),  # arm 1 is suggested, and starts, at this moment
+        ("complete", 0.6, False),
+        ("result", 0.4),
+        ("complete", 0.9, False),
+    ]
+
+
+def test_as_many_trials_as_asked_for():
+    search = Suggestions(arms(4))
+    run = simulate(FIFOScheduler(), search, ReplayedCurves(TABLE), num_samples=3)
+    assert len(run.trials) == 3
+    assert len(search.suggestions) == 1
+
+
+@pytest.mark.parametrize("source", [arms(4), "searcher", "limited"])
+def test_concurrency_is_limited(source):
+    if source == "searcher":
+        source = Suggestions(arms(4))
+    elif source == "limited":
+        source = ConcurrencyLimiter(Suggestions(arms(4)), 2)
+    run = simulate(FIFOScheduler(), source, ReplayedCurves(TABLE), slots=8, max_concurrent_trials=2)
+    assert run.makespan == 8.0
+    assert run.slot_seconds == 16.0
+
+
+def test_an_idle_searcher_is_asked_every_second():
+    search = Suggestions([None, None, {"arm": 0}])
+    run = simulate(FIFOScheduler(), search, ReplayedCurves(TABLE))
+    assert run.trials[0].status == Trial.TERMINATED
+    assert run.makespan == 2.0 + 4.0
+
+
+def test_trials_have_what_schedulers_look_at():
+    seen = []
+
+    class Looks(FIFOScheduler):
+        def on_trial_add(self, tune_controller, trial):
+            seen.append(
+                (
+                    trial.status,
+                    trial.has_reported_at_least_once,
+                    trial.storage,
+                    trial.local_path,
+                    trial.path,
+                    trial.checkpoint,
+                    trial.evaluated_params,
+                    trial.placement_group_factory.required_resources,
+                    trial.temporary_state.ray_actor,
+                )
+            )
+            assert tune_controller.search_alg.total_samples == 1
+            assert tune_controller.get_trial(trial.trial_id) is trial
+            assert tune_controller.trial_executor.has_resources_for_trial(trial)
+
+        def on_trial_result(self, tune_controller, trial, result):
+            assert tune_controller.get_live_trials() == {trial}
+            assert trial.run_metadata.start_time == 0.0
+            assert trial.last_result["hostname"] == "simulated"
+            return self.CONTINUE
+
+    run = simulate(
+        Looks(), [{"arm": 0, "a": {"b": 1}}], ReplayedCurves(TABLE), resources={"CPU": 2, "GPU": 1}
+    )
+    params = {"arm": 0, "a/b": 1}
+    resources = {"CPU": 2.0, "GPU": 1.0}
+    assert seen == [("PENDING", False, None, None, None, None, params, resources, None)]
+    assert run.trials[0].run_metadata.last_result_time == 4.0
+
+
+def test_schedulers_keep_their_own_metric():
+    scheduler = AsyncHyperBandScheduler(metric="value", mode="min", max_t=4)
+    simulate(scheduler, arms(2), ReplayedCurves(TABLE))
+    assert scheduler._mode == "min"
+    with pytest.raises(ValueError, match=r"metric='accuracy'.*looks at 'value'"):
+        simulate(
+            AsyncHyperBandScheduler(metric="value", mode="max"),
+            arms(2),
+            ReplayedCurves(TABLE),
+            metric="accuracy",
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"slots": 0}, "slots must be at least 1, got 0"),
+        ({"max_t": 0}, "max_t must be at least 1"),
+        ({"mode": "maximum"}, "mode must be"),
+        ({"start_seconds": -1.0}, "start_seconds must be at least 0"),
+        ({"time_budget": 0.0}, "time_budget must be above 0"),
+        ({"poll_seconds": 0.0}, "poll_seconds must be above 0"),
+    ],
+)
+def test_bad_options(options, match):
+    with pytest.raises(ValueError, match=match):
+        simulate(FIFOScheduler(), arms(1), ReplayedCurves(TABLE), **options)
+
+
+def test_a_scheduler_must_decide_and_choose_what_can_run():
+    class Says(FIFOScheduler):
+        def on_trial_result(self, tune_controller, trial, result):
+            return "GO"
+
+    with pytest.raises(ValueError, match="got 'GO'"):
+        simulate(Says(), arms(1), ReplayedCurves(TABLE))
+
+    class Chooses(FIFOScheduler):
+        def choose_trial_to_run(self, tune_controller):
+            return tune_controller.get_trials()[0]
+
+    with pytest.raises(RuntimeError, match="is RUNNING"):
+        simulate(Chooses(), arms(1), ReplayedCurves(TABLE))
+
+
+def test_best_is_what_the_result_grid_hands_over():
+    curves = ReplayedCurves([[0.9, 0.2], [0.1, 0.5], [math.nan, math.nan]])
+    run = simulate(FIFOScheduler(), arms(3), curves)
+    first, second, _ = run.trials
+    assert run.best() == (second, 0.5)
+    assert run.best("min") == (first, 0.2)
+    assert run.best(scope="all") == (first, 0.9)
+    assert run.best("min", scope="all") == (second, 0.1)
+    nothing = simulate(FIFOScheduler(), [{"arm": 2}], curves)
+    with pytest.raises(ValueError, match="no trial has reported a finite 'value'"):
+        nothing.best()
+
+
+def test_noise_depends_on_arm_replicate_and_iteration_only():
+    curves = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=5)
+    again = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=5)
+    configs = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(500)]
+    values = np.array([[curves.step(c, i).value for i in (1, 2, 3)] for c in configs])
+    assert [again.step(c, 2).value for c in reversed(configs)] == values[::-1, 1].tolist()
+    assert len(np.unique(values)) == values.size
+    assert values.std() == pytest.approx(2.0, rel=0.06)
+    assert abs(np.corrcoef(values.T) - np.eye(3)).max() < 0.1
+    other = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=6)
+    assert other.step(configs[0], 1).value != values[0, 0]
+
+
+def test_bad_curves():
+    with pytest.raises(ValueError, match=r"shape \(arms, iterations\), got shape \(2,\)"):
+        ReplayedCurves([0.1, 0.2])
+    with pytest.raises(ValueError, match="sigma"):
+        ReplayedCurves(TABLE, sigma=-1.0)
+    with pytest.raises(ValueError, match="seconds must be at least 0"):
+        Step(0.0, math.nan)
+
+
+def test_pausing_from_elsewhere_waits_for_the_step():
+    class PausesOther(FIFOScheduler):
+        paused = False
+
+        def on_trial_result(self, tune_controller, trial, result):
+            if trial.config["arm"] == 0 and not self.paused:
+                self.paused = True
+                tune_controller.pause_trial(tune_controller.get_trials()[1])
+            return TrialScheduler.CONTINUE
+
+    curves = ReplayedCurves(TABLE, seconds=[[10.0], [15.0], [1.0], [1.0]])
+    run = simulate(PausesOther(), arms(2), curves, slots=2, checkpoints=True)
+    other = [
+        (event.seconds, event.kind, event.iteration)
+        for event in run.events
+        if event.trial_id == run.trials[1].trial_id
+    ]
+    assert other[2:6] == [
+        (15.0, "result", 1),
+        (15.0, "saved", 1),
+        (15.0, "paused", 1),
+        (15.0, "started", 1),  # by FIFO, which resumes what is paused
+    ]
+    assert [event.iteration for event in run.history(run.trials[1].trial_id)] == [1, 2, 3, 4]
