@@ -10,10 +10,10 @@ one whose accuracy after the last epoch is highest without the noise.
 
 Tune's schedulers train every configuration once, and their answer is what `get_best_result` hands
 over, with the value that it reports. Ours repeat trainings until the answer is certified to be
-within epsilon, one standard deviation of the noise, of the best arm, wrong with probability at most
-.05. "Declared" are bounds on the bias of accuracies after 2, 6 and 17 epochs, the smallest that hold
-for the table, and the noise; what is not declared is estimated. Policies pay every training from
-its first epoch; IISEScheduler and Tune's schedulers go on from checkpoints.
+within epsilon, one standard deviation of the noise, of the best arm, wrong with probability at
+most .05. "Declared" are bounds on the bias of accuracies after 2, 6 and 17 epochs, the smallest
+that hold for the table, and the noise; what is not declared is estimated. Policies pay every
+training from its first epoch; IISEScheduler and Tune's schedulers go on from checkpoints.
 """
 
 from __future__ import annotations

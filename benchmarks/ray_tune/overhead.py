@@ -19,8 +19,7 @@ from ray.tune.schedulers import (
 
 from mfhpo import Bias
 from mfhpo.censored import Linear
-from mfhpo_ray._iise_scheduler import IISEScheduler
-from mfhpo_ray._rcucb_scheduler import RCUCBScheduler
+from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.simulation import ReplayedCurves, simulate
 
 __all__ = [
@@ -52,6 +51,7 @@ OURS: dict[str, Callable[[], TrialScheduler]] = {
     "IISEScheduler": lambda: IISEScheduler(
         levels=(1, 3, 9), epsilon=0.0, sigma=1.0, bias=Bias.max(0.1, 0.1, 0.0)
     ),
+    "MFEliminationScheduler": lambda: MFEliminationScheduler(bias={1: 10.0, 3: 10.0}, max_t=9),
     "RCUCBScheduler": lambda: RCUCBScheduler(
         [5.0, 10.0, 20.0], cost=Linear(0.01), reward_range=(-5.0, 5.0)
     ),

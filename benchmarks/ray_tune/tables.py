@@ -1,4 +1,4 @@
-"""Learning curves of many configurations, to be replayed: LCBench's, or synthetic ones like them."""
+"""Learning curves of many configurations, to be replayed: LCBench's, or synthetic ones."""
 
 from __future__ import annotations
 
@@ -105,13 +105,14 @@ def _surrogate(model: Path) -> Any:
 def synthetic(number: int, count: int, seed: int) -> FloatArray:
     """Power-law curves that cross: those that learn fast tend to end lower.
 
-    A curve of accuracy, in percent, is ``end - (end - 20) * epoch ** -speed``. The ends are
-    spread over 60 to 95, more of them near the top in the second task.
+    A curve of accuracy, in percent, is ``end - (end - begin) * epoch ** -speed``. The ends are
+    spread over 60 to 95, more of them near the top in the second task; what a configuration
+    begins with says nothing about its end.
     """
-    rng = np.random.default_rng(seed)
-    quality, haste = rng.random((count, 2)).T
+    quality, haste, luck = np.random.default_rng(seed).random((count, 3)).T
     end = 60.0 + 35.0 * quality ** (1.0, 0.5)[number]
+    begin = 10.0 + 30.0 * luck
     speed = 0.4 + 0.8 * haste - 0.3 * quality
     epochs = np.arange(1.0, EPOCHS + 1)
-    curves: FloatArray = end[:, None] - (end[:, None] - 20.0) * epochs ** -speed[:, None]
+    curves: FloatArray = end[:, None] - (end - begin)[:, None] * epochs ** -speed[:, None]
     return curves

@@ -92,6 +92,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._may_find_one = True
         self._closed = False
         self._complete = False
+        self._n_raced = 0
         self._slots = math.inf
         self._slots_known_at = -math.inf
         # A simulation has another clock, and other slots.
@@ -123,6 +124,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     @abc.abstractmethod
     def _on_failure(self, run: Run) -> None:
         """Learn that a run failed before it came to where it was sent."""
+
+    def _on_retry(self, run: Run) -> None:
+        """Learn that a run failed and is tried again by Ray."""
+        self._on_failure(run)
 
     @property
     @abc.abstractmethod
@@ -183,6 +188,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._busy[trial.trial_id] = run
         if self._is_open and self._is_out(run.arm):
             self._doom(run)
+            if run.arm >= self._n_raced:
+                # Others would come without end, to be stopped at once.
+                tune_controller.search_alg.set_finished()
         self._may_find_one = True
 
     def on_trial_result(
@@ -210,7 +218,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
         run = self._runs[trial]
         if not run.doomed:
-            self._on_failure(run)
+            if trial.should_recover():
+                self._on_retry(run)
+            else:
+                self._on_failure(run)
         run.granted = None
         self._busy.pop(trial.trial_id, None)
         if not trial.should_recover():
@@ -317,8 +328,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 )
         if n_arms == 0:
             return False
+        self._runs.sort()
         self._open(n_arms)
         self._is_open = True
+        self._n_raced = n_arms
         runs = {run.trial.trial_id: run for run in self._runs}
         entries = [self._entry(record, runs.get(name)) for name, record in self._records.items()]
         self._recover([entry for entry in entries if entry.arm < n_arms])

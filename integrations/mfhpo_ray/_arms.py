@@ -92,6 +92,7 @@ class Arms:
     def __init__(self, configs: Sequence[Config | None]) -> None:
         self._configs = list(configs)
         self._arms: dict[str, int] = {}
+        self._encoded: dict[int, dict[str, Any]] = {}
         # What trials really ran with, where that is not what was suggested.
         self._shown: dict[int, Config] = {}
         for arm, config in enumerate(self._configs):
@@ -118,6 +119,12 @@ class Arms:
         """The arm's configuration with the objects that Tune puts in the place of placeholders."""
         return self._shown.get(arm, self._configs[arm] or {})
 
+    def encoded(self, arm: int) -> dict[str, Any]:
+        """The arm's configuration as plain JSON."""
+        if arm not in self._encoded:
+            self._encoded[arm] = encode(self._configs[arm])
+        return self._encoded[arm]
+
     def equal_to(self, config: Config) -> int | None:
         """The first arm with this configuration, or None."""
         return self._arms.get(fingerprint(config))
@@ -139,7 +146,9 @@ class Arms:
     def state_dict(self) -> dict[str, Any]:
         """The configurations as plain JSON values."""
         return {
-            "configs": [None if config is None else encode(config) for config in self._configs],
+            "configs": [
+                self.encoded(arm) if self.is_known(arm) else None for arm in range(len(self))
+            ],
             "shown": [[arm, encode(config)] for arm, config in self._shown.items()],
         }
 
@@ -171,38 +180,43 @@ class ArmSearch:
         self.search = search
         self.exhausted = False
         self._owned = tuple(owned)
-        self._waits_for: set[int] = set()
+        self._drawn = 0
+        # Arm -> the name under which the searcher waits for its value.
+        self._waits_for: dict[int, str] = {}
 
     def draw(self, arm: int) -> Config | None:
         """A configuration for an arm, None if there is none now, or none at all."""
         if self.exhausted:
             return None
-        suggested: Any = self.search.suggest(_name(arm))
+        name = f"arm_{self._drawn}"
+        suggested: Any = self.search.suggest(name)
         if suggested is None:
             return None
         if suggested == Searcher.FINISHED:
             self.exhausted = True
             return None
-        self._waits_for.add(arm)
+        self._drawn += 1
+        self._waits_for[arm] = name
         return without(suggested, self._owned)
 
     def tell(self, arm: int, result: Mapping[str, Any]) -> None:
         """Tell the value of an arm, if it is the first one."""
-        if arm in self._waits_for:
-            self._waits_for.discard(arm)
-            self.search.on_trial_complete(trial_id=_name(arm), result=dict(result), error=False)
+        name = self._waits_for.pop(arm, None)
+        if name is not None:
+            self.search.on_trial_complete(trial_id=name, result=dict(result), error=False)
 
     def give_up(self, arm: int) -> None:
         """Tell that an arm has no value."""
-        if arm in self._waits_for:
-            self._waits_for.discard(arm)
-            self.search.on_trial_complete(trial_id=_name(arm), result=None, error=True)
+        name = self._waits_for.pop(arm, None)
+        if name is not None:
+            self.search.on_trial_complete(trial_id=name, result=None, error=True)
 
     def state_dict(self) -> dict[str, Any]:
         """What was drawn and told, and the searcher's own state where it can be saved."""
         state: dict[str, Any] = {
             "exhausted": self.exhausted,
-            "waits_for": sorted(self._waits_for),
+            "drawn": self._drawn,
+            "waits_for": [list(item) for item in self._waits_for.items()],
             "search": None,
         }
         with tempfile.TemporaryDirectory() as folder:
@@ -217,15 +231,12 @@ class ArmSearch:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
         self.exhausted = bool(state["exhausted"])
-        self._waits_for = set()
+        self._drawn = int(state["drawn"])
+        self._waits_for = {}
         if state["search"] is None:
             return
-        self._waits_for = {int(arm) for arm in state["waits_for"]}
+        self._waits_for = {int(arm): str(name) for arm, name in state["waits_for"]}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "search")
             path.write_bytes(base64.b64decode(state["search"]))
             self.search.restore(str(path))
-
-
-def _name(arm: int) -> str:
-    return f"arm_{arm}"

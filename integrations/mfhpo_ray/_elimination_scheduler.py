@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
-from ray.tune.utils.util import flatten_dict
+from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_count, check_increasing, check_nonnegative, check_number
 from mfhpo.bias import BiasContradictedWarning
@@ -141,14 +141,15 @@ class MFEliminationScheduler(ArmScheduler):
       needed, trials that were stopped before stay stopped, and nothing is certified any more.
     * Everything observed is written to the experiment's storage at once: after a crash of the
       driver, ``Tuner.restore`` goes on with all of it. The cost of the answer is the time trained
-      in the unit of `time_attr`, repeats included.
+      in the unit of `time_attr`, repeats included, but for what trials were trained between their
+      last level and a crash.
 
     Examples
     --------
     Accuracies that gain at most 0.5, 0.2 and 0.1 after epochs 1, 3 and 9, and never fall, in
     virtual time and without a cluster:
 
-    >>> from mfhpo_ray._elimination_scheduler import MFEliminationScheduler
+    >>> from mfhpo_ray import MFEliminationScheduler
     >>> from mfhpo_ray.simulation import ReplayedCurves, simulate
     >>> heights = [0.3, 0.9, 0.5, 0.6, 0.8]
     >>> curves = [[height * (1 - 0.5 / epoch) for epoch in range(1, 28)] for height in heights]
@@ -172,7 +173,7 @@ class MFEliminationScheduler(ArmScheduler):
         grace_period: int = 1,
         reduction_factor: float = 3,
         levels: Sequence[float] | None = None,
-        bias: Mapping[float, Bound] | Callable[[float], Bound] | None = None,
+        bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
         noise: float = 0.0,
         n_startup_trials: int | None = None,
         replicate: str | Collection[str] = "seed",
@@ -187,10 +188,13 @@ class MFEliminationScheduler(ArmScheduler):
         if breadth_first not in (None, True, False):
             raise TypeError(f"breadth_first must be True, False or None, got {breadth_first!r}.")
         self._time_attr = time_attr
+        self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is not None and not callable(bias):
-            bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = _levels_with(bias, levels, max_t)
+            bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
+            levels = _levels_with(bounds, levels, max_t)
+            self._bias = bounds
         else:
+            self._bias = bias
             levels = levels_of(levels, max_t, grace_period, reduction_factor)
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
@@ -200,7 +204,6 @@ class MFEliminationScheduler(ArmScheduler):
                 f"with at least one before the last. Lower grace_period or reduction_factor, or "
                 f"give levels=..."
             )
-        self._bias = bias
         self._noise = check_nonnegative("noise", check_number("noise", noise))
         if n_startup_trials is None:
             n_startup_trials = 10 if bias is None else 0
@@ -356,8 +359,11 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _leave(self, run: Run) -> None:
         super()._leave(run)
+        self._resting = [other for other in self._resting if other is not run]
         # Ray may end the experiment without another step.
-        if not self._busy and not self._resting and self._first_turn() is None:
+        stopped = all(other is run or other.trial.is_finished() for other in self._doomed)
+        under_way = self._busy or self._resting
+        if stopped and not under_way and self._first_turn() is None:
             self._note_answer()
 
     # What is observed.

@@ -118,12 +118,13 @@ class IISESearch(RaceSearch):
     -----
     ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
     `recommendation` answers all the same. Trials that still run at the end are stopped by
-    ``search.scheduler()``, and run to their ends with any other scheduler. Schedulers that stop
-    trials early, such as ASHA, falsify the values.
+    ``search.scheduler()``, and are not part of the answer or its cost; with any other scheduler
+    they run to their ends. Schedulers that stop trials early, such as ASHA, falsify the values.
 
     With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
-    where it stopped. With another one, what was observed since Ray's last snapshot, about ten
-    seconds, is evaluated again.
+    where it stopped. Ray's own results lack trials that were begun after its last snapshot; the
+    answer counts them. With another scheduler, what was observed since then, about ten seconds, is
+    evaluated again.
 
     Examples
     --------

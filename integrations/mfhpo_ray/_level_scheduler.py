@@ -34,7 +34,7 @@ __all__ = ["LevelScheduler", "levels_of"]
 # Seconds between two notes of the answer so far.
 _NOTE_PERIOD = 5.0
 # How often the policy is asked for something else when there is no trial for what it wants.
-_MOST_CHOICES = 8
+_MOST_CHOICES = 4
 
 
 class Order(NamedTuple):
@@ -199,10 +199,20 @@ class LevelScheduler(ArmScheduler):
         # There will be no other value of it, at any level.
         self._observe(run, result, len(self._levels) - 1)
 
+    def _on_retry(self, run: Run) -> None:
+        # Not the arm's fault as long as Ray tries: a node that dies takes many trials with it.
+        if run.granted is not None:
+            run.owed = self._paid(run)
+
     def _on_failure(self, run: Run) -> None:
         if run.granted is not None and self._policy is not None:
             self._tell(run, Pull(run.arm, run.granted), Observation(None, self._paid(run)))
         run.granted = None
+
+    def _close(self, tune_controller: TuneController) -> None:
+        if not self._closed:
+            super()._close(tune_controller)
+            self._note_answer()
 
     def _on_step(self, tune_controller: TuneController) -> None:
         if self._policy is not None and self._clock() - self._noted_at > _NOTE_PERIOD:
@@ -333,14 +343,15 @@ class LevelScheduler(ArmScheduler):
 
     def _paid(self, run: Run) -> float:
         """What a run has cost since it was last paid for, as far as it has reported."""
+        owed, run.owed = run.owed, 0.0
         if run.began_at is None:
-            return 0.0
+            return owed
         before, seconds_before = run.began_at, run.began_with
         run.began_at, run.began_with = run.shown, run.seconds
         if self._costs is None:
             seconds = max(0.0, run.seconds - seconds_before)
-            return seconds * self._prices.per_second(run.trial)
-        return max(0.0, self._cost_at(run.shown) - self._cost_at(before))
+            return owed + seconds * self._prices.per_second(run.trial)
+        return owed + max(0.0, self._cost_at(run.shown) - self._cost_at(before))
 
     def _cost_at(self, time: float) -> float:
         """The declared cost of a trial up to a time, linear between the levels."""

@@ -91,13 +91,16 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     # What users call.
 
-    def scheduler(self, limit: float | None = None, stop_surplus: bool = True) -> PullScheduler:
+    def scheduler(self, limit: float | None = None, stop_surplus: bool = False) -> PullScheduler:
         """The scheduler to run the search with, which keeps the limits.
 
         Parameters
         ----------
-        limit, stop_surplus
-            See `PullScheduler`; `limit` has no part, because each trial has its own.
+        limit
+            See `PullScheduler`; it has no part, because each trial has its own.
+        stop_surplus
+            Whether to stop the trials that still run when the horizon is reached. They are the slow
+            ones: without them the answer takes arms for quicker than they are.
         """
         return PullScheduler(limit=limit, limit_key=self._owned, stop_surplus=stop_surplus)
 
@@ -240,8 +243,9 @@ class RCUCBSearch(LimitSearch):
         Least and largest value of the metric. None: of those seen so far, which makes the bounds
         approximate. Values outside a declared range count as the nearest one inside.
     horizon
-        Number of trials, without those that fail, after which the run ends with its answer. None:
-        no end; give ``num_samples`` or ``time_budget_s``.
+        Number of trials, without those that fail, after which the run ends with its answer; those
+        that run then may end, or run into their limits, and count as well. None: no end; give
+        ``num_samples`` or ``time_budget_s``.
     confidence, survival, exploration
         See `mfhpo.censored.RCUCB`.
     longest

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
+
+from mfhpo.fidelity import native
 
 __all__ = ["Run", "Runs"]
 
@@ -37,6 +40,8 @@ class Run:
         Seconds that its results sum up to.
     began_with
         The same when it was last paid for, started or resumed.
+    owed
+        What was paid for an attempt that failed, and is not told yet.
     """
 
     trial: Trial
@@ -47,6 +52,7 @@ class Run:
     began_at: float | None = None
     shown: float = 0.0
     began_with: float = 0.0
+    owed: float = 0.0
     seconds: float = 0.0
 
     @property
@@ -108,6 +114,24 @@ class Runs:
         self._n_replicates[run.arm] += 1
         return run
 
+    def sort(self) -> None:
+        """Number arms, and order runs, as their trials were made.
+
+        A restored experiment adds its trials in another order, and what is decided about an arm
+        must not depend on that.
+        """
+        made = sorted(self._by_trial.values(), key=_number)
+        order = list(dict.fromkeys(run.arm for run in made))
+        order += [arm for arm in range(self.n_arms) if arm not in order]
+        place = {arm: index for index, arm in enumerate(order)}
+        for run in made:
+            run.arm = place[run.arm]
+        self._by_trial = {run.trial.trial_id: run for run in made}
+        self._arms = {key: place[arm] for key, arm in self._arms.items()}
+        self._by_arm = [sorted(self._by_arm[arm], key=_number) for arm in order]
+        self._n_replicates = [self._n_replicates[arm] for arm in order]
+        self.configs = [self.configs[arm] for arm in order]
+
     def retire(self, run: Run) -> None:
         """Forget that a run could go on; its trial is over."""
         if run in self._by_arm[run.arm]:
@@ -116,7 +140,8 @@ class Runs:
     def arm(self, config: Mapping[str, Any]) -> int:
         """The arm of a configuration; a new one if it was not seen before."""
         flat = flatten_dict(dict(config))
-        flat = {key: flat[key] for key in sorted(flat) if key not in self._replicate_keys}
+        kept = sorted(flat.keys() - self._replicate_keys)
+        flat = {key: native(flat[key]) for key in kept}
         key = repr(flat)
         if key not in self._arms:
             self._arms[key] = len(self._by_arm)
@@ -124,6 +149,12 @@ class Runs:
             self._n_replicates.append(0)
             self.configs.append(_without(config, self._replicate_keys))
         return self._arms[key]
+
+
+def _number(run: Run) -> float:
+    """Which of the experiment's trials a run is: Tune numbers them in their tags."""
+    number = (run.trial.experiment_tag or "").split("_")[0]
+    return float(number) if number.isdigit() else math.inf
 
 
 def _without(config: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> dict[str, Any]:

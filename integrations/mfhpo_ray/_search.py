@@ -19,7 +19,7 @@ from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo._validation import check_count
 from mfhpo_ray._arms import Arms, ArmsLike
 from mfhpo_ray._candidates import Candidates
-from mfhpo_ray._encoding import decode, encode
+from mfhpo_ray._encoding import decode
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._pull_scheduler import PullScheduler
 from mfhpo_ray._pulls import Ended, UnderWay, scalars
@@ -90,6 +90,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._journal: Journal | None = None
         self._has_companion = False
         self._completed: dict[str, dict[str, Any]] = {}
+        # Arms that are known from the journal only, and what was reported of them first.
+        self._recovered: dict[int, dict[str, Any]] = {}
         self._written_at = float("-inf")
         self._warned_of_no_number = False
         self._warned_of_merging = False
@@ -301,7 +303,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             pull=begun.pull,
             replicate=begun.replicate,
             observation=observation,
-            config=encode(arms.config(begun.pull.arm)),
+            config=arms.encoded(begun.pull.arm),
             result=scalars(result),
         )
         self._write(trial_id, ended.to_record())
@@ -333,7 +335,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         for trial_id in sorted(unknown, key=lambda trial_id: ends[trial_id].number):
             ended = ends[trial_id]
             self._under_way.pop(trial_id, None)
-            arms.adopt(ended.pull.arm, decode(ended.config))
+            if not arms.is_known(ended.pull.arm):
+                arms.adopt(ended.pull.arm, decode(ended.config))
+                self._recovered[ended.pull.arm] = ended.result
             pair = (ended.pull.arm, ended.pull.fidelity)
             # No seed is used twice.
             self._begun[pair] = max(self._begun.get(pair, 0), ended.replicate + 1)
@@ -417,6 +421,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             "under_way": {name: pull.state_dict() for name, pull in self._under_way.items()},
             "begun": [[*pair, count] for pair, count in self._begun.items()],
             "told": self._told,
+            "recovered": [list(item) for item in self._recovered.items()],
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -458,6 +463,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         }
         self._begun = {(int(arm), int(m)): int(count) for arm, m, count in state["begun"]}
         self._told = int(state["told"])
+        self._recovered = {int(arm): result for arm, result in state["recovered"]}
         self._over = policy.finished
 
     def save(self, checkpoint_path: str) -> None:
@@ -469,6 +475,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             The file.
         """
         Path(checkpoint_path).write_text(json.dumps(self.get_state()), encoding="utf-8")
+        if self._policy is not None:
+            self._write_answer(self._policy, urgent=True)
 
     def restore(self, checkpoint_path: str) -> None:
         """Go on from a saved state.
@@ -575,15 +583,19 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         arms, search = self._known_arms(), self._candidates.search
         if search is None:
             raise RuntimeError(f"arm {arm} has no configuration.")
-        config = search.draw(arm)
-        if config is not None:
+        while (config := search.draw(arm)) is not None:
             equal = arms.equal_to(config)
-            arms.adopt(arm, config)
             if equal is None:
+                arms.adopt(arm, config)
                 return True
-            search.give_up(arm)
-            self._merge(policy, arm, equal)
-        elif search.exhausted:
+            if equal not in self._recovered:
+                arms.adopt(arm, config)
+                search.give_up(arm)
+                self._merge(policy, arm, equal)
+                return False
+            # It was drawn before a restart, of which the other searcher knows nothing.
+            search.tell(arm, self._recovered.pop(equal))
+        if search.exhausted:
             missing = arms.unknown
             known = next((k for k in range(len(arms)) if arms.is_known(k)), None)
             if known is None:

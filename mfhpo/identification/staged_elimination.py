@@ -254,25 +254,28 @@ class BoundedElimination(StagedElimination):
 
     def _learn(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
         contradicted = self._curves.add(arm, curve)
-        low, high = self._curves.interval(arm)
-        missed = low - high > _ROUNDING * (abs(low) + abs(high))
-        if contradicted or missed:
+        if contradicted or self._is_empty(arm):
             self.contradicting.add(arm)
         if contradicted:
             self._reaches = [(self._curves.standing(a).reach, a) for a in self.active]
             heapq.heapify(self._reaches)
         else:
-            heapq.heappush(self._reaches, (high, arm))
+            heapq.heappush(self._reaches, (self._curves.standing(arm).reach, arm))
         return contradicted
 
     def _most_hopeless(self) -> tuple[int, Verdict] | None:
         while self._reaches:
             reach, arm = self._reaches[0]
             verdict = self._curves.standing(arm)
-            if arm in self.active and reach == verdict.reach:
+            # Where no final value agrees with what an arm has shown, nothing follows from it.
+            if arm in self.active and reach == verdict.reach and not self._is_empty(arm):
                 return (arm, verdict) if verdict.stop else None
             heapq.heappop(self._reaches)
         return None
+
+    def _is_empty(self, arm: int) -> bool:
+        low, high = self._curves.interval(arm)
+        return low - high > _ROUNDING * (abs(low) + abs(high))
 
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
         """The arm with the largest lower end (see `StagedElimination.recommend`)."""

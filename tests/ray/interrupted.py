@@ -12,7 +12,7 @@ import ray
 from ray import tune
 
 from mfhpo import Fidelity
-from mfhpo_ray._iise import IISESearch
+from mfhpo_ray import IISESearch
 from tests.ray.searching import ARMS, bowl
 
 LOG = "evaluations.log"

@@ -10,10 +10,7 @@ import numpy as np
 from ray import tune
 
 from mfhpo import Fidelity
-from mfhpo_ray._choice import MFSearch
-from mfhpo_ray._grad import MFGradSearch
-from mfhpo_ray._iise import IISESearch
-from mfhpo_ray._lucb import MFLUCBSearch
+from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch
 from mfhpo_ray._search import PolicySearch
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])

@@ -13,10 +13,10 @@ from ray import tune
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.search.optuna import OptunaSearch
 
+from mfhpo_ray import IISESearch
 from mfhpo_ray._arms import Arms
 from mfhpo_ray._encoding import decode, encode
-from mfhpo_ray._iise import IISESearch
-from tests.ray.searching import SPACE, bowl, make, run
+from tests.ray.searching import SPACE, Memory, bowl, make, run
 
 # Given.
 
@@ -226,6 +226,35 @@ def test_another_searcher_is_saved_along(tmp_path):
     again.on_trial_complete("1", {"loss": bowl(configs[1])})
     assert len(other.told) == 2
     assert again.suggest("3") == search.suggest("3")
+
+
+def test_arms_that_another_searcher_had_drawn_before_a_restart_are_not_forgotten():
+    """They are in the journal; the other searcher, as it was saved earlier, draws them again."""
+    straight = make(arms=8, arm_search=Counting())
+    run(straight)
+    search = make(arms=8, arm_search=Counting())
+    journal = Memory()
+    search.connect(journal)
+    for number in range(2):
+        search.on_trial_complete(str(number), {"loss": bowl(search.suggest(str(number)))})
+    snapshot = json.loads(json.dumps(search.get_state()))
+    for number in range(2, 6):
+        search.on_trial_complete(str(number), {"loss": bowl(search.suggest(str(number)))})
+    once = make(arms=8, arm_search=Counting())
+    once.set_state(snapshot)
+    once.connect(journal)
+    arms = Counting()
+    again = make(arms=8, arm_search=arms)
+    again.set_state(json.loads(json.dumps(once.get_state())))  # and killed once more
+    again.connect(journal)
+    run(again, prefix="later")
+    assert [again._known_arms().config(arm) for arm in range(8)] == [
+        straight._known_arms().config(arm) for arm in range(8)
+    ]
+    assert again.recommendation().compared == 8
+    assert again.recommendation().certified
+    assert len(arms.told) == arms.drawn == 8
+    assert not any(error for _, _, error in arms.told)
 
 
 class Forgetful(Counting):

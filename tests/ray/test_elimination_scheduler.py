@@ -19,9 +19,8 @@ from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
 from mfhpo import BiasContradictedWarning
-from mfhpo_ray._elimination_scheduler import MFEliminationScheduler
+from mfhpo_ray import MFEliminationScheduler, recommendation
 from mfhpo_ray._journal import Journal
-from mfhpo_ray._recommendation import recommendation
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 
 # Accuracies that gain at most .4 after iteration 1 and .1 after 3, and end at 9.
@@ -256,7 +255,8 @@ def test_declared_noise_that_replicates_contradict_is_warned_of_and_nothing_is_c
         simulate(scheduler, arms(2, range(2)), curves, slots=1, checkpoints=True)
     answer = scheduler.recommendation()
     assert not answer.certified
-    assert "contradicted" in answer.reason
+    assert "contradicted by 1 of the arms" in answer.reason
+    assert answer.survivors == (0,)  # what it showed speaks neither for nor against it
 
 
 def test_bounds_that_are_contradicted_are_widened_with_one_warning_each():
@@ -296,7 +296,7 @@ def test_a_trial_without_a_finite_value_is_stopped_and_its_arm_goes_on(bad):
 
     scheduler = MFEliminationScheduler(max_t=9, bias=BIAS)
     run = simulate(scheduler, arms(2, range(2)), Values(value), slots=1, checkpoints=True)
-    assert lengths(run) == [3, 9, 3, 0]
+    assert lengths(run) == [3, 9, 1, 0]
     assert scheduler.recommendation().config == {"arm": 0}
     assert scheduler.recommendation().certified
 
@@ -498,6 +498,81 @@ def test_a_search_algorithm_suggests_the_trials(checkpoints, max_concurrent_tria
     assert answer.config == {"arm": 2}
     assert answer.certified
     assert answer.compared == 3
+
+
+def test_configurations_that_are_suggested_twice_are_replicates():
+    scheduler = MFEliminationScheduler(max_t=9, bias=BIAS, arms=6)
+    run = simulate(scheduler, Listed(arms(3) + arms(3)), ReplayedCurves(WORKED), slots=2)
+    assert all(trial.status == Trial.TERMINATED for trial in run.trials)
+    answer = scheduler.recommendation()
+    assert answer.certified
+    assert answer.finished
+    assert answer.compared == 3
+
+
+class Noting(MFEliminationScheduler):
+    """Keeps the last answer that it would have written to the experiment's storage."""
+
+    def _note_answer(self):
+        super()._note_answer()
+        self.noted = self.recommendation()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**20),
+    st.integers(1, 6),
+    st.booleans(),
+    st.sampled_from([BIAS, None]),
+    st.sampled_from([0, 1, -1]),
+    st.sampled_from(["list", "limited list", "search", "limited search"]),
+)
+def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_failures, source):
+    """Trials crash, end early, or have no number, and all that is left comes to its end."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0.0, 1.0, (6, 9)).cumsum(axis=1) / 9
+    fate = {
+        (arm, r): rng.choice(["", "", "", "crash", "nan", "end"]) for arm, r in np.ndindex(6, 2)
+    }
+    when = rng.integers(1, 10, (6, 2))
+    crashed = set()
+
+    class Fates:
+        def step(self, config, iteration):
+            key = config["arm"], config["seed"]
+            if iteration > 9:
+                return None
+            if iteration >= when[key] and fate[key] == "end" and iteration > 1:
+                return None
+            if iteration == when[key] and fate[key] == "crash" and key not in crashed:
+                if max_failures:  # the second time it works
+                    crashed.add(key)
+                return Step(0.0, 1.0, failed=True)
+            if iteration >= when[key] and fate[key] == "nan":
+                return Step(math.nan, 1.0)
+            return Step(float(rows[key[0], iteration - 1]), 1.0)
+
+    configurations = arms(6, range(2))
+    scheduler = Noting(max_t=9, bias=bias, n_startup_trials=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = simulate(
+            scheduler,
+            Listed(configurations) if "search" in source else configurations,
+            Fates(),
+            slots=slots,
+            checkpoints=checkpoints,
+            num_samples=12,
+            max_failures=max_failures,
+            max_concurrent_trials=2 if "limited" in source else None,
+        )
+    assert all(trial.is_finished() for trial in run.trials)
+    started = Counter(event.trial_id for event in run.events if event.kind == "started")
+    answer = scheduler.recommendation()
+    assert answer.finished
+    assert answer.trials <= len(started) <= 12
+    assert 0 < answer.cost <= run.iterations + 1e-9
+    assert scheduler.noted.finished
 
 
 def test_a_trial_of_an_arm_that_was_let_go_is_not_started():

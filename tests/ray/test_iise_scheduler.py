@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
 from collections import Counter
@@ -30,6 +29,7 @@ from mfhpo import (
     SuccessiveElimination,
 )
 from mfhpo.racing import ArmWithdrawnWarning
+from mfhpo_ray._arm_scheduler import _suggests
 from mfhpo_ray._iise_scheduler import IISEScheduler
 from mfhpo_ray._runs import Run
 from mfhpo_ray.simulation import Curves, ReplayedCurves, SimulatedRun, Step, simulate
@@ -75,7 +75,12 @@ class Watched(IISEScheduler):
 
     def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         chosen = super().choose_trial_to_run(tune_controller)
-        self.most_busy = max(self.most_busy, len(self._busy))
+        # What a searcher has suggested waits in Ray's own queue.
+        waiting = [run for run in self._busy.values() if run.trial.status == Trial.PENDING]
+        if _suggests(tune_controller.search_alg):
+            self.most_busy = max(self.most_busy, len(self._busy) - len(waiting))
+        else:
+            self.most_busy = max(self.most_busy, len(self._busy))
         if self._policy is not None:
             for arm in range(self._policy.problem.n_arms):  # type: ignore[attr-defined]
                 if arm in self._active:
@@ -99,7 +104,7 @@ def race(
     run = simulate(scheduler, trials, curves, slots=slots, **options)
     assert all(trial.is_finished() for trial in run.trials)
     assert not scheduler._busy, "a slot leaks"
-    assert not scheduler._doomed
+    assert all(doomed.trial.is_finished() for doomed in scheduler._doomed)
     for entries in scheduler._observed.values():
         with_value = [level for _, level, value, _ in entries if value is not None]
         assert len(with_value) == len(set(with_value)), "a trial was told twice at a level"
@@ -398,16 +403,37 @@ def test_a_searcher_that_repeats_itself_has_fewer_arms() -> None:
     assert answer.certified
 
 
-def test_more_suggestions_than_arms_are_not_run() -> None:
-    configs = itertools.chain(grid(3, 1), ({"arm": k % 5, "seed": k} for k in range(5, 200)))
-    searcher = Suggesting(list(configs))
+def test_the_search_ends_with_the_first_suggestion_beyond_the_arms() -> None:
+    configs = [{"arm": arm, "seed": seed} for arm in range(5) for seed in range(80)]
+    searcher = Suggesting(configs)
     scheduler = declared(arms=3)
     run = race(scheduler, searcher, curves_of(sigma=0.1), slots=3, checkpoints=True)
     answer = scheduler.recommendation()
-    assert answer.arm == 2
-    assert answer.certified
+    assert (answer.arm, answer.compared, answer.certified) == (2, 3, True)
     ran = started(run)
-    assert {trial.config["arm"] for trial in run.trials if trial.trial_id in ran} <= {0, 1, 2}
+    assert {trial.config["arm"] for trial in run.trials if trial.trial_id in ran} == {0, 1, 2}
+    assert sum(trial.config["arm"] > 2 for trial in run.trials) <= 1
+
+
+def test_an_endless_search_of_new_arms_ends() -> None:
+    class Endless(Searcher):
+        suggested = 0
+
+        def suggest(self, trial_id: str) -> dict[str, Any]:
+            self.suggested += 1
+            return {"arm": self.suggested % 5, "lr": self.suggested, "seed": 0}
+
+        def on_trial_complete(self, *args: Any, **options: Any) -> None: ...
+
+        def save(self, checkpoint_path: str) -> None: ...
+
+        def restore(self, checkpoint_path: str) -> None: ...
+
+    searcher = Endless(metric="value", mode="max")
+    scheduler = declared(arms=10, measure=1)
+    race(scheduler, searcher, curves_of(sigma=0.01), slots=3, num_samples=-1, checkpoints=True)
+    assert searcher.suggested == 11
+    assert scheduler.recommendation().compared == 10
 
 
 def test_a_searcher_without_end_needs_the_number_of_arms() -> None:
@@ -446,7 +472,7 @@ def test_a_level_that_is_skipped_has_the_next_value(slots: int, checkpoints: boo
             assert step is not None
             assert value == step.value
             seen[level] += 1
-    assert seen[0] and seen[1] and seen[3]
+    assert all(seen[level] for level in (0, 1, 3))
 
 
 def test_trials_that_end_early_have_their_last_value() -> None:
@@ -520,8 +546,10 @@ def test_a_trial_that_reports_nan_is_replaced_by_another(at: int) -> None:
     ]
     assert spoiled
     assert all(trial.status == Trial.TERMINATED for trial in spoiled)
-    # It stops there; a NaN between the levels is nobody's business.
-    assert all(run.history(trial.trial_id)[-1].iteration == at for trial in spoiled)
+    # It stops there, if it was looked at there.
+    for name, _, observation in scheduler.told:
+        if math.isnan(observation.value or 0.0):
+            assert run.history(name)[-1].iteration == at
 
 
 def test_nan_between_the_levels_is_nobodys_business() -> None:
@@ -620,9 +648,7 @@ def test_an_arm_whose_trials_crash_leaves_the_race() -> None:
 @pytest.mark.parametrize("bias", [BIAS, None], ids=["declared", "estimated"])
 def test_minimising_mirrors_maximising(sigma: Any, bias: Any) -> None:
     curves = curves_of(sigma=0.05)
-    mirrored = ReplayedCurves(-curves.values, sigma=0.0)
     noisy = {"max": curves, "min": Mirrored(curves)}
-    del mirrored
     answers = {}
     told = {}
     for mode in ("max", "min"):
@@ -630,7 +656,7 @@ def test_minimising_mirrors_maximising(sigma: Any, bias: Any) -> None:
         scheduler = declared(sigma=noise, bias=bias, epsilon=0.2)
         race(
             scheduler,
-            grid(5, 40),
+            grid(5, 12),
             noisy[mode],
             slots=3,
             mode=mode,
@@ -736,9 +762,7 @@ def test_a_budget_ends_the_race() -> None:
 @pytest.mark.parametrize("checkpoints", [True, False])
 def test_the_answer_is_what_the_trials_reported(slots: int, checkpoints: bool) -> None:
     scheduler = declared()
-    run = race(
-        scheduler, grid(5, 60), curves_of(sigma=0.1), slots=slots, checkpoints=checkpoints
-    )
+    run = race(scheduler, grid(5, 60), curves_of(sigma=0.1), slots=slots, checkpoints=checkpoints)
     answer = scheduler.recommendation()
     assert answer.certified
     assert (answer.level, answer.params) == (27, {"arm": 3})
@@ -826,8 +850,11 @@ def test_arguments_of_a_wrong_type(options: dict[str, Any]) -> None:
 
 
 def test_metric_and_mode_have_to_be_known() -> None:
+    nothing: Any = None
     with pytest.raises(ValueError, match=r"needs to know mode; give it to tune.TuneConfig"):
-        simulate(declared(metric="value"), grid(2, 2), curves_of(), mode=None)  # type: ignore[arg-type]
+        declared(metric="value").on_trial_add(nothing, nothing)
+    with pytest.raises(ValueError, match=r"needs to know metric; give it to tune.TuneConfig"):
+        declared(mode="max").on_trial_add(nothing, nothing)
 
 
 def test_a_metric_of_its_own() -> None:
@@ -863,8 +890,9 @@ def races(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @settings(
-    max_examples=60,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -931,24 +959,23 @@ def test_every_race_ends_and_tells_only_what_was_reported(drawn: dict[str, Any])
 
 @pytest.mark.slow
 def test_wrong_certificates_are_as_rare_as_promised() -> None:
-    # Ten of the eleven curves are within the declared bias and cross: at the first level the best
-    # arm looks worst. Gaps of one and a half standard deviations take some replicates to see.
-    delta, n_races = 0.2, 150
-    sigma = 0.2
+    # All curves are within the declared bias and may cross: at the first level the best arm may
+    # look worst. What decides is two standard deviations of the noise at most, and a third of one
+    # at least.
+    delta, n_races, sigma = 0.2, 120, 0.3
     wrong = certified = 0
     for seed in range(n_races):
         rng = np.random.default_rng(seed)
-        finals = np.sort(rng.uniform(0.3, 0.7, 5))
-        iterations = np.array(LEVELS)
-        gaps = np.zeros((5, 27))
-        for level, bound in zip(iterations, BIAS, strict=True):
-            gaps[:, level - 1] = bound * rng.uniform(-1, 1, 5)
-        curves = ReplayedCurves(finals[:, None] + gaps, sigma=sigma, seed=seed)
-        scheduler = declared(sigma=sigma, delta=delta, epsilon=0.0, budget=4000, measure=1)
-        race(scheduler, grid(5, 150), curves, slots=4, checkpoints=True)
+        finals = np.array([0.0, 0.0, rng.uniform(0.1, 0.6)])
+        values = np.column_stack([finals + rng.uniform(-0.1, 0.1, 3), finals])
+        curves = ReplayedCurves(values, sigma=sigma, seed=seed)
+        scheduler = declared(
+            levels=(1, 2), bias=(0.1, 0.0), sigma=sigma, delta=delta, epsilon=0.0, measure=1
+        )
+        race(scheduler, grid(3, 60), curves, slots=4, checkpoints=True)
         answer = scheduler.recommendation()
         certified += answer.certified
-        wrong += answer.certified and answer.arm != 4
+        wrong += answer.certified and answer.arm != 2
     assert certified > n_races / 2
     assert wrong <= stats.binom.ppf(0.999, n_races, delta)
 
@@ -956,7 +983,7 @@ def test_wrong_certificates_are_as_rare_as_promised() -> None:
 # The work per result.
 
 
-def _calls_per_result(n_replicates: int) -> float:
+def _calls_per_result(n_replicates: int, finals: Sequence[float], **options: Any) -> float:
     """Python calls of a scheduler in `on_trial_result`, each, in a race of a given size."""
     counts = [0]
 
@@ -974,11 +1001,18 @@ def _calls_per_result(n_replicates: int) -> float:
             finally:
                 sys.setprofile(None)
 
-    scheduler = Counted(levels=LEVELS, sigma=0.1, bias=BIAS, epsilon=0.05, measure=5, budget=1500)
-    race(scheduler, grid(5, n_replicates), curves_of(sigma=0.4), slots=4, checkpoints=True)
+    scheduler = Counted(levels=LEVELS, sigma=0.1, bias=BIAS, measure=5, **options)
+    curves = curves_of(finals, sigma=0.1)
+    race(scheduler, grid(len(finals), n_replicates), curves, slots=4, checkpoints=True)
     return counts[0] / scheduler.results
 
 
-def test_the_work_per_result_does_not_grow_with_the_trials() -> None:
-    few, many = _calls_per_result(80), _calls_per_result(800)
-    assert many < 1.2 * few
+def test_the_work_per_result_does_not_grow_with_the_trials_that_wait() -> None:
+    few, many = (_calls_per_result(n, MEANS, epsilon=0.05) for n in (60, 600))
+    assert many == pytest.approx(few, rel=0.05)
+
+
+def test_the_work_per_result_does_not_grow_with_the_trials_that_are_over() -> None:
+    # All arms are alike, so that every trial runs to its end.
+    few, many = (_calls_per_result(n, [0.5] * 4, epsilon=0.0) for n in (8, 64))
+    assert many < 1.3 * few

@@ -17,11 +17,15 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from mfhpo import IISE, Bias, Fidelity, Gaussian, Observation, Problem, Pull, SubGaussian
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.racing import ArmWithdrawnWarning
-from mfhpo_ray._choice import MFSearch
-from mfhpo_ray._iise import IISESearch
-from mfhpo_ray._lucb import MFLUCBSearch
-from mfhpo_ray._pull_scheduler import PullScheduler, PullSearch
-from mfhpo_ray._rcucb import RCUCBSearch, ZoomingRCUCBSearch
+from mfhpo_ray import (
+    IISESearch,
+    MFLUCBSearch,
+    MFSearch,
+    PullScheduler,
+    RCUCBSearch,
+    ZoomingRCUCBSearch,
+)
+from mfhpo_ray._pull_scheduler import PullSearch
 from mfhpo_ray._seeds import replicate_seed
 from tests.ray.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make, pulls, run
 
@@ -693,7 +697,10 @@ def test_the_companion_knows_its_searchers(cls):
     search = _limited() if cls is None else make(cls)
     assert isinstance(search, PullSearch)
     assert isinstance(search.scheduler(), PullScheduler)
-    assert search.scheduler(limit=5.0, stop_surplus=False)._limit == 5.0
+    assert search.scheduler(limit=5.0)._limit == 5.0
+    # Of trials with limits, those that still run at the end are the slow ones: they count.
+    assert search.scheduler()._stop_surplus is not (cls is None)
+    assert not search.scheduler(stop_surplus=False)._stop_surplus
 
 
 def test_each_observation_is_written_at_once():
@@ -748,6 +755,20 @@ def test_the_answer_is_written_every_five_seconds_and_at_the_end():
     assert written[:4] == [0, 5, 10, 15]
     assert written[-1] == number - 1
     assert journal.read()["recommendation"]["answer"]["certified"]
+
+
+def test_the_answer_is_written_whenever_the_search_is_saved(tmp_path):
+    """As Ray does at the end of an experiment, also when that is cut short."""
+    search = make()
+    search.save(str(tmp_path / "nothing yet"))
+    search._clock = lambda: 0.0
+    journal = Memory()
+    search.connect(journal)
+    for number in range(3):
+        search.on_trial_complete(str(number), {"loss": bowl(search.suggest(str(number)))})
+    assert journal.read()["recommendation"]["answer"]["trials"] == 1
+    search.save(str(tmp_path / "state"))
+    assert journal.read()["recommendation"]["answer"]["trials"] == 3
 
 
 def test_a_storage_that_fails_does_not_end_the_race(caplog):

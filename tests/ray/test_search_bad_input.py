@@ -10,11 +10,14 @@ from ray.tune.search.optuna import OptunaSearch
 
 from mfhpo import Bias, Fidelity
 from mfhpo.censored import Linear
-from mfhpo_ray._choice import MFSearch
-from mfhpo_ray._grad import MFGradSearch
-from mfhpo_ray._iise import IISESearch
-from mfhpo_ray._lucb import MFLUCBSearch
-from mfhpo_ray._rcucb import RCUCBSearch, ZoomingRCUCBSearch
+from mfhpo_ray import (
+    IISESearch,
+    MFGradSearch,
+    MFLUCBSearch,
+    MFSearch,
+    RCUCBSearch,
+    ZoomingRCUCBSearch,
+)
 from tests.ray.searching import ARMS, BEST_ARM, make
 
 ANY: list[tuple[dict[str, Any], type[Exception], str]] = [

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ray import cloudpickle, tune
+from ray import cloudpickle
 
 from mfhpo.censored import Linear
-from mfhpo_ray._iise import IISESearch
-from mfhpo_ray._rcucb import RCUCBSearch
+from mfhpo_ray import IISESearch, RCUCBSearch
 from mfhpo_ray._search import PolicySearch
 from tests.ray.searching import BEST_ARM, SPACE, Memory, bowl, make, run
 
@@ -209,8 +208,11 @@ def test_nothing_is_lost_with_the_driver(name, saved_at, lost, forgets_trials, n
     assert again.finished == killed.finished
     assert set(again._under_way) <= running
     # No seed that was observed is used again.
-    used = [config.get("seed", config.get("split")) for config in driver.history
-            if isinstance(config, dict)]
+    used = [
+        config.get("seed", config.get("split"))
+        for config in driver.history
+        if isinstance(config, dict)
+    ]
     open_seeds = {config.get("seed", config.get("split")) for config in driver.running.values()}
     going_on = Driver(again)
     going_on.n_trials = 10_000

@@ -3,54 +3,63 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from ray import tune
 from ray.tune.experiment import Trial
-from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, TrialScheduler
+from ray.tune.schedulers import (
+    AsyncHyperBandScheduler,
+    FIFOScheduler,
+    HyperBandScheduler,
+    TrialScheduler,
+)
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
-from mfhpo_ray._pull_scheduler import PullScheduler
-from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+from mfhpo_ray import PullScheduler
+from mfhpo_ray.simulation import ReplayedCurves, SimulatedRun, Step, simulate
 
 
 class Script:
     """Curves from a function of arm and iteration."""
 
-    def __init__(self, step):
+    def __init__(self, step: Callable[[int, int], Step | None]) -> None:
         self._step = step
 
-    def step(self, config, iteration):
+    def step(self, config: dict[str, Any], iteration: int) -> Any:
         return self._step(config["arm"], iteration)
 
 
 class Recorder(FIFOScheduler):
     """Notes what it is told; pauses each trial after `pause_at`, resumes when all have paused."""
 
-    def __init__(self, pause_at=None):
+    def __init__(self, pause_at: int | None = None) -> None:
         super().__init__()
         self.calls = []
         self.pause_at = pause_at
         self.added = []
 
-    def on_trial_add(self, tune_controller, trial):
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         self.added.append(trial)
         self.calls.append(("add", trial.config["arm"]))
 
-    def on_trial_result(self, tune_controller, trial, result):
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> Any:
         self.calls.append(("result", trial.config["arm"], result["training_iteration"]))
         return self.PAUSE if result["training_iteration"] == self.pause_at else self.CONTINUE
 
-    def on_trial_complete(self, tune_controller, trial, result):
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
         self.calls.append(("complete", trial.config["arm"], result.get("training_iteration")))
 
-    def on_trial_remove(self, tune_controller, trial):
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
         self.calls.append(("remove", trial.config["arm"]))
 
-    def on_trial_error(self, tune_controller, trial):
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         self.calls.append(("error", trial.config["arm"]))
 
-    def choose_trial_to_run(self, tune_controller):
+    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
         if self.pause_at is not None and all(
             trial.status in (Trial.PAUSED, Trial.TERMINATED) for trial in self.added
         ):
@@ -65,26 +74,28 @@ class Recorder(FIFOScheduler):
 class Suggestions(Searcher):
     """Suggests what it is given, and notes what it is told."""
 
-    def __init__(self, suggestions):
+    def __init__(self, suggestions: Iterable[Any]) -> None:
         super().__init__(metric="value", mode="max")
         self.suggestions = list(suggestions)
         self.calls = []
 
-    def suggest(self, trial_id):
+    def suggest(self, trial_id: str) -> Any:
         return self.suggestions.pop(0) if self.suggestions else Searcher.FINISHED
 
-    def on_trial_result(self, trial_id, result):
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> Any:
         self.calls.append(("result", result["value"]))
 
-    def on_trial_complete(self, trial_id, result=None, error=False):
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
         self.calls.append(("complete", None if result is None else result["value"], error))
 
 
-def arms(count):
+def arms(count: int) -> list[dict[str, Any]]:
     return [{"arm": arm} for arm in range(count)]
 
 
-def reached(run):
+def reached(run: SimulatedRun) -> list[int]:
     return [trial.last_result.get("training_iteration", 0) for trial in run.trials]
 
 
@@ -96,7 +107,7 @@ TABLE = [
 ]
 
 
-def test_asha_stops_at_its_rungs():
+def test_asha_stops_at_its_rungs() -> None:
     scheduler = AsyncHyperBandScheduler(max_t=4, grace_period=1, reduction_factor=2)
     run = simulate(scheduler, arms(4), ReplayedCurves(TABLE, seconds=10.0), slots=1)
     assert reached(run) == [4, 1, 2, 4]
@@ -111,7 +122,7 @@ def test_asha_stops_at_its_rungs():
     ]
 
 
-def test_asha_sees_results_in_the_order_of_time():
+def test_asha_sees_results_in_the_order_of_time() -> None:
     # Two slots, the first arm slow: arm 1 reports first, and is not compared with arm 0.
     curves = ReplayedCurves(TABLE, seconds=[[30.0], [10.0], [10.0], [10.0]])
     scheduler = AsyncHyperBandScheduler(max_t=4, grace_period=1, reduction_factor=2)
@@ -133,13 +144,13 @@ def test_asha_sees_results_in_the_order_of_time():
     assert run.slot_seconds == 60.0 + 40.0 + 20.0 + 40.0
 
 
-def test_the_stopping_criterion_skips_the_last_result():
+def test_the_stopping_criterion_skips_the_last_result() -> None:
     scheduler = Recorder()
     simulate(scheduler, arms(1), ReplayedCurves(TABLE), max_t=2)
     assert scheduler.calls == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
 
 
-def test_a_function_that_returns_ends_with_its_last_result():
+def test_a_function_that_returns_ends_with_its_last_result() -> None:
     scheduler = Recorder()
     run = simulate(scheduler, arms(1), ReplayedCurves([[0.1, 0.2]]))
     assert scheduler.calls[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
@@ -151,7 +162,9 @@ def test_a_function_that_returns_ends_with_its_last_result():
     ("checkpoints", "iterations", "seconds"),
     [(True, [1, 2, 3, 4], 40.0), (False, [1, 2, 1, 2, 3, 4], 60.0)],
 )
-def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(checkpoints, iterations, seconds):
+def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(
+    checkpoints: bool, iterations: list[int], seconds: float
+) -> None:
     curves = ReplayedCurves(TABLE, seconds=10.0)
     run = simulate(Recorder(pause_at=2), arms(2), curves, slots=1, checkpoints=checkpoints)
     for trial in run.trials:
@@ -165,13 +178,13 @@ def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(checkpoints, iterati
     assert started == [0.0, 20.0, 40.0, 40.0 + seconds - 20.0]
 
 
-def test_a_scheduler_may_hold_trials_back_and_remove_them():
+def test_a_scheduler_may_hold_trials_back_and_remove_them() -> None:
     class Holds(Recorder):
-        def on_trial_add(self, tune_controller, trial):
+        def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
             super().on_trial_add(tune_controller, trial)
             trial.set_status(Trial.PAUSED if trial.config["arm"] else Trial.TERMINATED)
 
-        def choose_trial_to_run(self, tune_controller):
+        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
             # The last one first; when it is through, the others are not needed.
             first = self.added[-1]
             if first.status == Trial.PAUSED and len(self.added) == 3:
@@ -191,9 +204,11 @@ def test_a_scheduler_may_hold_trials_back_and_remove_them():
 
 
 @pytest.mark.parametrize(("reuse_actors", "order"), [(True, [0, 2, 1]), (False, [0, 1, 2])])
-def test_the_chosen_trial_is_first_where_processes_are_reused(reuse_actors, order):
+def test_the_chosen_trial_is_first_where_processes_are_reused(
+    reuse_actors: bool, order: list[int]
+) -> None:
     class Prefers(FIFOScheduler):
-        def choose_trial_to_run(self, tune_controller):
+        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
             last = tune_controller.get_trials()[-1]
             running = any(t.is_finished() for t in tune_controller.get_trials())
             return last if running and last.status == Trial.PENDING else None
@@ -203,7 +218,7 @@ def test_the_chosen_trial_is_first_where_processes_are_reused(reuse_actors, orde
     assert numbers == order
 
 
-def test_processes_take_time_to_start():
+def test_processes_take_time_to_start() -> None:
     options = {"slots": 1, "start_seconds": 5.0}
     curves = ReplayedCurves(TABLE, seconds=10.0)
     reused = simulate(FIFOScheduler(), arms(2), curves, **options)
@@ -212,10 +227,10 @@ def test_processes_take_time_to_start():
     assert fresh.slot_seconds == 90.0
 
 
-def test_crashed_trials_are_tried_again():
+def test_crashed_trials_are_tried_again() -> None:
     crashes = {1: 2, 2: 1}  # how often iteration 2 of an arm crashes
 
-    def step(arm, iteration):
+    def step(arm: int, iteration: int) -> Any:
         if iteration == 2 and crashes.get(arm, 0) > 0:
             crashes[arm] -= 1
             return Step(math.nan, 7.0, failed=True)
@@ -234,8 +249,8 @@ def test_crashed_trials_are_tried_again():
     assert run.slot_seconds == 20.0 + 34.0 + 37.0
 
 
-def test_a_trial_that_hangs_is_ended_by_a_time_limit():
-    def step(arm, iteration):
+def test_a_trial_that_hangs_is_ended_by_a_time_limit() -> None:
+    def step(arm: int, iteration: int) -> Any:
         return Step(0.5, math.inf if arm == 0 else 1.0) if iteration == 1 else None
 
     scheduler = PullScheduler(limit=5.0)
@@ -250,9 +265,11 @@ def test_a_trial_that_hangs_is_ended_by_a_time_limit():
     assert run.slot_seconds == pytest.approx(started[1] + 1.0)
 
 
-def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot():
+def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot() -> None:
     class StopsOther(FIFOScheduler):
-        def on_trial_result(self, tune_controller, trial, result):
+        def on_trial_result(
+            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
+        ) -> Any:
             for other in tune_controller.get_trials():
                 if other is not trial and other.status == Trial.RUNNING:
                     tune_controller.stop_trial(other)
@@ -271,12 +288,39 @@ def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot():
         assert sum(start <= freed for start in starts) == 2 + (freed - 10.0) + 2
 
 
-def test_nothing_that_can_happen_is_an_error():
+def test_a_process_that_is_killed_is_an_error_unless_its_trial_is_stopped() -> None:
+    class Kills(FIFOScheduler):
+        stop = False
+
+        def on_trial_result(
+            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
+        ) -> Any:
+            other = tune_controller.get_trials()[1]
+            if other.status == Trial.RUNNING:
+                process = other.temporary_state.ray_actor
+                if self.stop:
+                    tune_controller.stop_trial(other)
+                process.kill()
+            return self.CONTINUE
+
+    steps = {0: 10.0, 1: 100.0, 2: 10.0}
+    curves = Script(lambda arm, i: Step(0.0, steps[arm]) if i <= 2 else None)
+    for stop, status in ((False, Trial.ERROR), (True, Trial.TERMINATED)):
+        scheduler = Kills()
+        scheduler.stop = stop
+        run = simulate(scheduler, arms(3), curves, slots=2)
+        assert run.trials[1].status == status
+        # The third trial has the slot at once.
+        assert [event.seconds for event in run.events if event.kind == "started"] == [0, 0, 10.0]
+        assert run.slot_seconds == 20.0 + 10.0 + 20.0
+
+
+def test_nothing_that_can_happen_is_an_error() -> None:
     class Never(FIFOScheduler):
-        def on_trial_add(self, tune_controller, trial):
+        def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
             trial.set_status(Trial.PAUSED)
 
-        def choose_trial_to_run(self, tune_controller):
+        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
             return None
 
     with pytest.raises(RuntimeError, match=r"nothing happens any more, with trials {'PAUSED': 2}"):
@@ -286,7 +330,7 @@ def test_nothing_that_can_happen_is_an_error():
         simulate(FIFOScheduler(), arms(1), hangs)
 
 
-def test_the_time_budget_ends_it():
+def test_the_time_budget_ends_it() -> None:
     curves = ReplayedCurves(TABLE, seconds=10.0)
     run = simulate(FIFOScheduler(), arms(4), curves, slots=1, time_budget=65.0)
     assert reached(run) == [4, 2, 0, 0]
@@ -294,7 +338,7 @@ def test_the_time_budget_ends_it():
     assert {trial.status for trial in run.trials} == {Trial.TERMINATED}
 
 
-def test_a_searcher_is_asked_and_told():
+def test_a_searcher_is_asked_and_told() -> None:
     search = Suggestions([{"arm": 0}, None, {"arm": 1}])
     run = simulate(
         FIFOScheduler(), search, ReplayedCurves(TABLE), max_t=2, param_space={"constant": 7}
@@ -312,7 +356,7 @@ def test_a_searcher_is_asked_and_told():
     ]
 
 
-def test_as_many_trials_as_asked_for():
+def test_as_many_trials_as_asked_for() -> None:
     search = Suggestions(arms(4))
     run = simulate(FIFOScheduler(), search, ReplayedCurves(TABLE), num_samples=3)
     assert len(run.trials) == 3
@@ -320,7 +364,7 @@ def test_as_many_trials_as_asked_for():
 
 
 @pytest.mark.parametrize("source", [arms(4), "searcher", "limited"])
-def test_concurrency_is_limited(source):
+def test_concurrency_is_limited(source: Any) -> None:
     if source == "searcher":
         source = Suggestions(arms(4))
     elif source == "limited":
@@ -330,18 +374,18 @@ def test_concurrency_is_limited(source):
     assert run.slot_seconds == 16.0
 
 
-def test_an_idle_searcher_is_asked_every_second():
+def test_an_idle_searcher_is_asked_every_second() -> None:
     search = Suggestions([None, None, {"arm": 0}])
     run = simulate(FIFOScheduler(), search, ReplayedCurves(TABLE))
     assert run.trials[0].status == Trial.TERMINATED
     assert run.makespan == 2.0 + 4.0
 
 
-def test_trials_have_what_schedulers_look_at():
+def test_trials_have_what_schedulers_look_at() -> None:
     seen = []
 
     class Looks(FIFOScheduler):
-        def on_trial_add(self, tune_controller, trial):
+        def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
             seen.append(
                 (
                     trial.status,
@@ -359,7 +403,9 @@ def test_trials_have_what_schedulers_look_at():
             assert tune_controller.get_trial(trial.trial_id) is trial
             assert tune_controller.trial_executor.has_resources_for_trial(trial)
 
-        def on_trial_result(self, tune_controller, trial, result):
+        def on_trial_result(
+            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
+        ) -> Any:
             assert tune_controller.get_live_trials() == {trial}
             assert trial.run_metadata.start_time == 0.0
             assert trial.last_result["hostname"] == "simulated"
@@ -374,7 +420,7 @@ def test_trials_have_what_schedulers_look_at():
     assert run.trials[0].run_metadata.last_result_time == 4.0
 
 
-def test_schedulers_keep_their_own_metric():
+def test_schedulers_keep_their_own_metric() -> None:
     scheduler = AsyncHyperBandScheduler(metric="value", mode="min", max_t=4)
     simulate(scheduler, arms(2), ReplayedCurves(TABLE))
     assert scheduler._mode == "min"
@@ -398,28 +444,30 @@ def test_schedulers_keep_their_own_metric():
         ({"poll_seconds": 0.0}, "poll_seconds must be above 0"),
     ],
 )
-def test_bad_options(options, match):
+def test_bad_options(options: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         simulate(FIFOScheduler(), arms(1), ReplayedCurves(TABLE), **options)
 
 
-def test_a_scheduler_must_decide_and_choose_what_can_run():
+def test_a_scheduler_must_decide_and_choose_what_can_run() -> None:
     class Says(FIFOScheduler):
-        def on_trial_result(self, tune_controller, trial, result):
+        def on_trial_result(
+            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
+        ) -> Any:
             return "GO"
 
     with pytest.raises(ValueError, match="got 'GO'"):
         simulate(Says(), arms(1), ReplayedCurves(TABLE))
 
     class Chooses(FIFOScheduler):
-        def choose_trial_to_run(self, tune_controller):
+        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
             return tune_controller.get_trials()[0]
 
     with pytest.raises(RuntimeError, match="is RUNNING"):
         simulate(Chooses(), arms(1), ReplayedCurves(TABLE))
 
 
-def test_best_is_what_the_result_grid_hands_over():
+def test_best_is_what_the_result_grid_hands_over() -> None:
     curves = ReplayedCurves([[0.9, 0.2], [0.1, 0.5], [math.nan, math.nan]])
     run = simulate(FIFOScheduler(), arms(3), curves)
     first, second, _ = run.trials
@@ -432,7 +480,7 @@ def test_best_is_what_the_result_grid_hands_over():
         nothing.best()
 
 
-def test_noise_depends_on_arm_replicate_and_iteration_only():
+def test_noise_depends_on_arm_replicate_and_iteration_only() -> None:
     curves = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=5)
     again = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=5)
     configs = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(500)]
@@ -445,7 +493,7 @@ def test_noise_depends_on_arm_replicate_and_iteration_only():
     assert other.step(configs[0], 1).value != values[0, 0]
 
 
-def test_bad_curves():
+def test_bad_curves() -> None:
     with pytest.raises(ValueError, match=r"shape \(arms, iterations\), got shape \(2,\)"):
         ReplayedCurves([0.1, 0.2])
     with pytest.raises(ValueError, match="sigma"):
@@ -454,11 +502,13 @@ def test_bad_curves():
         Step(0.0, math.nan)
 
 
-def test_pausing_from_elsewhere_waits_for_the_step():
+def test_pausing_from_elsewhere_waits_for_the_step() -> None:
     class PausesOther(FIFOScheduler):
         paused = False
 
-        def on_trial_result(self, tune_controller, trial, result):
+        def on_trial_result(
+            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
+        ) -> Any:
             if trial.config["arm"] == 0 and not self.paused:
                 self.paused = True
                 tune_controller.pause_trial(tune_controller.get_trials()[1])
@@ -478,3 +528,149 @@ def test_pausing_from_elsewhere_waits_for_the_step():
         (15.0, "started", 1),  # by FIFO, which resumes what is paused
     ]
     assert [event.iteration for event in run.history(run.trials[1].trial_id)] == [1, 2, 3, 4]
+
+
+class Logged:
+    """Schedulers that note what Tune tells them, in a list that copies of them share."""
+
+    log: list[Any]
+
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+        self.log.append(("add", trial.config["arm"], trial.status))
+        super().on_trial_add(tune_controller, trial)
+
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> Any:
+        told = (result["training_iteration"], result["value"], result["iterations_since_restore"])
+        decision = super().on_trial_result(tune_controller, trial, result)
+        self.log.append(("result", trial.config["arm"], trial.status, *told, decision))
+        return decision
+
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
+        self.log.append(("complete", trial.config["arm"], trial.status, result["value"]))
+        super().on_trial_complete(tune_controller, trial, result)
+
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+        self.log.append(("remove", trial.config["arm"], trial.status))
+        super().on_trial_remove(tune_controller, trial)
+
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+        self.log.append(("error", trial.config["arm"], trial.status))
+        super().on_trial_error(tune_controller, trial)
+
+
+class LoggedASHA(Logged, AsyncHyperBandScheduler):
+    log: ClassVar[list[Any]] = []
+
+
+class LoggedHyperBand(Logged, HyperBandScheduler):
+    log: ClassVar[list[Any]] = []
+
+
+def in_tune(
+    scheduler: Any,
+    folder: Path,
+    *,
+    checkpoints: bool,
+    fails: tuple[int, int] | None,
+    max_failures: int,
+    max_t: int,
+) -> tune.ResultGrid:
+    """Run the table in Tune itself, one trial at a time."""
+    values = TABLE
+
+    class Training(tune.Trainable):
+        def setup(self, config: dict[str, Any]) -> None:
+            self.done = 0
+
+        def step(self) -> Any:
+            self.done += 1
+            if (self.config["arm"], self.done) == fails:
+                raise RuntimeError("as told")
+            return {"value": values[self.config["arm"]][self.done - 1]}
+
+        if checkpoints:
+
+            def save_checkpoint(self, checkpoint_dir: str) -> None:
+                (Path(checkpoint_dir) / "done").write_text(str(self.done))
+
+            def load_checkpoint(self, checkpoint_dir: str) -> None:
+                self.done = int((Path(checkpoint_dir) / "done").read_text())
+
+        else:
+
+            def save_checkpoint(self, checkpoint_dir: str) -> None:
+                return None
+
+        def reset_config(self, new_config: dict[str, Any]) -> bool:
+            self.done = 0
+            return True
+
+    tuner = tune.Tuner(
+        tune.with_resources(Training, {"CPU": 4}),
+        param_space={"arm": tune.grid_search([0, 1, 2, 3])},
+        tune_config=tune.TuneConfig(
+            scheduler=scheduler, metric="value", mode="max", reuse_actors=True
+        ),
+        run_config=tune.RunConfig(
+            storage_path=str(folder),
+            verbose=0,
+            stop={"training_iteration": max_t},
+            failure_config=tune.FailureConfig(max_failures=max_failures),
+        ),
+    )
+    return tuner.fit()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "make", "options"),
+    [
+        (LoggedASHA, lambda: LoggedASHA(max_t=9, reduction_factor=2), {"fails": (0, 2)}),
+        (LoggedHyperBand, lambda: LoggedHyperBand(max_t=4, reduction_factor=3), {}),
+        (
+            LoggedHyperBand,
+            lambda: LoggedHyperBand(max_t=4, reduction_factor=3),
+            {"checkpoints": False},
+        ),
+    ],
+    ids=["ASHA and a failure", "HyperBand", "HyperBand, no checkpoints"],
+)
+def test_schedulers_are_told_the_same_by_tune_itself(
+    ray_cluster: None,
+    tmp_path: Path,
+    kind: type[Any],
+    make: Callable[[], Any],
+    options: dict[str, Any],
+) -> None:
+    options = {"checkpoints": True, "fails": None, "max_failures": 1, "max_t": 4, **options}
+    kind.log.clear()
+    results = in_tune(make(), tmp_path, **options)
+    in_tune_itself = list(kind.log)
+    kind.log.clear()
+
+    def step(arm: int, iteration: int) -> Any:
+        if iteration > 4:
+            return None
+        return Step(TABLE[arm][iteration - 1], 1.0, failed=(arm, iteration) == options["fails"])
+
+    run = simulate(
+        make(),
+        arms(4),
+        Script(step),
+        slots=1,
+        max_t=options["max_t"],
+        checkpoints=options["checkpoints"],
+        max_failures=options["max_failures"],
+    )
+    assert kind.log == in_tune_itself
+    assert len(kind.log) > 15
+    trials = {trial.config["arm"]: trial for trial in run.trials}
+    for result in results:
+        trial = trials[result.config["arm"]]
+        assert result.metrics.get("value") == trial.last_result.get("value")
+        assert (result.error is not None) is (trial.status == Trial.ERROR)
+    best = results.get_best_result()
+    assert (best.config["arm"], best.metrics["value"]) == (
+        run.best()[0].config["arm"],
+        run.best()[1],
+    )

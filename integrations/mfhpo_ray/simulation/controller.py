@@ -157,6 +157,8 @@ class Controller:
         for part in with_clock:
             part._clock = self._now
         self._poll_seconds = settings.poll_seconds or (_LOOP_SECONDS if with_clock else math.inf)
+        if hasattr(self._scheduler_alg, "_count_slots"):
+            self._scheduler_alg._count_slots = self._count_slots
         self._tell_metric()
 
     # What schedulers use.
@@ -196,8 +198,8 @@ class Controller:
     def stop_trial(self, trial: Trial) -> None:
         """End a trial, whatever its status; the scheduler and the searcher are told.
 
-        In the middle of an iteration its slot is held on until that is over, or Tune would kill
-        its process after ten minutes. The time limits of this package kill at once.
+        In the middle of an iteration its slot is held on until that is over, or until Tune would
+        kill its process after ten minutes, unless the process is killed.
         """
         if trial.is_finished():
             return
@@ -317,6 +319,9 @@ class Controller:
     def _now(self) -> float:
         return self._seconds
 
+    def _count_slots(self, trial: Trial) -> float:
+        return self._settings.slots
+
     def _tell_metric(self) -> None:
         """Tell searcher and scheduler what is optimised, unless they know."""
         metric, mode = self._settings.metric, self._settings.mode
@@ -369,7 +374,8 @@ class Controller:
                 self._requests.append(trial)
         while self._requests and self._slots.are_free:
             trial = self._requests.popleft()
-            actor = self._trial_to_actor[trial] = self._slots.take(self._seconds)
+            actor = self._slots.take(self._seconds, self._on_killed)
+            self._trial_to_actor[trial] = actor
             if actor.is_new:
                 actor.busy_until += self._settings.start_seconds
             self._later(actor.busy_until, trial, actor, self._on_started)
@@ -430,6 +436,8 @@ class Controller:
     def _on_started(self, trial: Trial, actor: Actor) -> None:
         self._staged_trials.discard(trial)
         self._started_actors.add(actor)
+        state: Any = trial.temporary_state
+        state.ray_actor = actor
         trial._default_result_or_future = self._reported_by_all(trial)
         self._set_trial_status(trial, Trial.RUNNING)
         saved = trial.latest_checkpoint_result
@@ -566,11 +574,12 @@ class Controller:
                 self._requests.remove(trial)
         if actor is None:
             return
-        # Whoever kills a process takes it out of these first, so that it is not used again.
-        is_killed = actor not in self._started_actors
+        trial.temporary_state.ray_actor = None
+        # Whoever is going to kill a process takes it out of these, so that it is not used again.
+        keep = self._settings.reuse_actors and actor in self._started_actors
         self._started_actors.discard(actor)
-        if is_killed or actor.busy_until <= self._seconds:
-            keep = self._settings.reuse_actors and trial.status != Trial.ERROR and not is_killed
+        if actor.busy_until <= self._seconds or actor.is_killed:
+            keep = keep and trial.status != Trial.ERROR and not actor.is_killed
             self._slots.free(actor, self._seconds, keep=keep)
             return
 
@@ -579,6 +588,14 @@ class Controller:
 
         when = min(actor.busy_until, self._seconds + _CLEANUP_SECONDS)
         heapq.heappush(self._ahead, (when, _RANK, next(self._numbers), end_at_last))
+
+    def _on_killed(self, actor: Actor) -> None:
+        """Free the slot of a trial that was stopped; for one that was not it is an error."""
+        for trial, process in self._trial_to_actor.items():
+            if process is actor:
+                self._later(self._seconds, trial, actor, self._on_failed)
+                return
+        self._slots.free(actor, self._seconds, keep=False)
 
     def _note(self, trial: Trial, kind: str, value: float | None = None) -> None:
         actor = self._trial_to_actor.get(trial)

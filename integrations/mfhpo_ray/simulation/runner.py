@@ -44,7 +44,8 @@ def simulate(
     ----------
     scheduler
         Any scheduler that decides about trials only. Where the scheduler or the searcher has an
-        attribute ``_clock``, it is set to the virtual clock.
+        attribute ``_clock``, it is set to the virtual clock; ``_count_slots``, where the scheduler
+        has it, to the number of slots.
     trials
         The configurations, in their order, or a searcher that suggests them.
     curves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = ["Actor", "Slots"]
@@ -9,7 +10,7 @@ __all__ = ["Actor", "Slots"]
 
 @dataclass(eq=False)
 class Actor:
-    """A trial's stay in a slot.
+    """A trial's stay in a slot, in a process that `kill` ends.
 
     Parameters
     ----------
@@ -19,6 +20,10 @@ class Actor:
         Whether the process has to be started.
     busy_until
         When it ends what it does now.
+    on_kill
+        Called when the process is killed.
+    is_killed
+        Whether it was.
     iteration, seconds
         Training iterations of the trial so far, and the seconds that they took.
     restored_iteration, restored_seconds
@@ -28,10 +33,18 @@ class Actor:
     taken: float
     is_new: bool
     busy_until: float
+    on_kill: Callable[[Actor], None]
+    is_killed: bool = False
     iteration: int = 0
     seconds: float = 0.0
     restored_iteration: int = 0
     restored_seconds: float = 0.0
+
+    def kill(self) -> None:
+        """End the process, whatever it does: what ``ray.kill`` does to a real one."""
+        if not self.is_killed:
+            self.is_killed = True
+            self.on_kill(self)
 
 
 class Slots:
@@ -59,19 +72,21 @@ class Slots:
         """Whether a process waits for its next trial."""
         return self._idle > 0
 
-    def take(self, now: float) -> Actor:
+    def take(self, now: float, on_kill: Callable[[Actor], None]) -> Actor:
         """Take a slot, with an idle process if there is one."""
         is_new = not self._idle
         if is_new:
             self._vacant -= 1
         else:
             self._idle -= 1
-        actor = Actor(now, is_new, busy_until=now)
+        actor = Actor(now, is_new, busy_until=now, on_kill=on_kill)
         self._held.add(actor)
         return actor
 
     def free(self, actor: Actor, now: float, *, keep: bool) -> None:
-        """Give a slot back; its process may be kept for the next trial."""
+        """Give a slot back, unless it was; its process may be kept for the next trial."""
+        if actor not in self._held:
+            return
         self._held.remove(actor)
         self._seconds += now - actor.taken
         if keep:

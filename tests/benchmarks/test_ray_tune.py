@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler
+
+from benchmarks.ray_tune import overhead
+from benchmarks.ray_tune.__main__ import main
+from benchmarks.ray_tune.comparison import Outcome, Setting, holds, judged, summary
+from benchmarks.ray_tune.methods import DELTA, METHODS, Answer, Race
+from benchmarks.ray_tune.tables import EPOCHS, LCBENCH_TASKS, SYNTHETIC_TASKS, lcbench, table
+
+# Three arms, and a fourth configuration beyond them; two of the arms cross.
+CURVES = np.vstack(
+    [
+        np.linspace(20.0, 80.0, EPOCHS),
+        np.linspace(60.0, 70.0, EPOCHS),
+        np.linspace(10.0, 30.0, EPOCHS),
+        np.linspace(10.0, 90.0, EPOCHS),
+    ]
+)
+
+
+def race(**changes: Any) -> Race:
+    return Race(**{"values": CURVES, "arms": 3, "sigma": 0.1, "epsilon": 0.1, "seed": 0} | changes)
+
+
+class TestTables:
+    @pytest.mark.parametrize("task", SYNTHETIC_TASKS)
+    def test_synthetic_curves_learn_and_cross(self, task: str) -> None:
+        curves = table(task, 1000, 0)
+        assert curves.shape == (1000, EPOCHS)
+        assert (np.diff(curves, axis=1) > 0.0).all()
+        assert curves.min() >= 10.0
+        assert curves.max() <= 95.0
+        # As on LCBench, the first epoch says nothing, the third a lot, and the 27th nearly all.
+        ranks = curves.argsort(axis=0).argsort(axis=0)
+        first, third, last = (np.corrcoef(ranks[:, i], ranks[:, -1])[0, 1] for i in (0, 2, 26))
+        assert abs(first) < 0.1
+        assert 0.5 < third < 0.9
+        assert 0.95 < last < 1.0
+
+    def test_more_configurations_begin_with_the_same(self) -> None:
+        np.testing.assert_array_equal(table("synthetic 1", 50, 3)[:20], table("synthetic 1", 20, 3))
+        assert (table("synthetic 1", 20, 3) != table("synthetic 1", 20, 4)).any()
+        assert (table("synthetic 1", 20, 3) != table("synthetic 2", 20, 3)).any()
+
+    def test_lcbench(self, data_folder: Path) -> None:
+        folder = data_folder / "yahpo" / "lcbench"
+        curves = lcbench(folder, "3945", 30, 0)
+        assert curves.shape == (30, EPOCHS)
+        assert curves.min() >= 0.0
+        assert curves.max() <= 101.0
+        # On this task the good ones are within few points of each other, and begin far below.
+        best = np.sort(curves[:, -1])[::-1]
+        assert 90.0 < best[0] < 101.0
+        assert best[0] - best[4] < 10.0
+        np.testing.assert_allclose(curves[:10], lcbench(folder, "3945", 10, 0), atol=1e-3)
+        assert abs(curves - lcbench(folder, "7593", 30, 0)).mean() > 5.0
+
+    def test_what_is_missing_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match=r"model\.onnx is missing"):
+            lcbench(tmp_path, "3945", 1, 0)
+        with pytest.raises(ValueError, match="'3945' needs the folder"):
+            table("3945", 1, 0)
+
+
+class TestMethods:
+    def test_random_search_trains_all_to_the_end(self) -> None:
+        answer = METHODS["random search"](race(sigma=0.0))
+        assert answer == Answer(0, 80.0, False, pytest.approx(3.0), pytest.approx(1.0))
+
+    def test_asha_falls_for_what_crosses(self) -> None:
+        # One slot would see arm 0 first and keep it; on eight, arm 1 leads at every rung but the
+        # last, and arm 0 is below the upper quartile after one epoch.
+        answer = METHODS["ASHA"](race(sigma=0.0, values=CURVES[[1, 0, 2, 3]]))
+        assert answer.configuration == 0
+        assert answer.claim == 70.0
+        assert not answer.certified
+        assert answer.cost < 1.1
+
+    @pytest.mark.parametrize(
+        "name", [name for name in METHODS if "declared" in name and "MFElim" not in name]
+    )
+    def test_ours_certify_the_best(self, name: str) -> None:
+        curves = np.vstack([CURVES[:3]] * 4) + np.arange(12)[:, None]  # the last of the best: 89
+        answer = METHODS[name](race(values=curves, arms=12, sigma=0.5, epsilon=0.5))
+        assert answer.configuration == 9
+        assert answer.certified
+        assert answer.claim == pytest.approx(89.0, abs=1.0)
+        assert 10.0 <= answer.cost < 150.0
+        assert 0.999 * answer.cost / 8 <= answer.makespan <= answer.cost
+
+    @pytest.mark.parametrize("sigma", [0.0, 20.0])
+    def test_elimination_certifies_what_bounds_can_tell(self, sigma: float) -> None:
+        answer = METHODS["MFEliminationScheduler, declared"](race(sigma=sigma))
+        assert answer.certified is (sigma == 0.0)
+        assert METHODS["MFEliminationScheduler, heuristic"](race()).certified is False
+
+    def test_a_shortlist_is_what_its_certificate_is_about(self) -> None:
+        curves = np.vstack([np.linspace(20.0, 60.0 + row, EPOCHS) for row in range(12)])
+        curves[0] = np.linspace(0.0, 99.0, EPOCHS)  # late, and lost by ASHA
+        setting = Setting("made up", 0.1, 12, 0)
+        found = race(values=curves[::-1], arms=12)
+        answer = METHODS["ASHA, then MFTopTwo on its best 8"](found)
+        assert answer.compared is not None
+        assert len(answer.compared) == 8
+        assert answer.configuration in answer.compared
+        assert 11 not in answer.compared
+        outcome = judged("shortlist", setting, found, answer)
+        assert outcome.certified
+        assert not outcome.wrong
+        assert outcome.regret == pytest.approx(99.0 - 71.0)
+
+    def test_asha_may_go_on_for_as_long_as_our_race(self) -> None:
+        values = table("synthetic 1", 500, 0)
+        found = race(values=values, arms=16, sigma=1.0, epsilon=1.0)
+        ours = METHODS["MFTopTwo, max bias declared"](found)
+        answer = METHODS["ASHA, as long as MFTopTwo"](found)
+        assert answer.makespan == pytest.approx(ours.makespan)
+        assert 0.9 * 8 * ours.makespan < answer.cost <= 8.001 * ours.makespan
+
+
+class TestComparison:
+    def test_an_answer_is_held_against_the_table(self) -> None:
+        setting = Setting("made up", 0.1, 3, 0)
+        found = judged("x", setting, race(), Answer(1, 71.5, True, 5.0, 1.0))
+        assert (found.regret, found.gap, found.wrong) == (10.0, 1.5, True)
+        found = judged("x", setting, race(), Answer(1, 71.5, False, 5.0, 1.0))
+        assert not found.wrong
+        found = judged("x", setting, race(epsilon=10.0), Answer(1, 71.5, True, 5.0, 1.0))
+        assert not found.wrong
+        beyond = judged("x", setting, race(), Answer(3, 91.0, False, 5.0, 1.0))
+        assert (beyond.regret, beyond.gap) == (-10.0, 1.0)
+
+    def test_figures_over_races(self) -> None:
+        outcomes = [
+            Outcome("m", task, 0.5, seed, cost, 1.0, regret, gap, seed == 0, False)
+            for task, seed, cost, regret, gap in (
+                ("a", 0, 10.0, 0.0, 1.0),
+                ("a", 1, 20.0, 1.0, -1.0),
+                ("b", 0, 30.0, 2.0, 0.5),
+                ("b", 1, 40.0, 0.2, 0.5),
+            )
+        ]
+        whole, first, second = summary(outcomes)
+        assert (whole["task"], first["task"], second["task"]) == (None, "a", "b")
+        assert (whole["cost"], first["cost"], second["cost"]) == (25.0, 15.0, 35.0)
+        assert whole["cost_quartiles"] == [17.5, 32.5]
+        assert (whole["regret"], whole["regret_largest"]) == (0.8, 2.0)
+        assert (whole["gap"], whole["gap_absolute"]) == (0.25, 0.75)
+        assert (whole["races"], whole["beyond_epsilon"], whole["certified"]) == (4, 2, 2)
+
+    def test_too_many_wrong_certificates_are_noticed(self) -> None:
+        row = {"sigma": 0.5, "task": None, "method": "m", "certified": 100, "wrong": 13}
+        assert DELTA == 0.05
+        assert all(holds([row]).values())
+        [(words, true)] = holds([row | {"wrong": 14}]).items()
+        assert not true
+        assert words.endswith("but m")
+        assert holds([row | {"certified": 0}]) == {}
+
+
+class TestOverhead:
+    def test_the_watch_stands_while_the_controller_works(self) -> None:
+        def work(seconds: float) -> None:
+            end = time.process_time() + seconds
+            while time.process_time() < end:
+                pass
+
+        class Scheduler(FIFOScheduler):
+            def on_trial_result(self, tune_controller: Any, trial: Trial, result: Any) -> str:
+                work(0.02)
+                tune_controller.stop_trial(trial)
+                return "NOOP"
+
+            def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Any) -> None:
+                work(0.03)
+
+        class Controller:
+            def stop_trial(self, trial: Trial) -> None:
+                work(0.5)
+                scheduler.on_trial_complete(self, trial, {})
+
+        scheduler = Scheduler()
+        watch = overhead.Stopwatch(scheduler)
+        scheduler.on_trial_result(Controller(), Trial("stub", stub=True), {})
+        assert 0.05 <= watch.seconds < 0.3
+
+    @pytest.mark.parametrize("name", overhead.SCHEDULERS)
+    def test_every_scheduler_is_measured(self, name: str) -> None:
+        [row] = overhead.measure([name], [20], repeats=1, seed=0)
+        assert row["results"] >= 20
+        assert row["ms_per_result"] > 0.0
+
+    def test_what_is_promised(self) -> None:
+        row = {"scheduler": "IISEScheduler", "trials": 1_000, "ms_per_result": 1.0}
+        assert list(overhead.holds([row]).values()) == [True]
+        assert list(overhead.holds([row | {"ms_per_result": 1.1}]).values()) == [False]
+        assert overhead.holds([row | {"scheduler": "FIFOScheduler"}]) == {}
+
+
+class TestCommandLine:
+    def test_everything(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        output, figure = tmp_path / "out.json", tmp_path / "out.html"
+        arguments = ["--tasks", "synthetic 1", "--runs", "1", "--arms", "10", "--sigma", "1"]
+        arguments += ["--trials", "20", "--repeats", "1", "--workers", "1"]
+        arguments += ["--methods", "ASHA", "IISEScheduler, max bias declared"]
+        assert main([*arguments, f"--output={output}", f"--figure={figure}"]) == 0
+        report = json.loads(output.read_text(encoding="utf-8"))
+        assert report["seed"] == 0
+        assert "ray" in report["versions"]
+        whole = [row for row in report["comparison"]["rows"] if row["task"] is None]
+        assert [(row["method"], row["certified"]) for row in whole] == [
+            ("ASHA", 0),
+            ("IISEScheduler, max bias declared", 1),
+        ]
+        assert len(report["overhead"]["rows"]) == len(overhead.SCHEDULERS)
+        assert all(report["holds"].values())
+        assert "ASHA" in figure.read_text(encoding="utf-8")
+        assert "sigma 1, 1 races" in capsys.readouterr().out
+
+    def test_lcbench_needs_its_folder(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            main(["--data=nowhere", "--tasks", LCBENCH_TASKS[0]])
+        assert "lcbench/model.onnx is missing" in capsys.readouterr().err
