@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
-# Read when Ray is imported: do not report how Ray is used, and do not speak of Ray's next version.
+# Ray reads these when it is imported: no statistics of its usage are sent, and it is quieter.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS", "0")
 
@@ -38,8 +40,9 @@ SPACE = {
     "epochs": tune.choice([9, 27]),
 }
 BATCH, RATE = 30, 0.15  # rows of a step; learning rate of the first step
-ACTIVATIONS = {  # with the slope, which the activation's output tells
-    "relu": (lambda z: np.maximum(z, 0.0), lambda output: (output > 0.0) * 1.0),
+Function = Callable[[FloatArray], FloatArray]
+ACTIVATIONS: dict[str, tuple[Function, Function]] = {  # each with its slope, given its output
+    "relu": (lambda z: np.maximum(z, 0.0), lambda output: np.sign(output)),
     "tanh": (np.tanh, lambda output: 1.0 - output**2),
 }
 pixels, digit = load_digits(return_X_y=True)
@@ -52,7 +55,7 @@ class Network:
         self, width: int, depth: int, activation: str, skip: bool, rng: np.random.Generator
     ) -> None:
         sizes = [64, *[width] * depth, 10]
-        self.weights = [rng.normal(size=(n, m)) / n**0.5 for n, m in zip(sizes, sizes[1:])]
+        self.weights = [rng.normal(size=(n, m)) / n**0.5 for n, m in pairwise(sizes)]
         self.biases = [np.zeros(m) for m in sizes[1:]]
         self.activation, self.slope = ACTIVATIONS[activation]
         self.skips = [skip and 0 < layer < depth for layer in range(depth + 1)]
@@ -60,9 +63,9 @@ class Network:
     def forward(self, x: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
         """What goes into each layer, and what comes out; at last the classes' probabilities."""
         inputs, outputs = [x], []
-        for weights, bias, skip in zip(self.weights[:-1], self.biases, self.skips):
-            outputs.append(self.activation(inputs[-1] @ weights + bias))
-            inputs.append(outputs[-1] + inputs[-1] if skip else outputs[-1])
+        for layer, weights in enumerate(self.weights[:-1]):
+            outputs.append(self.activation(inputs[-1] @ weights + self.biases[layer]))
+            inputs.append(outputs[-1] + inputs[-1] if self.skips[layer] else outputs[-1])
         scores = np.exp(inputs[-1] @ self.weights[-1] + self.biases[-1])
         return inputs, [*outputs, scores / scores.sum(axis=1, keepdims=True)]
 
@@ -98,15 +101,15 @@ def train(config: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few architectures, large tolerance")
-    parser.add_argument(
-        "--storage", help="folder or URI for the results (default: a temporary one)"
-    )
+    parser.add_argument("--storage", help="folder or URI for the results, else a temporary one")
     options = parser.parse_args()
     # Accuracies that differ by less than epsilon are as good as equal here.
-    arms, epsilon = (4, 0.05) if options.quick else (16, 0.015)
+    arms, epsilon = (4, 0.05) if options.quick else (16, 0.02)
 
     search = MFSearch("epochs", arms=arms, epsilon=epsilon, seed=0)
-    ray.init(include_dashboard=False, log_to_driver=False)
+    # A cluster of this machine alone, unless another one's address is in RAY_ADDRESS.
+    address = os.environ.get("RAY_ADDRESS", "local")
+    ray.init(address, include_dashboard=False, log_to_driver=False)
     tuner = tune.Tuner(
         train,
         param_space=SPACE,

@@ -10,8 +10,10 @@ from the last one. There are two ways to run the race:
 * `IISEScheduler`, with `--scheduler`: each trial is one of a grid of configurations and seeds. It
   pauses at 30 trees, and goes on from its checkpoint only if more of it is wanted.
 
-Here the search is the better way, and the simpler one: its policy certifies the same with fewer
-trees, and nobody has to guess beforehand how many seeds it takes.
+The search is the simpler way: nobody has to guess beforehand how many seeds it takes. In four
+races between the same 16 configurations, the search took 11,600 trees in 180 trials on average, and
+the scheduler 12,400 in 139: there is little between them here, where after 30 trees those that
+learn slowly are too far from where they end to tell much, so that most trials run on.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-# Read when Ray is imported: do not report how Ray is used, and do not speak of Ray's next version.
+# Ray reads these when it is imported: no statistics of its usage are sent, and it is quieter.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS", "0")
 
@@ -91,48 +93,56 @@ def compare(promise: str, config: dict[str, Any], n: int) -> None:
     print(f"  {promise}: {n} fresh splits with {TARGET} trees give {mean:.4f} ± {error:.4f}")
 
 
+def by_search(arms: int, epsilon: float) -> tuple[dict[str, Any], tune.TuneConfig]:
+    search = MFSearch("trees", arms=arms, epsilon=epsilon, metric="loss", mode="min", seed=0)
+    return SPACE | {"trees": tune.randint(10, TARGET + 1)}, tune.TuneConfig(
+        search_alg=search,
+        scheduler=search.scheduler(),
+        num_samples=-1,  # until the search says that it is over
+        reuse_actors=True,  # a new process for each trial would take longer than the trial
+    )
+
+
+def by_scheduler(arms: int, epsilon: float) -> tuple[dict[str, Any], tune.TuneConfig]:
+    seeds = tune.grid_search(list(range(60)))  # more than will be needed: most never start
+    return SPACE | {"trees": TARGET, "seed": seeds}, tune.TuneConfig(
+        metric="loss",
+        mode="min",
+        # One iteration is one report: these levels are of 30 and of 90 trees.
+        scheduler=IISEScheduler(levels=[1, 3], costs=[30, 90], epsilon=epsilon),
+        # A configuration is to stay the same for all seeds of the grid.
+        search_alg=BasicVariantGenerator(constant_grid_search=True, random_state=0),
+        num_samples=arms,
+        reuse_actors=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few configurations, large tolerance")
-    parser.add_argument("--scheduler", action="store_true", help="the other way, see above")
-    parser.add_argument("--storage", help="folder or URI for the results; None: a temporary one")
+    parser.add_argument("--scheduler", action="store_true", help="race by IISEScheduler instead")
+    parser.add_argument("--storage", help="folder or URI for the results, else a temporary one")
     options = parser.parse_args()
     # Losses that differ by less than epsilon are as good as equal here.
-    arms, epsilon, fresh = (6, 0.05, 10) if options.quick else (16, 0.02, 50)
+    arms, epsilon, fresh = (4, 0.06, 10) if options.quick else (16, 0.02, 50)
 
-    run_config = {
-        "storage_path": options.storage or tempfile.mkdtemp(),
-        "verbose": 0,
-        "failure_config": tune.FailureConfig(max_failures=3),
-    }
-    if options.scheduler:
-        space = SPACE | {"trees": TARGET, "seed": tune.grid_search(list(range(60)))}
-        how = {
-            # One iteration is one report: levels of 30 and 90 trees.
-            "scheduler": IISEScheduler(levels=[1, 3], costs=[30, 90], epsilon=epsilon),
-            # A configuration stays the same for all seeds of the grid.
-            "search_alg": BasicVariantGenerator(constant_grid_search=True, random_state=0),
-            "num_samples": arms,
-        }
-    else:
-        space = SPACE | {"trees": tune.randint(10, TARGET + 1)}
-        search = MFSearch("trees", arms=arms, epsilon=epsilon, seed=0)
-        how = {"search_alg": search, "scheduler": search.scheduler(), "num_samples": -1}
-    ray.init(include_dashboard=False, log_to_driver=False)
-    tuner = tune.Tuner(
-        train,
-        param_space=space,
-        tune_config=tune.TuneConfig(metric="loss", mode="min", reuse_actors=True, **how),
-        run_config=tune.RunConfig(**run_config),
+    # A cluster of this machine alone, unless another one's address is in RAY_ADDRESS.
+    address = os.environ.get("RAY_ADDRESS", "local")
+    ray.init(address, include_dashboard=False, log_to_driver=False)
+    space, tune_config = (by_scheduler if options.scheduler else by_search)(arms, epsilon)
+    run_config = tune.RunConfig(
+        storage_path=options.storage or tempfile.mkdtemp(),
+        failure_config=tune.FailureConfig(max_failures=3),  # on another machine, if one is lost
+        verbose=0,
     )
-    results = tuner.fit()  # stops by itself
+    tuner = tune.Tuner(train, param_space=space, tune_config=tune_config, run_config=run_config)
+    answer = recommendation(tuner.fit())  # the race stops by itself
 
-    answer = recommendation(results)
     print(f"\n{answer}\n\nWhat is promised, and what is true:")
-    best = results.get_best_result()
-    assert best.config is not None and best.metrics is not None
+    if answer.luckiest is not None:
+        promise = f"get_best_result, {answer.luckiest.value:.4f}"
+        compare(promise, answer.luckiest.config, fresh)
     low, high = answer.interval
-    compare(f"get_best_result, {best.metrics['loss']:.4f}", best.config, fresh)
     compare(f"the certificate, {low:.4f} to {high:.4f}", answer.config, fresh)
 
 

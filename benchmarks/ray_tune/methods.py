@@ -245,7 +245,10 @@ def _scheduled(*, declared: bool) -> Callable[[Race], Answer]:
 
 def _eliminated(*, declared: bool) -> Callable[[Race], Answer]:
     def answer(race: Race) -> Answer:
-        bias = dict(zip(LEVELS[:-1], race.instance().xi.tolist(), strict=False))
+        values = race.values[: race.arms]
+        distances = abs(values - values[:, -1:]).max(axis=0)
+        # A bound is about all epochs from a level on.
+        bias = {level: float(distances[level - 1 :].max()) for level in LEVELS[:-1]}
         scheduler = (
             # Of normal noise, one value in 16,000 is farther from the mean than this.
             MFEliminationScheduler(bias=bias, noise=4.0 * race.sigma, max_t=EPOCHS)

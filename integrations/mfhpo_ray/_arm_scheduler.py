@@ -20,11 +20,12 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 
 from mfhpo._validation import check_count
+from mfhpo_ray._checkpoints import can_be_saved
 from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._folders import give_folder
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._prices import required_resources
-from mfhpo_ray._recommendation import RECOMMENDATION
+from mfhpo_ray._recommendation import RECOMMENDATION, Answer, to_record
 from mfhpo_ray._runs import Run, Runs
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ __all__ = ["ArmScheduler", "Entry"]
 
 # Seconds after which the cluster is asked for its size again.
 _CLUSTER_PERIOD = 5.0
+# Seconds between two notes of the answer so far.
+_NOTE_PERIOD = 5.0
 # More samples than this are meant as "without end".
 _MANY = 1_000_000
 
@@ -92,6 +95,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._may_find_one = True
         self._closed = False
         self._complete = False
+        self._noted_at = -math.inf
         self._n_raced = 0
         self._slots = math.inf
         self._slots_known_at = -math.inf
@@ -100,6 +104,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._count_slots = _slots
 
     # What differs from scheduler to scheduler.
+
+    @abc.abstractmethod
+    def recommendation(self) -> Answer:
+        """The best answer so far."""
 
     @abc.abstractmethod
     def _open(self, n_arms: int) -> None:
@@ -203,6 +211,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         decision = self._on_result(run, result)
         if decision == TrialScheduler.PAUSE:
             self._limiter_lets_go(tune_controller, trial)
+            if not can_be_saved(trial):
+                tune_controller.pause_trial(trial, should_checkpoint=False)
+                return str(TrialScheduler.NOOP)
         return decision
 
     def on_trial_complete(
@@ -240,6 +251,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 self._may_find_one = True
         self._on_step(tune_controller)
         self._stop_doomed(tune_controller)
+        if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:
+            self._note_answer()
         if not self._is_open and not self._open_if_ready(tune_controller):
             return None
         if not self._complete and tune_controller.search_alg.is_finished():
@@ -293,6 +306,14 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._journal is not None:
             record = {"config": encode(run.trial.config), **record}
             self._journal.write(run.trial.trial_id, record)
+
+    def _note_answer(self) -> None:
+        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
+        self._noted_at = self._clock()
+        if self._journal is not None:
+            key = self._replicate_keys[0] if self._replicate_keys else ""
+            record = to_record(self.recommendation(), str(self._metric), str(self._mode), key)
+            self._journal.write(RECOMMENDATION, record)
 
     # Helpers.
 
@@ -356,6 +377,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._busy.pop(run.trial.trial_id, None)
         self._runs.retire(run)
         self._may_find_one = True
+        if self._is_open and not self._busy and self._runs.all_over:
+            # Ray may end the experiment without another step of its loop.
+            self._note_answer()
 
     def _close(self, tune_controller: TuneController) -> None:
         """End the experiment: the race is over."""
@@ -367,6 +391,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             if not run.trial.is_finished():
                 self._doom(run)
         self._stop_doomed(tune_controller)
+        self._note_answer()
 
     def _end_if_exhausted(self, tune_controller: TuneController) -> None:
         """Stop what is left, if nothing is under way and no arm of the race can be tried."""

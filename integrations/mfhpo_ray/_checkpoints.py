@@ -10,7 +10,7 @@ from ray.tune.experiment import Trial
 from ray.tune.result import SHOULD_CHECKPOINT
 from ray.tune.trainable import FunctionTrainable, Trainable
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "can_be_saved"]
 
 
 class Checkpoints:
@@ -49,11 +49,21 @@ class Checkpoints:
             self._saved_by_a_pause[trial.trainable_name] = trial.has_checkpoint()
 
 
+def can_be_saved(trial: Trial) -> bool:
+    """Whether Ray may be asked to save a trial: a class that cannot be saved would fail."""
+    return _saved_by_a_pause(trial) is not False or _is_function(trial)
+
+
+def _is_function(trial: Trial) -> bool:
+    trainable = trial.get_trainable_cls()
+    return trainable is not None and issubclass(trainable, FunctionTrainable)
+
+
 def _saved_by_a_pause(trial: Trial) -> bool | None:
     """Whether Ray saves a trial when it pauses it; None if that is not known."""
     trainable = trial.get_trainable_cls()
     if trainable is None:
         return None
-    if issubclass(trainable, FunctionTrainable):
+    if _is_function(trial):
         return False
     return bool(trainable.save_checkpoint is not Trainable.save_checkpoint)

@@ -27,20 +27,17 @@ from mfhpo.identification.staged_elimination import (
 from mfhpo_ray._arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray._checkpoints import Checkpoints
 from mfhpo_ray._level_scheduler import levels_of
-from mfhpo_ray._recommendation import RECOMMENDATION, TuneRecommendation, to_record
+from mfhpo_ray._recommendation import TuneRecommendation
 from mfhpo_ray._runs import Run
 
 if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
+    pass
 
 __all__ = ["MFEliminationScheduler"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _logger = logging.getLogger("mfhpo_ray")
-
-# Seconds between two notes of the answer so far.
-_NOTE_PERIOD = 5.0
 
 
 class _Turn(NamedTuple):
@@ -220,7 +217,6 @@ class MFEliminationScheduler(ArmScheduler):
         self._turns: list[tuple[tuple[float, ...], int]] = []
         # Runs that are to wait, once Ray has put them to rest.
         self._resting: list[Run] = []
-        self._noted_at = -math.inf
         self._warned: set[object] = set()
         self._make_race(1.0)  # raises for what is wrong before any trial runs
 
@@ -353,18 +349,9 @@ class MFEliminationScheduler(ArmScheduler):
             self._fail_without(run.arm, run)
         self._queue(run.arm)
 
-    def _on_step(self, tune_controller: TuneController) -> None:
-        if self._race is not None and self._clock() - self._noted_at > _NOTE_PERIOD:
-            self._note_answer()
-
     def _leave(self, run: Run) -> None:
         super()._leave(run)
         self._resting = [other for other in self._resting if other is not run]
-        # Ray may end the experiment without another step.
-        stopped = all(other is run or other.trial.is_finished() for other in self._doomed)
-        under_way = self._busy or self._resting
-        if stopped and not under_way and self._first_turn() is None:
-            self._note_answer()
 
     # What is observed.
 
@@ -601,14 +588,6 @@ class MFEliminationScheduler(ArmScheduler):
         if about not in self._warned:
             self._warned.add(about)
             warnings.warn(message, category, stacklevel=3)
-
-    def _note_answer(self) -> None:
-        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
-        self._noted_at = self._clock()
-        if self._journal is not None and self._race is not None:
-            owned = self._time_attr
-            record = to_record(self.recommendation(), str(self._metric), str(self._mode), owned)
-            self._journal.write(RECOMMENDATION, record)
 
 
 def _levels_with(

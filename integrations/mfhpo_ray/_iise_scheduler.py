@@ -63,7 +63,8 @@ class IISEScheduler(LevelScheduler):
         ones.
     arms
         Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. Not needed with random search and grids.
+        samples. The search ends with the first suggestion beyond them. Not needed with random
+        search and grids.
     metric, mode
         What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
     delta
@@ -91,7 +92,8 @@ class IISEScheduler(LevelScheduler):
         Number of replicates of the winner that are run to the last level; None: ten, or as many
         as each arm has.
     max_failures
-        An arm leaves after so many of its trials in a row crashed or gave no number.
+        An arm leaves after so many of its trials in a row crashed or gave no number. A trial that
+        Ray tries again (``FailureConfig``) counts when Ray gives it up.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and replicates of each.
     seed

@@ -39,8 +39,8 @@ class Journal:
     >>> import tempfile
     >>> journal = Journal(pyarrow.fs.LocalFileSystem(), tempfile.mkdtemp())
     >>> journal.write("trial_1", {"value": 0.9})
-    >>> journal.read()
-    {'trial_1': {'value': 0.9}}
+    >>> journal.read(), journal.read_one("trial_2")
+    ({'trial_1': {'value': 0.9}}, None)
     """
 
     def __init__(self, filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
@@ -84,13 +84,21 @@ class Journal:
 
     def read(self) -> dict[str, dict[str, Any]]:
         """All records, by name."""
-        records: dict[str, dict[str, Any]] = {}
-        for entry in _listed(self._filesystem, self._folder):
-            if entry.is_file and entry.path.endswith(_SUFFIX):
-                with self._filesystem.open_input_stream(entry.path) as stream:
-                    name = posixpath.basename(entry.path)[: -len(_SUFFIX)]
-                    records[name] = json.loads(stream.readall())
-        return records
+        return {
+            posixpath.basename(entry.path)[: -len(_SUFFIX)]: self._read(entry.path)
+            for entry in _listed(self._filesystem, self._folder)
+            if entry.is_file and entry.path.endswith(_SUFFIX)
+        }
+
+    def read_one(self, name: str) -> dict[str, Any] | None:
+        """The record of that name, or None."""
+        path = posixpath.join(self._folder, name + _SUFFIX)
+        return self._read(path) if self._filesystem.get_file_info(path).is_file else None
+
+    def _read(self, path: str) -> dict[str, Any]:
+        with self._filesystem.open_input_stream(path) as stream:
+            record: dict[str, Any] = json.loads(stream.readall())
+        return record
 
 
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:

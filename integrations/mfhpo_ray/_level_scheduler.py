@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import math
 import warnings
 from bisect import bisect_right
 from collections import Counter
@@ -14,16 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
-from ray.tune.utils.util import flatten_dict
+from ray.tune.utils import flatten_dict
 
 from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo._validation import check_count, check_number
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.curves import check_steps
 from mfhpo_ray._arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray._ladder import Ladder
 from mfhpo_ray._prices import Prices
-from mfhpo_ray._recommendation import RECOMMENDATION, TuneRecommendation, to_record
+from mfhpo_ray._recommendation import TuneRecommendation
 from mfhpo_ray._runs import Run
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LevelScheduler", "levels_of"]
 
-# Seconds between two notes of the answer so far.
-_NOTE_PERIOD = 5.0
 # How often the policy is asked for something else when there is no trial for what it wants.
 _MOST_CHOICES = 4
 
@@ -77,7 +75,6 @@ class LevelScheduler(ArmScheduler):
         self._n_observed = 0
         self._ladder = Ladder(len(self._levels))
         self._active: set[int] = set()
-        self._noted_at = -math.inf
         self._warned_of_length = False
 
     @abc.abstractmethod
@@ -211,11 +208,9 @@ class LevelScheduler(ArmScheduler):
 
     def _close(self, tune_controller: TuneController) -> None:
         if not self._closed:
+            if isinstance(self._policy, BestArmPolicy):
+                self._policy.stop_measuring()
             super()._close(tune_controller)
-            self._note_answer()
-
-    def _on_step(self, tune_controller: TuneController) -> None:
-        if self._policy is not None and self._clock() - self._noted_at > _NOTE_PERIOD:
             self._note_answer()
 
     # The race.
@@ -360,14 +355,6 @@ class LevelScheduler(ArmScheduler):
 
     def _config(self, arm: int) -> dict[str, Any]:
         return self._runs.configs[arm] if arm < self._runs.n_arms else {}
-
-    def _note_answer(self) -> None:
-        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
-        self._noted_at = self._clock()
-        if self._journal is not None and self._policy is not None:
-            owned = self._replicate_keys[0]
-            record = to_record(self.recommendation(), str(self._metric), str(self._mode), owned)
-            self._journal.write(RECOMMENDATION, record)
 
 
 def _left_off(trial: Trial, name: str, shown: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from mfhpo import RCUCB, Labels, Observation, Pull
 from mfhpo._validation import check_number
 from mfhpo.censored import Charge, Confidence, Survival
 from mfhpo_ray._arm_scheduler import ArmScheduler, Entry
-from mfhpo_ray._recommendation import RECOMMENDATION, TuneLimitRecommendation, to_record
+from mfhpo_ray._recommendation import TuneLimitRecommendation
 from mfhpo_ray._runs import Run
 from mfhpo_ray._time_limits import TimeLimits
 
@@ -24,8 +24,6 @@ __all__ = ["RCUCBScheduler"]
 
 _N_LIMITS = 10
 _MOST_LIMITS = 50
-# Seconds between two notes of the answer so far.
-_NOTE_PERIOD = 5.0
 
 
 class RCUCBScheduler(ArmScheduler):
@@ -155,7 +153,6 @@ class RCUCBScheduler(ArmScheduler):
         self._time_limits = TimeLimits(lambda: self._clock())
         self._granted: dict[str, Pull] = {}
         self._n_observed = 0
-        self._noted_at = 0.0
 
     # The answer.
 
@@ -245,8 +242,6 @@ class RCUCBScheduler(ArmScheduler):
 
     def _on_step(self, tune_controller: TuneController) -> None:
         self._time_limits.enforce(tune_controller)
-        if self._policy is not None and self._clock() - self._noted_at > _NOTE_PERIOD:
-            self._note_answer()
 
     def _leave(self, run: Run) -> None:
         self._granted.pop(run.trial.trial_id, None)
@@ -284,11 +279,3 @@ class RCUCBScheduler(ArmScheduler):
 
     def _config(self, arm: int) -> dict[str, Any]:
         return self._runs.configs[arm] if arm < self._runs.n_arms else {}
-
-    def _note_answer(self) -> None:
-        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
-        self._noted_at = self._clock()
-        if self._journal is not None:
-            owned = self._replicate_keys[0]
-            record = to_record(self.recommendation(), str(self._metric), str(self._mode), owned)
-            self._journal.write(RECOMMENDATION, record)

@@ -194,7 +194,7 @@ def from_record(record: Mapping[str, Any]) -> Answer:
 
 def _of_results(results: ResultGrid) -> Answer:
     journal = Journal.newest(results.filesystem, results.experiment_path)
-    record = None if journal is None else journal.read().get(RECOMMENDATION)
+    record = None if journal is None else journal.read_one(RECOMMENDATION)
     if record is None:
         raise ValueError(
             f"no answer is stored in {results.experiment_path}: either nothing was observed yet, "

@@ -155,6 +155,17 @@ class BestArmPolicy(RacingPolicy):
             return self._pilot.fidelities[0]
         return self._explored_fidelity()
 
+    def stop_measuring(self) -> None:
+        """Be content with the winner's pulls at the target, however few: no more will come.
+
+        For those who run the race where an arm can only be pulled a limited number of times. What
+        is certified does not depend on these pulls.
+        """
+        winner = self._winner
+        if winner is not None:
+            pulled = int(self._evidence.counts[winner, self.problem.target])
+            self._measure = min(self._measure, pulled)
+
     # Several values at once, for simulations.
 
     def tell_sum(self, pull: Pull, count: int, total: float) -> None:

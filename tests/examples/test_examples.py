@@ -16,17 +16,27 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 EXPECTED = {
     "automl_service.py": (None, "\nRCUCB "),
     "quickstart.py": ("race.html", "\nCERTIFIED"),
+    "ray_architecture_search.py": (None, "\nCERTIFIED"),
+    "ray_lightgbm.py": (None, "\n  the certificate, "),
     "runaway_trials.py": (None, "\nlimit of 0.5 s "),
 }
+# A process of Ray's takes longer to start than most trials take.
+RAY_OPTIONS = {"ray_architecture_search.py": [["--quick"]]}
+RAY_OPTIONS["ray_lightgbm.py"] = [["--quick"], ["--quick", "--scheduler"]]
+RUNS = [(path, options) for path in EXAMPLES for options in RAY_OPTIONS.get(path.name, [[]])]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_example_runs(example: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("example", "options"), RUNS, ids=[" ".join([path.name, *options]) for path, options in RUNS]
+)
+def test_example_runs(example: Path, options: list[str], tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
     pytest.importorskip("plotly")
+    if example.name in RAY_OPTIONS:
+        pytest.importorskip("ray.tune")
     paths = [str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [sys.executable, str(example)],
+        [sys.executable, str(example), *options],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,

@@ -82,10 +82,16 @@ def _train(config: dict[str, Any]) -> None:
 
 
 def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
-    fine = [{"x": x, "fate": "fine"} for x in (-0.9, 0.0, 0.6)]
+    fine = [{"x": x, "fate": "fine"} for x in (-0.9, 0.0)]
     arms = [*fine, {"x": 0.0, "fate": "nan"}, {"x": 0.0, "fate": "crash"}]
     search = IISESearch(
-        Fidelity("epochs", levels=[1, 9]), arms, sigma=0.05, bias=[0.1, 0.0], epsilon=0.1, seed=0
+        Fidelity("epochs", levels=[1, 9]),
+        arms,
+        sigma=0.05,
+        bias=[0.1, 0.0],
+        epsilon=0.1,
+        max_failures=2,
+        seed=0,
     )
     tuner = tune.Tuner(
         _train,
@@ -101,16 +107,16 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
         ),
         run_config=tune.RunConfig(name="failing", storage_path=str(tmp_path), verbose=0),
     )
-    with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 3 pulls in a row"):
+    with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 2 pulls in a row"):
         results = tuner.fit()
     answer = search.recommendation()
     assert answer.certified
     assert answer.config == {"x": 0.0, "fate": "fine"}
-    assert answer.compared == 3
+    assert answer.compared == 2
     fates = Counter(result.config["fate"] for result in results)
     # Pulls under way when an arm leaves may come on top.
-    assert 3 <= fates["crash"] == results.num_errors <= 5
-    assert 3 <= fates["nan"] <= 5
+    assert 2 <= results.num_errors <= fates["crash"] <= 4
+    assert 2 <= fates["nan"] <= 4
     surplus = fates["fine"] - answer.trials
     assert 0 <= surplus <= 2  # they ran when the race ended, and were stopped
     assert all(result.config["data"] == "constant" for result in results)
