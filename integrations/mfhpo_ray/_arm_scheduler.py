@@ -311,8 +311,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
         self._noted_at = self._clock()
         if self._journal is not None:
-            key = self._replicate_keys[0] if self._replicate_keys else ""
-            record = to_record(self.recommendation(), str(self._metric), str(self._mode), key)
+            # Trials of an arm differ in nothing that a scheduler sets.
+            record = to_record(self.recommendation(), str(self._metric), str(self._mode), owned="")
             self._journal.write(RECOMMENDATION, record)
 
     # Helpers.

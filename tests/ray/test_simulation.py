@@ -420,6 +420,26 @@ def test_trials_have_what_schedulers_look_at() -> None:
     assert run.trials[0].run_metadata.last_result_time == 4.0
 
 
+def test_schedulers_have_the_clock_and_the_slots_of_the_simulation() -> None:
+    class Counts(FIFOScheduler):
+        seen: ClassVar[list[Any]] = []
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._clock = lambda: math.nan
+            self._count_slots = lambda trial: math.nan
+
+        def on_trial_result(
+            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
+        ) -> Any:
+            self.seen.append((self._clock(), self._count_slots(trial)))
+            return self.CONTINUE
+
+    scheduler = Counts()
+    simulate(scheduler, arms(1), ReplayedCurves(TABLE, seconds=10.0), slots=3)
+    assert scheduler.seen == [(10.0, 3), (20.0, 3), (30.0, 3), (40.0, 3)]
+
+
 def test_schedulers_keep_their_own_metric() -> None:
     scheduler = AsyncHyperBandScheduler(metric="value", mode="min", max_t=4)
     simulate(scheduler, arms(2), ReplayedCurves(TABLE))
