@@ -150,7 +150,7 @@ LIMITS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "error", "words"), LIMITS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("options", "error", "words"), LIMITS)
 def test_what_searches_for_limits_refuse(options, error, words):
     arguments: dict[str, Any] = {"arms": ARMS, "limits": [1, 2], "cost": Linear(0.1)}
     arguments.update(options)
