@@ -42,6 +42,8 @@ class Fidelity:
 
     Raises
     ------
+    TypeError
+        If levels are no list, or costs no numbers.
     ValueError
         If levels or costs do not increase, or the numbers of levels, costs and bounds differ.
 
@@ -63,7 +65,8 @@ class Fidelity:
             if self.costs != "measured":
                 raise ValueError(f"costs must be numbers, 'measured' or None, got {self.costs!r}.")
         elif self.costs is not None:
-            object.__setattr__(self, "costs", tuple(float(cost) for cost in self.costs))
+            right = "one number for each level, 'measured' or None"
+            object.__setattr__(self, "costs", tuple(check_numbers("costs", self.costs, right)))
             check_increasing("costs", self.costs)
             if self.costs[0] <= 0.0:
                 raise ValueError(f"costs must be positive, got {list(self.costs)}.")
@@ -73,6 +76,11 @@ class Fidelity:
             Bias.max(*bounds)  # raises for bounds that no kind of bias may have
             object.__setattr__(self, "bias", tuple(bounds))
         if self.levels is not None:
+            if isinstance(self.levels, str) or not isinstance(self.levels, (Sequence, np.ndarray)):
+                raise TypeError(
+                    f"levels must be a list of values such as [1, 3, 9] or None, got "
+                    f"{self.levels!r}."
+                )
             object.__setattr__(self, "levels", tuple(native(level) for level in self.levels))
             self.check_levels(self.levels)
 
@@ -102,7 +110,7 @@ class Fidelity:
             raise ValueError(f"levels of the fidelity {self.name!r} must not be empty.")
         if all(is_number(level) for level in levels):
             check_increasing("levels", levels)
-        elif len(set(levels)) < len(levels):
+        elif any(level in levels[:position] for position, level in enumerate(levels)):
             raise ValueError(f"levels of the fidelity {self.name!r} repeat: {list(levels)}.")
         numbers = {"costs": self.costs, "bias": self.bias}
         for what, given in numbers.items():

@@ -1,7 +1,9 @@
 """What all policies that race arms share: pilot, evidence, failures, costs, answers, state.
 
 An arm's radius depends on its own count at a fidelity, so that every decision stays valid when
-pulls arrive late, out of order, twice or never.
+pulls arrive late, out of order or never, as long as that says nothing of their values. Where it
+does (a quick end means a poor value), whoever runs the race tells the pulls of a pair in the order
+in which they were begun.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ class UserRecommendation:
     delta, epsilon
         With probability at least 1 - delta, no arm is better than this one by more than epsilon.
     finished
-        Whether the race is over; under ``study.ask`` and ``study.tell`` this is when to stop.
+        Whether the race is over.
     certifies
-        Whether the sampler is after a certificate at all; those that maximise the reward while
-        they run, such as `MFUCBSampler`, are not.
+        Whether the policy is after a certificate at all; those that maximise the reward while
+        they run, such as `mfhpo.MFUCB`, are not.
     certified
         Whether the claim holds now.
     reason
@@ -90,7 +90,7 @@ class UserRecommendation:
         answer
             The answer, in values that are maximised.
         sign
-            -1 for a study that minimises; else 1.
+            -1 for an objective that is minimised; else 1.
         params, level
             What the answer's arm and fidelity stand for.
         certifies

@@ -9,6 +9,7 @@ experiment's `Journal` at once, and read from there after ``Tuner.restore``.
 from __future__ import annotations
 
 import abc
+import logging
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -18,25 +19,34 @@ import ray
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
+from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_count
 from mfhpo_ray._checkpoints import can_be_saved
 from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._folders import give_folder
 from mfhpo_ray._journal import Journal
+from mfhpo_ray._losses import Losses, was_lost
 from mfhpo_ray._prices import required_resources
 from mfhpo_ray._recommendation import RECOMMENDATION, Answer, to_record
 from mfhpo_ray._runs import Run, Runs
+from mfhpo_ray._time_limits import TimeLimits, check_limit, stop_at_once
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
 __all__ = ["ArmScheduler", "Entry"]
 
+_logger = logging.getLogger("mfhpo_ray")
+
 # Seconds after which the cluster is asked for its size again.
 _CLUSTER_PERIOD = 5.0
 # Seconds between two notes of the answer so far.
 _NOTE_PERIOD = 5.0
+# Seconds that a running trial of an arm that is out has to report before it is killed.
+_PATIENCE = 1.0
+# The journal's record of what the race was begun with.
+RACE = "race"
 # More samples than this are meant as "without end".
 _MANY = 1_000_000
 
@@ -61,6 +71,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     arms
         Number of arms, where a search algorithm suggests them one at a time; None: its number of
         samples.
+    limit
+        Seconds that a trial may run from one start or resumption on, or None; one that is stopped
+        there has failed.
     """
 
     # Decisions are about single results.
@@ -73,13 +86,18 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         mode: str | None,
         replicate: str | Collection[str],
         arms: int | None,
+        limit: float | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # it is Ray's
         if mode not in (None, "max", "min"):
             raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
+        if metric is not None and not isinstance(metric, str):
+            raise TypeError(f"metric must be the name of a metric or None, got {metric!r}.")
+        if not isinstance(replicate, Collection) or not all(isinstance(k, str) for k in replicate):
+            raise TypeError(
+                f"replicate must be a key of the configuration or several: {replicate!r}."
+            )
         keys = (replicate,) if isinstance(replicate, str) else tuple(replicate)
-        if not all(isinstance(key, str) for key in keys):
-            raise TypeError(f"replicate must be a key or several, got {replicate!r}.")
         self._metric = metric
         self._mode = mode
         self._n_arms = None if arms is None else check_count("arms", arms, 2)
@@ -88,8 +106,13 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._replicate_keys = keys
         self._busy: dict[str, Run] = {}
         self._doomed: list[Run] = []
+        self._patience_ends: dict[str, float] = {}
+        self._losses = Losses()
+        self._limit = check_limit("limit", limit)
+        self._time_limits = TimeLimits(self._now)
         self._journal: Journal | None = None
         self._records: dict[str, dict[str, Any]] = {}
+        self._unwritten: dict[str, Mapping[str, Any]] = {}
         self._connected = False
         self._is_open = False
         self._may_find_one = True
@@ -134,7 +157,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """Learn that a run failed before it came to where it was sent."""
 
     def _on_retry(self, run: Run) -> None:
-        """Learn that a run failed and is tried again by Ray."""
+        """Learn that a run failed for which its arm is not to blame, or that Ray tries again."""
         self._on_failure(run)
 
     @property
@@ -167,8 +190,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
-        if not self._connected:
-            self._connect(trial)
+        self._connect(trial)
         if trial in self._runs:  # it failed, and Ray tries it again
             run = self._runs[trial]
             run.granted, run.began_at = None, None
@@ -176,6 +198,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 tune_controller._set_trial_status(trial, Trial.PAUSED)
             self._may_find_one = True
             return
+        search = tune_controller.search_alg
+        if not _suggests(search) and search.total_samples > _MANY:
+            raise ValueError(
+                f"{type(self).__name__} looks at all trials before it starts one, but "
+                f"num_samples=-1 makes trials without end; give tune.TuneConfig(num_samples=...)."
+            )
         run = self._runs.add(trial)
         if trial.is_finished():
             self._runs.retire(run)
@@ -183,22 +211,27 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             give_folder(trial)
             trial.set_status(Trial.TERMINATED)
             self._runs.retire(run)
-        elif not _suggests(tune_controller.search_alg):
+            # A searcher, and what limits it, was restored too, and waits for this one.
+            search.on_trial_complete(trial.trial_id, result=self._last_result(trial))
+        elif not _suggests(search) or self._was_begun(trial):
             # Ray adds a trial to its lists after this, by the status it has then.
+            give_folder(trial)
             trial.set_status(Trial.PAUSED)
-            if isinstance(tune_controller.search_alg, BasicVariantGenerator):
-                # What is held back is not running: all others are to come as well.
-                tune_controller.search_alg._live_trials.discard(trial.trial_id)
+            # What is held back is not running: all others are to come as well.
+            if isinstance(search, BasicVariantGenerator):
+                search._live_trials.discard(trial.trial_id)
+            self._limiter_lets_go(tune_controller, trial)
         else:
             # A model is to see results before it suggests more: what it suggests is started as
             # soon as there is room, and it is asked for one at a time.
             self._grant_first(run)
             self._busy[trial.trial_id] = run
+            self._set_limit(run)
         if self._is_open and self._is_out(run.arm):
             self._doom(run)
             if run.arm >= self._n_raced:
                 # Others would come without end, to be stopped at once.
-                tune_controller.search_alg.set_finished()
+                search.set_finished()
         self._may_find_one = True
 
     def on_trial_result(
@@ -206,8 +239,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     ) -> str:
         """Learn from a result, and decide."""
         run = self._runs[trial]
-        if run.doomed or self._closed:
+        if run.doomed or self._closed or self._time_limits.exceeded(trial, result):
             return str(TrialScheduler.STOP)
+        self._losses.forget(run.arm)
         decision = self._on_result(run, result)
         if decision == TrialScheduler.PAUSE:
             self._limiter_lets_go(tune_controller, trial)
@@ -221,21 +255,23 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     ) -> None:
         """Learn from a trial that has ended."""
         run = self._runs[trial]
-        if not run.doomed:
-            self._on_end(run, result)
+        if not run.doomed and not self._closed:
+            self._learn_from_end(run, result)
         self._leave(run)
 
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
         run = self._runs[trial]
+        again = trial.should_recover()
         if not run.doomed:
-            if trial.should_recover():
+            if again or (was_lost(trial) and self._losses.excuse(run.arm)):
                 self._on_retry(run)
             else:
                 self._on_failure(run)
         run.granted = None
         self._busy.pop(trial.trial_id, None)
-        if not trial.should_recover():
+        self._time_limits.forget(trial)
+        if not again:
             self._leave(run)
         self._may_find_one = True
 
@@ -245,10 +281,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
         """The trial to start or to resume, if there is room for one."""
-        for name, run in list(self._busy.items()):
-            if run.trial.status not in (Trial.PENDING, Trial.RUNNING):
-                del self._busy[name]
-                self._may_find_one = True
+        self._look_at_busy()
+        self._time_limits.enforce(tune_controller)
         self._on_step(tune_controller)
         self._stop_doomed(tune_controller)
         if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:
@@ -270,6 +304,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._end_if_exhausted(tune_controller)
             return None
         self._busy[chosen.trial.trial_id] = chosen
+        self._set_limit(chosen)
         self._limiter_takes(tune_controller, chosen.trial)
         return chosen.trial
 
@@ -303,19 +338,22 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _write(self, run: Run, record: Mapping[str, Any]) -> None:
         """Write what is known of a run at once, so that a restart finds it."""
-        if self._journal is not None:
-            record = {"config": encode(run.trial.config), **record}
-            self._journal.write(run.trial.trial_id, record)
+        self._put(run.trial.trial_id, {"config": encode(run.trial.config), **record})
 
     def _note_answer(self) -> None:
         """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
         self._noted_at = self._clock()
         if self._journal is not None:
             # Trials of an arm differ in nothing that a scheduler sets.
-            record = to_record(self.recommendation(), str(self._metric), str(self._mode), owned="")
-            self._journal.write(RECOMMENDATION, record)
+            answer = self.recommendation()
+            self._put(
+                RECOMMENDATION, to_record(answer, str(self._metric), str(self._mode), owned="")
+            )
 
     # Helpers.
+
+    def _now(self) -> float:
+        return self._clock()
 
     def _connect(self, trial: Trial) -> None:
         if self._metric is None or self._mode is None:
@@ -324,11 +362,67 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 f"{type(self).__name__} needs to know {missing}; give it to "
                 f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
             )
+        journal = Journal.of(trial)
+        if self._connected:
+            if journal and self._journal and journal.folder != self._journal.folder:
+                raise ValueError(
+                    f"this {type(self).__name__} has run another experiment; make a new one for "
+                    f"each Tuner."
+                )
+            return
         self._connected = True
-        self._journal = Journal.of(trial)
-        if self._journal is not None:
-            self._records = self._journal.read()
+        self._journal = journal
+        if journal is not None:
+            self._records = journal.read()
             self._records.pop(RECOMMENDATION, None)
+
+    def _put(self, name: str, record: Mapping[str, Any]) -> None:
+        """Write a record, and those that the storage would not take before."""
+        if self._journal is None:
+            return
+        self._unwritten[name] = record
+        try:
+            for waiting in list(self._unwritten):
+                self._journal.write(waiting, self._unwritten[waiting])
+                del self._unwritten[waiting]
+        except Exception as error:  # file systems raise errors of their own
+            _logger.warning(
+                "%d records could not be written to the experiment's storage, and are lost if "
+                "the driver dies now; they are tried again with the next one: %s",
+                len(self._unwritten),
+                error,
+            )
+
+    def _last_result(self, trial: Trial) -> dict[str, Any] | None:
+        result: dict[str, Any] = flatten_dict(trial.run_metadata.last_result)
+        return result if self._metric in result else None
+
+    def _set_limit(self, run: Run) -> None:
+        if self._limit is not None:
+            self._time_limits.set(run.trial, self._limit)
+
+    def _learn_from_end(self, run: Run, result: Mapping[str, Any]) -> None:
+        stopped_at = self._time_limits.settle(run.trial)
+        if stopped_at is None:
+            self._on_end(run, result)
+        else:
+            self._on_failure(run)
+
+    def _look_at_busy(self) -> None:
+        """Take note of trials that do not run any more."""
+        for name, run in list(self._busy.items()):
+            if run.trial.status in (Trial.PENDING, Trial.RUNNING):
+                continue
+            del self._busy[name]
+            self._may_find_one = True
+            self._time_limits.forget(run.trial)
+            if run.trial.status == Trial.ERROR:  # a reset that failed is told to nobody
+                self._on_failure(run)
+                self._leave(run)
+
+    def _was_begun(self, trial: Trial) -> bool:
+        """Whether a trial that Ray adds had been started before a restart."""
+        return trial.trial_id in self._records or trial.run_metadata.start_time is not None
 
     def _was_over(self, trial: Trial) -> bool:
         """Whether a trial that Ray wants to run again had come to its end before a restart."""
@@ -336,7 +430,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _open_if_ready(self, tune_controller: TuneController) -> bool:
         search = tune_controller.search_alg
-        if search.is_finished():
+        if RACE in self._records:
+            n_arms = int(self._records.pop(RACE)["n_arms"])
+        elif search.is_finished():
             n_arms = self._runs.n_arms
         elif not _suggests(search):
             return False  # more trials are on their way
@@ -353,6 +449,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._open(n_arms)
         self._is_open = True
         self._n_raced = n_arms
+        self._put(RACE, {"n_arms": n_arms})
         runs = {run.trial.trial_id: run for run in self._runs}
         entries = [self._entry(record, runs.get(name)) for name, record in self._records.items()]
         self._recover([entry for entry in entries if entry.arm < n_arms])
@@ -364,16 +461,29 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         return Entry(record, arm, run)
 
     def _stop_doomed(self, tune_controller: TuneController) -> None:
+        """Stop the doomed; a trial that runs is killed if it does not report within a second."""
+        patient: list[Run] = []
         while self._doomed:
             run = self._doomed.pop()
-            if not run.trial.is_finished():
-                self._limiter_takes(tune_controller, run.trial)
-                give_folder(run.trial)
-                tune_controller.stop_trial(run.trial)
+            trial = run.trial
+            if trial.status == Trial.RUNNING:
+                now = self._clock()
+                if now < self._patience_ends.setdefault(trial.trial_id, now + _PATIENCE):
+                    # With its next result it ends by itself, and its process can be used again.
+                    patient.append(run)
+                    continue
+                stop_at_once(tune_controller, trial)
+            elif not trial.is_finished():
+                self._limiter_takes(tune_controller, trial)
+                give_folder(trial)
+                tune_controller.stop_trial(trial)
+            self._patience_ends.pop(trial.trial_id, None)
             self._leave(run)
+        self._doomed = patient
 
     def _leave(self, run: Run) -> None:
         run.granted = None
+        self._time_limits.forget(run.trial)
         self._busy.pop(run.trial.trial_id, None)
         self._runs.retire(run)
         self._may_find_one = True
@@ -400,15 +510,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _has_room(self, tune_controller: TuneController) -> bool:
         """Whether another trial may be started: Ray must not be told more than it has room for."""
-        starting = sum(run.trial.status != Trial.RUNNING for run in self._busy.values())
         if not self._busy:
             return True
-        room = self._room(next(iter(self._busy.values())).trial)
-        most = _most_at_once(tune_controller.search_alg)
-        if most:
-            room = min(room, most)
+        most = _most_at_once(tune_controller.search_alg) or math.inf
+        room = min(most, self._room(next(iter(self._busy.values())).trial))
         if math.isinf(room):
-            return starting == 0
+            return all(run.trial.status == Trial.RUNNING for run in self._busy.values())
         return len(self._busy) < room
 
     def _room(self, trial: Trial) -> float:

@@ -74,9 +74,11 @@ def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
 
 
 def _native(value: Any) -> Any:
-    """A copy of nested dictionaries, in which NumPy's numbers are Python's."""
+    """A copy of nested dictionaries, lists and tuples, in which NumPy's numbers are Python's."""
     if isinstance(value, Mapping):
         return {name: _native(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_native, value))
     return native(value)
 
 

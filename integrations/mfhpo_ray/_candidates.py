@@ -8,6 +8,7 @@ from typing import Any
 from ray.tune.search import Searcher
 
 from mfhpo_ray._arms import Arms, ArmSearch, ArmsLike, check_arms
+from mfhpo_ray._encoding import differ
 from mfhpo_ray._space import Config, assign, draw_configs, has, open_names, open_part, without
 
 __all__ = ["Candidates"]
@@ -134,12 +135,13 @@ class Candidates:
         return Arms(drawn if self._space is not None else [open_part(rest, arm) for arm in drawn])
 
     def check_same(self, arms: Arms) -> None:
-        """Raise ValueError if arms are given, and not the same as these."""
+        """Raise ValueError if arms are given, and these differ from them."""
         if not isinstance(self._given, list):
             return
-        given = Arms(self._given)
-        same = all(given.equal_to(arms.config(arm)) == arm for arm in range(len(arms)))
-        if not same or len(arms) != len(given):
+        given = self._given
+        if len(arms) != len(given) or any(
+            differ(config, arms.config(arm)) for arm, config in enumerate(given)
+        ):
             raise ValueError(
                 f"arms are {len(given)} configurations, which are not the {len(arms)} of the saved "
                 f"race; restore it with the arms that it was begun with."

@@ -8,7 +8,7 @@ import math
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,7 @@ from mfhpo_ray._checkpoints import Checkpoints
 from mfhpo_ray._level_scheduler import levels_of
 from mfhpo_ray._recommendation import TuneRecommendation
 from mfhpo_ray._runs import Run
-
-if TYPE_CHECKING:
-    pass
+from mfhpo_ray._time_limits import CENSORED_KEY
 
 __all__ = ["MFEliminationScheduler"]
 
@@ -107,6 +105,10 @@ class MFEliminationScheduler(ArmScheduler):
     breadth_first
         Whether trials pause at a level to let others go first. None: those do that lose nothing by
         it, see the notes.
+    limit
+        Seconds that a trial may run from one start or resumption on, above 0, so that one that
+        hangs does not hold up the others. One that runs longer is stopped there and counts as
+        failed. None: no limit.
 
     Raises
     ------
@@ -130,14 +132,18 @@ class MFEliminationScheduler(ArmScheduler):
       and left open whether the arm is the best. In the heuristic all replicates count, by their
       mean at the last level to which all that have begun have come.
     * What counts against an arm: all that others have shown, unless all their trials failed. A
-      trial fails that crashes for good, or whose value is no finite number; that of NaN is stopped.
+      trial fails that crashes for good, runs into its `limit`, or reports a value that is no finite
+      number, at which it is stopped. A trial that is lost with its node has failed too, unless
+      Tune may run it again (``max_failures``).
     * "Would have ended" is about arms' mean final values. With noise, which of two arms is the
       better one by its single final value is another matter.
     * Where a trial that has ended contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so once for each level, the bound is widened as far as
       needed, trials that were stopped before stay stopped, and nothing is certified any more.
     * Everything observed is written to the experiment's storage at once: after a crash of the
-      driver, ``Tuner.restore`` goes on with all of it. The cost of the answer is the time trained
+      driver, ``Tuner.restore`` goes on with all of it. An arm that Ray restores no trial of, or
+      none that may go on, stays in the race with what it has shown, and in the way of a certificate
+      while it may still be the best. The cost of the answer is the time trained
       in the unit of `time_attr`, repeats included, but for what trials were trained between their
       last level and a crash.
 
@@ -178,8 +184,9 @@ class MFEliminationScheduler(ArmScheduler):
         metric: str | None = None,
         mode: str | None = None,
         breadth_first: bool | None = None,
+        limit: float | None = None,
     ) -> None:
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms)
+        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
         if not isinstance(time_attr, str):
             raise TypeError(f"time_attr must be the key of a result, got {time_attr!r}.")
         if breadth_first not in (None, True, False):
@@ -247,11 +254,20 @@ class MFEliminationScheduler(ArmScheduler):
         self._race = self._make_race(self._sign)
         self._n_expected = n_arms
         for arm in range(self._runs.n_arms):
-            self._race.enter(arm)
+            if arm < n_arms:
+                self._race.enter(arm)
+            else:
+                self._doom_arm(arm)
 
     def _recover(self, entries: Sequence[Entry]) -> None:
         race = self._race
         assert race is not None
+        # Arms that Ray has no trial of any more take part with what they have shown. They come on
+        # top of those that are expected, as the search does not know of them either.
+        forgotten = {arm for _, arm, _ in entries if arm not in race.active}
+        for arm in forgotten:
+            race.enter(arm)
+        self._n_expected += len(forgotten)
         told: list[tuple[int, int, int, float]] = []
         for index, (record, _, run) in enumerate(entries):
             self._cost += record["cost"]
@@ -271,7 +287,8 @@ class MFEliminationScheduler(ArmScheduler):
             if record["out"] and arm not in race.out:
                 race.drop(arm)
                 self._doom_arm(arm)
-        for arm in range(self._runs.n_arms):
+        open_ended = forgotten | {run.arm for run in self._runs if self._was_cut_short(run)}
+        for arm in set(range(self._runs.n_arms)) - open_ended:
             self._fail_without(arm, None)
         self._let_go()
         self._queue_all()
@@ -285,11 +302,12 @@ class MFEliminationScheduler(ArmScheduler):
         return race.n_finished(next(iter(race.active))) > 0
 
     def _is_out(self, arm: int) -> bool:
-        return self._race is not None and arm in self._race.out
+        race = self._race
+        return race is not None and (arm >= self._n_expected or arm in race.out)
 
     def _grant_first(self, run: Run) -> None:
         run.granted = 0
-        if self._race is not None:
+        if self._race is not None and not self._is_out(run.arm):
             self._race.enter(run.arm)
 
     def _next(self) -> Run | None:
@@ -341,12 +359,17 @@ class MFEliminationScheduler(ArmScheduler):
             )
         self._observe(run, self._last, value)
 
+    def _on_retry(self, run: Run) -> None:
+        if not run.trial.should_recover():  # it was lost, and is not begun again
+            self._on_failure(run)
+            return
+        run.granted = None
+        self._resting.append(run)
+        self._queue(run.arm)
+
     def _on_failure(self, run: Run) -> None:
         run.granted = None
-        if run.trial.should_recover():
-            self._resting.append(run)
-        else:
-            self._fail_without(run.arm, run)
+        self._fail_without(run.arm, run)
         self._queue(run.arm)
 
     def _leave(self, run: Run) -> None:
@@ -445,8 +468,18 @@ class MFEliminationScheduler(ArmScheduler):
         race = self._race
         assert race is not None
         left = any(other is not run for other in self._runs.of(arm))
-        if not left and arm not in race.out and not race.n_finished(arm):
+        if not left and not self._is_out(arm) and not race.n_finished(arm):
             race.fail(arm)
+
+    def _was_cut_short(self, run: Run) -> bool:
+        """Whether a trial was ended before a restart, by a time budget or a stopper of Tune's.
+
+        That says nothing against its arm, which must not be left out of a certificate.
+        """
+        trial = run.trial
+        if trial.status != Trial.TERMINATED or CENSORED_KEY in trial.run_metadata.last_result:
+            return False
+        return not self._written.get(trial.trial_id, {}).get("over")
 
     def _let_go(self) -> None:
         """Stop all trials of arms that cannot be the best."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ray
 from ray.air.constants import EXPR_RESULT_FILE
 from ray.tune.experiment import Trial
 
@@ -16,7 +17,7 @@ def give_folder(trial: Trial) -> None:
     Without the first, Ray fails at the end of the experiment; without the second, it warns of
     every such trial.
     """
-    if trial.storage is not None:
+    if trial.storage is not None and ray.is_initialized():
         trial.init_local_path()
         if trial.local_path is not None:
             Path(trial.local_path, EXPR_RESULT_FILE).touch()

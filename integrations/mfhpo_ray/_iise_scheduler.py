@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from mfhpo import IISE, MaximumFidelityExploit, Policy, Problem, SuccessiveElimination
+from ray.tune.search import Repeater
+from ray.tune.utils import flatten_dict
+
+from mfhpo import IISE, MaximumFidelityExploit, Problem, SuccessiveElimination
 from mfhpo._validation import check_count, check_number
 from mfhpo.confidence import Radius
 from mfhpo.declared import (
@@ -17,8 +22,12 @@ from mfhpo.declared import (
     mirrored_radius,
 )
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.noise import EstimatedNoise
 from mfhpo_ray._level_scheduler import LevelScheduler, levels_of
+
+if TYPE_CHECKING:
+    from ray.tune.execution.tune_controller import TuneController
 
 __all__ = ["IISEScheduler"]
 
@@ -31,10 +40,11 @@ class IISEScheduler(LevelScheduler):
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
     Trials run to a level of `time_attr`, pause there, and go on only if their arm is still in the
     race and more of it is wanted: IISE (paper 003) decides which trial to start, to resume or to
-    stop. An arm that cannot be the best any more loses all its trials at once; those that were
-    waiting never start. The race ends when one arm is left, or the leader is within `epsilon` of
-    all others, or no replicates are left to tell; what the answer is, and how sure it is, says
-    `recommendation`.
+    stop. When an arm cannot be the best any more, its trials that run are stopped at once, and
+    those that wait do not go on; they wait until the race ends, for the case that values contradict
+    the bounds on the bias and the arm is put back. The race ends when one arm is left, or the
+    leader is within `epsilon` of all others, or no replicates are left to tell; what the answer
+    is, and how sure it is, says `recommendation`.
 
     With probability at least 1 - `delta`, the certified arm is at most `epsilon` worse than the
     best one, provided that what was declared is true. What was not declared is estimated from the
@@ -93,7 +103,12 @@ class IISEScheduler(LevelScheduler):
         as each arm has.
     max_failures
         An arm leaves after so many of its trials in a row crashed or gave no number. A trial that
-        Ray tries again (``FailureConfig``) counts when Ray gives it up.
+        Ray tries again (``FailureConfig``, or ``Tuner.restore(resume_errored=True)``) counts when
+        Ray gives it up.
+    limit
+        Seconds that a trial may run from one start or resumption on; one that is stopped there,
+        also if it hangs, counts as one that crashed. None: without limit, so that a trial which
+        hangs holds its slot, and the race, for ever.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and replicates of each.
     seed
@@ -103,7 +118,10 @@ class IISEScheduler(LevelScheduler):
     ------
     ValueError
         For arguments out of range; when the trials are known, if an arm has too few replicates to
-        estimate what was not declared.
+        estimate what was not declared. Where a search algorithm suggests them, that is known when
+        it has ended; it warns before, if nothing seems to repeat its suggestions.
+    TypeError
+        For arguments of another kind.
 
     Notes
     -----
@@ -165,6 +183,7 @@ class IISEScheduler(LevelScheduler):
         radius: Radius | None = None,
         measure: int | None = None,
         max_failures: int = 3,
+        limit: float | None = None,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
         seed: int = 0,
@@ -175,7 +194,13 @@ class IISEScheduler(LevelScheduler):
             time_attr, levels_of(levels, max_t, grace_period, reduction_factor), costs
         )
         super().__init__(
-            fidelity, prices=prices, metric=metric, mode=mode, replicate=replicate, arms=arms
+            fidelity,
+            prices=prices,
+            metric=metric,
+            mode=mode,
+            replicate=replicate,
+            arms=arms,
+            limit=limit,
         )
         self._variant = variant
         self._bias = as_bias(bias, "order" if variant == "order" else "max")
@@ -196,7 +221,7 @@ class IISEScheduler(LevelScheduler):
         }
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
 
-    def _make_policy(self, n_arms: int, replicates: int | None) -> Policy:
+    def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
         if replicates is not None:
             self._check_replicates(n_arms, replicates)
         minimises = self._sign < 0.0
@@ -221,16 +246,51 @@ class IISEScheduler(LevelScheduler):
             return MaximumFidelityExploit(problem, **options)
         return IISE(problem, variant=self._variant, **options)
 
+    def _open_if_ready(self, tune_controller: TuneController) -> bool:
+        is_open = super()._open_if_ready(tune_controller)
+        search = tune_controller.search_alg
+        names = self._undeclared()
+        if is_open and names and not search.is_finished() and not self._are_repeated(search):
+            warnings.warn(
+                f"{' and '.join(names)} will be estimated from replicates, but nothing seems to "
+                f"repeat what the search algorithm suggests; wrap it in "
+                f"ray.tune.search.Repeater(..., repeat=10), or declare {'=..., '.join(names)}=...",
+                stacklevel=2,
+            )
+        return is_open
+
+    def _all_are_there(self) -> None:
+        super()._all_are_there()
+        if self._policy is not None and self._policy.piloting and not self._closed:
+            numbers = Counter(run.arm for run in self._runs)
+            fewest = min((numbers[arm] for arm in self._active), default=None)
+            if fewest is not None:
+                self._check_replicates(len(self._active), fewest)
+
+    def _undeclared(self) -> list[str]:
+        """What has to be estimated from replicates."""
+        needs_bias = self._variant not in ("se", "mfe")
+        missing = {
+            "sigma": isinstance(self._noise, EstimatedNoise),
+            "bias": needs_bias and self._bias is None,
+        }
+        return [name for name, is_missing in missing.items() if is_missing]
+
+    def _are_repeated(self, search: Any) -> bool:
+        """Whether a search algorithm seems to suggest replicates."""
+        first = next(iter(self._runs), None)
+        if first is None or not flatten_dict(first.trial.config).keys().isdisjoint(
+            self._replicate_keys
+        ):
+            return True
+        searcher = getattr(search, "searcher", None)
+        while searcher is not None and not isinstance(searcher, Repeater):
+            searcher = getattr(searcher, "searcher", None)
+        return searcher is not None
+
     def _check_replicates(self, n_arms: int, replicates: int) -> None:
         needed = self._options["pilot_pulls"]
-        names = [
-            name
-            for name, missing in (
-                ("sigma", isinstance(self._noise, EstimatedNoise)),
-                ("bias", self._bias is None and self._variant not in ("se", "mfe")),
-            )
-            if missing
-        ]
+        names = self._undeclared()
         if names and replicates < needed:
             key = self._replicate_keys[0]
             raise ValueError(
@@ -238,5 +298,6 @@ class IISEScheduler(LevelScheduler):
                 f"have only {replicates} replicate{'s' if replicates > 1 else ''}, and "
                 f"pilot_pulls={needed} are needed. Give {key!r}: tune.grid_search(list(range(10))) "
                 f"in param_space, with search_alg=BasicVariantGenerator("
-                f"constant_grid_search=True); or declare {'=..., '.join(names)}=..."
+                f"constant_grid_search=True), or wrap a search algorithm in "
+                f"ray.tune.search.Repeater(..., repeat=10); or declare {'=..., '.join(names)}=..."
             )

@@ -32,7 +32,8 @@ class Journal:
     filesystem
         Where the experiment is stored.
     folder
-        Folder for the records on that file system; it is made with the first record.
+        Folder for the records on that file system, another one for every run; it is made with the
+        first record.
 
     Examples
     --------
@@ -45,7 +46,7 @@ class Journal:
 
     def __init__(self, filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
         self._filesystem = filesystem
-        self._folder = folder
+        self.folder = folder
         self._made = False
 
     @classmethod
@@ -73,9 +74,9 @@ class Journal:
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Write a record, in place of an earlier one of that name."""
         if not self._made:
-            self._filesystem.create_dir(self._folder, recursive=True)
+            self._filesystem.create_dir(self.folder, recursive=True)
             self._made = True
-        path = posixpath.join(self._folder, name + _SUFFIX)
+        path = posixpath.join(self.folder, name + _SUFFIX)
         # Whoever dies while writing leaves the earlier record as it was.
         draft = path + ".draft"
         with self._filesystem.open_output_stream(draft) as stream:
@@ -86,13 +87,13 @@ class Journal:
         """All records, by name."""
         return {
             posixpath.basename(entry.path)[: -len(_SUFFIX)]: self._read(entry.path)
-            for entry in _listed(self._filesystem, self._folder)
+            for entry in _listed(self._filesystem, self.folder)
             if entry.is_file and entry.path.endswith(_SUFFIX)
         }
 
     def read_one(self, name: str) -> dict[str, Any] | None:
         """The record of that name, or None."""
-        path = posixpath.join(self._folder, name + _SUFFIX)
+        path = posixpath.join(self.folder, name + _SUFFIX)
         return self._read(path) if self._filesystem.get_file_info(path).is_file else None
 
     def _read(self, path: str) -> dict[str, Any]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import abc
 import warnings
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.utils import flatten_dict
 
-from mfhpo import Labels, Observation, Policy, Pull
+from mfhpo import Labels, Observation, Pull
 from mfhpo._validation import check_count, check_number
 from mfhpo.fidelity import Fidelity
 from mfhpo.identification.best_arm import BestArmPolicy
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
 __all__ = ["LevelScheduler", "levels_of"]
+
+IntArray = npt.NDArray[np.int64]
 
 # How often the policy is asked for something else when there is no trial for what it wants.
 _MOST_CHOICES = 4
@@ -51,7 +53,7 @@ class LevelScheduler(ArmScheduler):
         The time attribute with its levels, costs and bias.
     prices
         What a second of each resource costs, where costs are measured; None: a second costs 1.
-    metric, mode, replicate, arms
+    metric, mode, replicate, arms, limit
         See `ArmScheduler`.
     """
 
@@ -64,21 +66,26 @@ class LevelScheduler(ArmScheduler):
         mode: str | None,
         replicate: str | Collection[str],
         arms: int | None,
+        limit: float | None = None,
     ) -> None:
-        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms)
+        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
         self._fidelity = fidelity
         self._prices = Prices(prices, fidelity.costs)
         self._levels: tuple[Any, ...] = tuple(fidelity.levels or ())
         self._costs = fidelity.costs_of(self._levels)
-        self._policy: Policy | None = None
+        self._policy: BestArmPolicy | None = None
         self._observed: dict[str, list[list[Any]]] = {}
         self._n_observed = 0
-        self._ladder = Ladder(len(self._levels))
+        self._ladder = Ladder(0, len(self._levels))
+        # How often each arm has shown a value at each level.
+        self._seen: IntArray = np.zeros((0, len(self._levels)), dtype=np.int64)
+        # The arms in the race, in their order and as a set.
+        self._arms: IntArray = np.zeros(0, dtype=np.int64)
         self._active: set[int] = set()
         self._warned_of_length = False
 
     @abc.abstractmethod
-    def _make_policy(self, n_arms: int, replicates: int | None) -> Policy:
+    def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
         """Make the policy; `replicates` is the least number of an arm's trials, if it is known."""
 
     # The answer.
@@ -111,9 +118,14 @@ class LevelScheduler(ArmScheduler):
             arm=lambda arm: f"arm {arm} {self._config(arm)}",
             fidelity=lambda fidelity: f"{self._fidelity.name}={self._levels[fidelity]!r}",
         )
+        n_levels = len(self._levels)
+        self._arms = np.arange(n_arms)
         self._active = set(range(n_arms))
+        self._seen = np.zeros((n_arms, n_levels), dtype=np.int64)
+        self._ladder = Ladder(n_arms, n_levels)
         for run in self._runs:
-            self._ladder.put(run)
+            if run.arm < n_arms:
+                self._ladder.put(run)
 
     def _all_are_there(self) -> None:
         """Take arms out that were counted on, and turned out to repeat others."""
@@ -123,22 +135,24 @@ class LevelScheduler(ArmScheduler):
             self._policy.withdraw(arm, duplicate_of=0)
         if expected:
             self._sweep()
+        # What waited for more suggestions waits no longer.
+        self._may_find_one = True
 
     def _recover(self, entries: Sequence[Entry]) -> None:
         told: list[tuple[int, Pull, Observation]] = []
         for record, arm, run in entries:
-            for number, fidelity, value, cost in record["observed"]:
-                told.append((number, Pull(arm, fidelity), Observation(value, cost)))
+            observed = [list(entry) for entry in record["observed"]]
             if run is not None:
+                if not record["over"] and not run.trial.is_finished():
+                    _excuse(run, observed)
                 run.reached = record["reached"]
-                self._observed[run.trial.trial_id] = [list(entry) for entry in record["observed"]]
-                if run.granted is not None and run.granted <= run.reached:
-                    run.granted = run.reached + 1
+                self._observed[run.trial.trial_id] = observed
                 self._ladder.put(run)
-        assert self._policy is not None
+            for number, fidelity, value, cost in observed:
+                told.append((number, Pull(arm, fidelity), Observation(value, cost)))
         for number, pull, observation in sorted(told, key=lambda entry: entry[0]):
             self._n_observed = max(self._n_observed, number)
-            self._policy.tell(pull, observation)
+            self._learn(pull, observation)
         self._sweep()
 
     @property
@@ -150,7 +164,8 @@ class LevelScheduler(ArmScheduler):
 
     def _grant_first(self, run: Run) -> None:
         run.granted = 0
-        self._ladder.put(run)
+        if not self._is_out(run.arm):
+            self._ladder.put(run)
 
     def _next(self) -> Run | None:
         order = self._order(None)
@@ -169,8 +184,11 @@ class LevelScheduler(ArmScheduler):
         passed = bisect_right(self._levels, run.shown) - 1
         failed = self._observe(run, result, passed)
         complete = run.reached == len(self._levels) - 1
-        if failed or complete or self._over or run.arm not in self._active:
+        if failed or complete or self._over:
             return str(TrialScheduler.STOP)
+        if run.arm not in self._active:
+            # The arm may come back, if bounds that were declared are contradicted.
+            return str(TrialScheduler.PAUSE)
         order = self._order(run)
         if order is None or order.run is not run:
             return str(TrialScheduler.PAUSE)
@@ -202,16 +220,22 @@ class LevelScheduler(ArmScheduler):
             run.owed = self._paid(run)
 
     def _on_failure(self, run: Run) -> None:
-        if run.granted is not None and self._policy is not None:
-            self._tell(run, Pull(run.arm, run.granted), Observation(None, self._paid(run)))
-        run.granted = None
+        granted, run.granted = run.granted, None
+        if granted is not None and self._policy is not None:
+            failure = Observation(None, self._paid(run))
+            self._tell(run, Pull(run.arm, granted), failure, is_over=False)
+
+    def _leave(self, run: Run) -> None:
+        self._runs.retire(run)
+        if self._complete and self._nothing_is_left():
+            # Ray may end the experiment without another step of its loop.
+            self._stop_measuring()
+        super()._leave(run)
 
     def _close(self, tune_controller: TuneController) -> None:
         if not self._closed:
-            if isinstance(self._policy, BestArmPolicy):
-                self._policy.stop_measuring()
-            super()._close(tune_controller)
-            self._note_answer()
+            self._stop_measuring()
+        super()._close(tune_controller)
 
     # The race.
 
@@ -240,39 +264,53 @@ class LevelScheduler(ArmScheduler):
         for fidelity in range(first, max(first, last) + 1):
             observation = Observation(self._value(result), self._paid(run))
             run.reached = fidelity
-            self._tell(run, Pull(run.arm, fidelity), observation)
+            is_over = fidelity == len(self._levels) - 1 or observation.failed
+            self._tell(run, Pull(run.arm, fidelity), observation, is_over=is_over)
             if observation.failed:
                 break
         self._ladder.put(run)
         return observation.failed
 
-    def _tell(self, run: Run, pull: Pull, observation: Observation) -> None:
+    def _tell(self, run: Run, pull: Pull, observation: Observation, *, is_over: bool) -> None:
+        """Take in an observation; a trial that `is_over` has nothing more to say if it is run."""
         self._n_observed += 1
         entry = [self._n_observed, pull.fidelity, observation.value, observation.cost]
         observed = self._observed.setdefault(run.trial.trial_id, [])
         observed.append(entry)
-        self._write(
-            run,
-            {
-                "observed": observed,
-                "reached": run.reached,
-                "shown": run.shown,
-                "over": run.reached == len(self._levels) - 1 or observation.failed,
-            },
-        )
-        assert self._policy is not None
-        self._policy.tell(pull, observation)
+        record = {
+            "observed": observed,
+            "reached": run.reached,
+            "shown": run.shown,
+            "over": is_over,
+        }
+        self._learn(pull, observation)
         self._may_find_one = True
+        self._write(run, record)
         self._sweep()
 
-    def _sweep(self) -> None:
-        """Have the runs of arms that have left the race stopped."""
+    def _learn(self, pull: Pull, observation: Observation) -> None:
         assert self._policy is not None
-        active = set(self._policy.active.tolist())
-        for arm in self._active - active:
-            self._doom_arm(arm)
-        self._active = active
-        if self._policy.finished:
+        self._policy.tell(pull, observation)
+        self._seen[pull.arm, pull.fidelity] += observation.has_value
+
+    def _stop_measuring(self) -> None:
+        if self._policy is not None:
+            self._policy.stop_measuring()
+
+    def _sweep(self) -> None:
+        """Have the runs stopped that are under way for arms that have left the race.
+
+        Those that wait do so until the end: an arm that is put back needs them.
+        """
+        policy = self._policy
+        assert policy is not None
+        arms = policy.active
+        if not np.array_equal(arms, self._arms):
+            self._arms, self._active = arms, set(arms.tolist())
+            for run in self._busy.values():
+                if run.granted is not None and run.arm not in self._active:
+                    self._doom(run)
+        if policy.finished:
             self._note_answer()
 
     def _order(self, at_rest: Run | None) -> Order | None:
@@ -296,9 +334,8 @@ class LevelScheduler(ArmScheduler):
             if wanted in absent:
                 break  # it would ask for nothing else
             absent.append(wanted)
-        insists = wanted in absent and wanted.fidelity == len(self._levels) - 1
-        if insists and not policy.piloting:
-            return None  # the winner is being measured, and others cannot help with that
+        if absent == [wanted] and self._has_winner():
+            return None  # it is being measured, and others cannot help with that
         return self._substitute(absent[0].fidelity, under_way, at_rest)
 
     def _substitute(
@@ -308,22 +345,24 @@ class LevelScheduler(ArmScheduler):
 
         Of all arms in the race the one that was seen least often there, so that they stay alike.
         """
-        assert self._policy is not None
-        coming = Counter(under_way)
-        best: tuple[int, int, int] | None = None
-        order = None
-        for arm in self._active:
-            run = self._ladder.furthest_below(arm, level, at_rest)
-            send_to = level
-            if run is None:
-                run = self._ladder.lowest(arm, at_rest)
-                if run is None:
-                    continue
-                send_to = run.reached + 1
-            n_seen = self._policy.summary(arm, send_to)[0] + coming[Pull(arm, send_to)]
-            if best is None or (send_to, n_seen, arm) < best:
-                best, order = (send_to, n_seen, arm), Order(run, send_to)
-        return order
+        coming = self._seen.copy()
+        for pull in under_way:
+            coming[pull.arm, pull.fidelity] += 1
+        for send_to in range(level, len(self._levels)):
+            arms = self._ladder.with_runs_below(self._arms, send_to)
+            for arm in arms[np.argsort(coming[arms, send_to], kind="stable")].tolist():
+                run = self._ladder.furthest_below(arm, send_to, at_rest)
+                if run is not None:
+                    return Order(run, send_to)
+        return None
+
+    def _has_winner(self) -> bool:
+        """Whether the race is decided, so that only the winner's value is still being measured."""
+        policy = self._policy
+        assert policy is not None
+        if policy.piloting:
+            return False
+        return len(self._arms) == 1 or policy.state_dict()["certificate"] is not None
 
     def _under_way(self) -> list[Pull]:
         return [
@@ -357,6 +396,12 @@ class LevelScheduler(ArmScheduler):
         return self._runs.configs[arm] if arm < self._runs.n_arms else {}
 
 
+def _excuse(run: Run, observed: list[list[Any]]) -> None:
+    """Forget that a trial has failed which Ray tries again; what was paid for it is owed."""
+    while observed and observed[-1][2] is None:
+        run.owed += observed.pop()[3]
+
+
 def _left_off(trial: Trial, name: str, shown: float) -> tuple[float, float]:
     """Where a trial set out whose first result is this: its time, and its seconds by then."""
     saved = trial.latest_checkpoint_result
@@ -368,8 +413,8 @@ def _left_off(trial: Trial, name: str, shown: float) -> tuple[float, float]:
 
 def levels_of(
     levels: Sequence[float] | None,
-    max_t: float | None,
-    grace_period: float,
+    max_t: int | None,
+    grace_period: int,
     reduction_factor: float,
 ) -> tuple[float, ...]:
     """The levels of a time attribute: as given, or geometric up to `max_t`.
@@ -378,21 +423,23 @@ def levels_of(
     ------
     ValueError
         If both or none of `levels` and `max_t` are given, or nothing lies between them.
+    TypeError
+        If `max_t` or `grace_period` is no whole number.
 
     Examples
     --------
     >>> levels_of(None, 81, 3, 3)
     (3, 9, 27, 81)
     """
-    if (levels is None) == (max_t is None):
+    if max_t is None and levels is not None:
+        return tuple(levels)
+    if max_t is None or levels is not None:
         raise ValueError(
             f"give either max_t, the time at which a trial is complete, or levels, got "
             f"max_t={max_t!r} and levels={levels!r}."
         )
-    if levels is not None:
-        return tuple(levels)
-    last = check_count("max_t", max_t, 1)  # type: ignore[arg-type]  # not None here
-    first = check_count("grace_period", int(grace_period), 1)
+    last = check_count("max_t", max_t, 1)
+    first = check_count("grace_period", grace_period, 1)
     if not check_number("reduction_factor", reduction_factor) > 1.0:
         raise ValueError(f"reduction_factor must be above 1, got {reduction_factor!r}; try 3.")
     if first > last:

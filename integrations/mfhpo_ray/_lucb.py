@@ -93,9 +93,6 @@ class MFLUCBSearch(RaceSearch):
     (True, {'x': 0.1})
     """
 
-    _best_no_better_than: float | None = None
-    _second_no_worse_than: float | None = None
-
     def __init__(
         self,
         fidelity: str | Fidelity,
@@ -138,10 +135,8 @@ class MFLUCBSearch(RaceSearch):
                     f"{name}={value!r} has no part in explore={explore!r}, which needs no idea of "
                     f"the means; leave it out, or take explore='A', 'B' or 'AB'."
                 )
-        if mode is not None:
-            # Else which of the two has to be the larger one is only known with the direction.
-            self._best_no_better_than = best_no_better_than
-            self._second_no_worse_than = second_no_worse_than
+        self._best_no_better_than = best_no_better_than
+        self._second_no_worse_than = second_no_worse_than
         super().__init__(
             fidelity=fidelity,
             arms=arms,
@@ -169,11 +164,12 @@ class MFLUCBSearch(RaceSearch):
                 "pilot_pulls": pilot_pulls,
             },
         )
-        self._best_no_better_than = best_no_better_than
-        self._second_no_worse_than = second_no_worse_than
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        best, second = self._best_no_better_than, self._second_no_worse_than
+        # Which of the two has to be the larger one is only known with the direction.
+        known = self._mode is not None
+        best = self._best_no_better_than if known else None
+        second = self._second_no_worse_than if known else None
         if best is not None and second is not None and sign * best <= sign * second:
             raise ValueError(
                 f"second_no_worse_than={second!r} must be worse than best_no_better_than={best!r}; "

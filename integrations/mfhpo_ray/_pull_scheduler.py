@@ -12,6 +12,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo_ray._folders import give_folder
 from mfhpo_ray._journal import Journal
+from mfhpo_ray._losses import was_lost
 from mfhpo_ray._time_limits import TimeLimits, check_limit, stop_at_once
 
 if TYPE_CHECKING:
@@ -60,6 +61,15 @@ class PullSearch(Protocol):
         ----------
         trial_ids
             The trials that run or wait.
+        """
+
+    def lose(self, trial_id: str) -> None:
+        """Hear that the process or the node of a trial has died, before hearing of its failure.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
         """
 
     def discard(self, trial_id: str) -> None:
@@ -146,6 +156,7 @@ class PullScheduler(FIFOScheduler):
         self._limits = TimeLimits(self._now)
         self._censored = 0
         self._search: PullSearch | None = None
+        self._folder: str | None = None
         self._knows_what_is_kept = True
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
@@ -162,9 +173,11 @@ class PullScheduler(FIFOScheduler):
             If the limit in the trial's configuration is no positive number.
         """
         search = _pull_search(tune_controller.search_alg)
-        if search is not None and search is not self._search:
-            self._connect(search, trial)
+        if search is not None:
+            self._connect(search, Journal.of(trial))
         if trial.is_finished():
+            if self._search is not None and self._search.completed(trial.trial_id) is None:
+                self._search.discard(trial.trial_id)
             return
         if self._search is not None:
             result = self._search.completed(trial.trial_id)
@@ -209,6 +222,8 @@ class PullScheduler(FIFOScheduler):
             As Tune gives them.
         """
         self._limits.forget(trial)
+        if self._search is not None and not trial.should_recover() and was_lost(trial):
+            self._search.lose(trial.trial_id)
 
     def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
         """Drop the limit of a trial that will not be started.
@@ -246,9 +261,15 @@ class PullScheduler(FIFOScheduler):
     def _now(self) -> float:
         return self._clock()
 
-    def _connect(self, search: PullSearch, trial: Trial) -> None:
-        self._search = search
-        journal = Journal.of(trial)
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is for an experiment of its own, or for the same one after a restart.
+        return self.__dict__ | {"_search": None, "_folder": None}
+
+    def _connect(self, search: PullSearch, journal: Journal | None) -> None:
+        folder = None if journal is None else journal.folder
+        if search is self._search and folder == self._folder:
+            return
+        self._search, self._folder = search, folder
         if journal is not None:
             search.connect(journal)
             self._knows_what_is_kept = False

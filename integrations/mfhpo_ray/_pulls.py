@@ -28,6 +28,8 @@ class UnderWay:
         What its results so far said that it took, or None.
     resources
         What it holds, once that is known.
+    restored
+        Whether it was begun before a restart.
     """
 
     pull: Pull
@@ -35,6 +37,7 @@ class UnderWay:
     since: float
     seconds: float | None = None
     resources: Mapping[str, float] | None = None
+    restored: bool = False
 
     def state_dict(self) -> dict[str, Any]:
         """Pull and replicate, as plain JSON values."""
@@ -49,7 +52,7 @@ class UnderWay:
     def from_state_dict(cls, state: Mapping[str, Any], now: float) -> UnderWay:
         """What was saved; its trial begins anew."""
         pull = Pull(int(state["arm"]), int(state["fidelity"]), state["limit"])
-        return cls(pull, int(state["replicate"]), now)
+        return cls(pull, int(state["replicate"]), now, restored=True)
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Ended:
     Parameters
     ----------
     number
-        How many were told before it.
+        How many had ended before it.
     pull, replicate
         See `UnderWay`.
     observation

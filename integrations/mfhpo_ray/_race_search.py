@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ray.tune.search import Searcher
@@ -18,7 +19,7 @@ from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray._arms import ArmsLike
 from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._prices import Prices
-from mfhpo_ray._pulls import UnderWay
+from mfhpo_ray._pulls import Ended, UnderWay
 from mfhpo_ray._recommendation import TuneRecommendation
 from mfhpo_ray._search import PolicySearch
 from mfhpo_ray._space import levels_of
@@ -87,6 +88,8 @@ class RaceSearch(PolicySearch[Policy]):
         self._has_prices = prices is not None
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
         self._options = dict(options)
+        self._n_stopped = 0
+        self._warned_of_budget = False
         for name in sorted(_NUMBERS & self._options.keys()):
             if self._options[name] is not None:
                 check_number(name, self._options[name])
@@ -133,7 +136,17 @@ class RaceSearch(PolicySearch[Policy]):
         params = {} if answer.arm is None else dict(self._known_arms().shown(answer.arm))
         certifies = not isinstance(policy, RewardPolicy)
         level = self._levels[answer.fidelity]
+        if self._n_stopped:
+            assumption = (
+                f"trials that end in time: {self._n_stopped} were stopped at a time limit, and "
+                f"means are those of the others"
+            )
+            answer = replace(answer, assumptions=(*answer.assumptions, assumption))
         return TuneRecommendation.of(answer, self._sign, params, level, certifies)
+
+    def _tell(self, policy: Policy, ended: Ended) -> None:
+        self._n_stopped += ended.observation.censored_at is not None
+        super()._tell(policy, ended)
 
     @property
     def _n_fidelities(self) -> int:
@@ -143,6 +156,7 @@ class RaceSearch(PolicySearch[Policy]):
         levels = levels_of(self._fidelity, space)
         self._fidelity.costs_of(levels)  # raises where costs are left to levels that are no numbers
         self._levels = levels
+        self._check_budget()
 
     def _while_drawing(self) -> Any:
         return self._levels[-1]
@@ -155,7 +169,7 @@ class RaceSearch(PolicySearch[Policy]):
         )
 
     def _details(self) -> dict[str, Any]:
-        return {"levels": encode(self._levels)}
+        return {"levels": encode(self._levels), "stopped": self._n_stopped}
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         levels = tuple(decode(state["levels"]))
@@ -165,6 +179,7 @@ class RaceSearch(PolicySearch[Policy]):
                 f" but {list(levels)} in the saved race; restore it with those."
             )
         self._levels = levels
+        self._n_stopped = int(state["stopped"])
 
     def _check_companion(self) -> None:
         if self._has_prices and not self._has_companion:
@@ -205,7 +220,10 @@ class RaceSearch(PolicySearch[Policy]):
         """Warn of a budget that pays for nothing, if the levels tell."""
         budget = self._options["budget"]
         costs = self._fidelity.costs_of(self._levels) if self._levels else None
-        if budget is not None and costs is not None and budget < costs[0]:
+        if budget is None or costs is None or self._warned_of_budget:
+            return
+        if budget < costs[0]:
+            self._warned_of_budget = True
             warnings.warn(
                 f"budget={budget!r} is less than the {costs[0]:g} that one evaluation costs at the "
                 f"cheapest level, {self._fidelity.name}={self._levels[0]!r}: nothing will be "

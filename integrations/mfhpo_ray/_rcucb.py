@@ -12,7 +12,7 @@ from typing import Any
 from ray.tune.search import Searcher
 
 from mfhpo import Observation, Pull
-from mfhpo._validation import check_number
+from mfhpo._validation import check_number, check_positive
 from mfhpo.censored import RCUCB, CensoredPolicy, Charge, ZoomingRCUCB
 from mfhpo.censored.gain import Survival
 from mfhpo.censored.rcucb import Confidence
@@ -45,6 +45,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         Further arguments of the policy. They are tried at once, so that wrong ones raise here and
         not in the first trial.
     """
+
+    # All that ends counts, however long it took: what was stopped counts, too.
+    _patience = 1
 
     def __init__(
         self,
@@ -79,6 +82,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
             if options[name] is not None:
                 check_number(name, options[name])
         self._options = dict(options)
+        self._own_limit: float | None = None
         self._reward_range = reward_range
         self._warned_of_range = False
         self._warned_of_companion = False
@@ -97,11 +101,25 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         Parameters
         ----------
         limit
-            See `PullScheduler`; it has no part, because each trial has its own.
+            Limit in seconds of the trials that limits are derived from, as `longest`. None: they
+            run to their end.
         stop_surplus
             Whether to stop the trials that still run when the horizon is reached. They are the slow
             ones: without them the answer takes arms for quicker than they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `limit` is no positive number, or if each trial has a limit of its own.
         """
+        if limit is not None:
+            check_positive("limit", limit)
+            if not isinstance(self._options.get("limits"), Integral) or self._options["longest"]:
+                raise ValueError(
+                    f"limit={limit!r} has no part: each trial has the limit that the search sets; "
+                    f"leave it out, and declare limits=... or longest=... of the search."
+                )
+            self._own_limit = limit
         return PullScheduler(limit=limit, limit_key=self._owned, stop_surplus=stop_surplus)
 
     def recommendation(self) -> TuneLimitRecommendation:
@@ -136,7 +154,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return self._policy_for(n_arms, {**self._options, "reward_range": mirrored})
 
     def _settings(self, pull: Pull) -> float | None:
-        return pull.limit
+        return self._own_limit if pull.limit is None else pull.limit
 
     def _observed(
         self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any

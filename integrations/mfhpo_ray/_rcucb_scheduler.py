@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ray.tune.schedulers import TrialScheduler
 
@@ -15,10 +15,6 @@ from mfhpo.censored import Charge, Confidence, Survival
 from mfhpo_ray._arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray._recommendation import TuneLimitRecommendation
 from mfhpo_ray._runs import Run
-from mfhpo_ray._time_limits import TimeLimits
-
-if TYPE_CHECKING:
-    from ray.tune.execution.tune_controller import TuneController
 
 __all__ = ["RCUCBScheduler"]
 
@@ -150,8 +146,9 @@ class RCUCBScheduler(ArmScheduler):
         }
         RCUCB(2, **self._options, reward_range=reward_range)  # raises before any trial runs
         self._policy: RCUCB | None = None
-        self._time_limits = TimeLimits(lambda: self._clock())
-        self._granted: dict[str, Pull] = {}
+        self._granted: dict[str, tuple[Run, float | None]] = {}
+        # Arms whose trials, as far as they are known, are all over.
+        self._exhausted: set[int] = set()
         self._n_observed = 0
 
     # The answer.
@@ -177,6 +174,7 @@ class RCUCBScheduler(ArmScheduler):
     # What `ArmScheduler` asks.
 
     def _open(self, n_arms: int) -> None:
+        self._exhausted = {arm for arm in range(self._runs.n_arms) if not self._runs.of(arm)}
         mirrored = self._reward_range
         if mirrored is not None and self._sign < 0.0:
             mirrored = (-mirrored[1], -mirrored[0])
@@ -205,68 +203,76 @@ class RCUCBScheduler(ArmScheduler):
         return self._policy is not None and arm not in self._policy.active
 
     def _grant_first(self, run: Run) -> None:
-        self._grant(run, Pull(run.arm, 0, self._largest_limit()))
+        self._grant(run, self._largest_limit())
 
     def _next(self) -> Run | None:
         policy = self._policy
         assert policy is not None
-        without = [arm for arm in range(policy.n_arms) if self._waiting(arm) is None]
-        pulls = policy.ask(1, list(self._granted.values()), without=without)
+        under_way = [Pull(run.arm, 0, limit) for run, limit in self._granted.values()]
+        busy = {run.arm for run in self._busy.values()}
+        without = {arm for arm in busy if self._waiting(arm) is None}
+        without.update(self._exhausted, range(self._runs.n_arms, policy.n_arms))
+        pulls = policy.ask(1, under_way, without=without)
         if not pulls:
             return None
         run = self._waiting(pulls[0].arm)
-        assert run is not None
-        self._grant(run, pulls[0])
+        if run is not None:
+            self._grant(run, pulls[0].limit)
         return run
 
     def _waiting(self, arm: int) -> Run | None:
         return next((run for run in self._runs.of(arm) if run.waits), None)
 
-    def _grant(self, run: Run, pull: Pull) -> None:
+    def _grant(self, run: Run, limit: float | None) -> None:
         run.granted = 0
-        self._granted[run.trial.trial_id] = pull
-        self._time_limits.set(run.trial, pull.limit)
+        self._granted[run.trial.trial_id] = run, limit
+        self._time_limits.set(run.trial, limit)
 
     def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
-        beyond = self._time_limits.exceeded(run.trial, result)
-        return str(TrialScheduler.STOP if beyond else TrialScheduler.CONTINUE)
+        return str(TrialScheduler.CONTINUE)
+
+    def _learn_from_end(self, run: Run, result: Mapping[str, Any]) -> None:
+        censored_at = self._time_limits.settle(run.trial)
+        if censored_at is None:
+            self._on_end(run, result)
+        else:
+            seconds = self._time_limits.seconds(run.trial)
+            self._tell(run, Observation(None, seconds, censored_at))
 
     def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
-        censored_at = self._time_limits.settle(run.trial)
-        seconds = self._time_limits.seconds(run.trial)
-        value = None if censored_at is not None else self._value(result)
-        self._tell(run, Observation(value, seconds, censored_at))
+        self._tell(run, Observation(self._value(result), self._time_limits.seconds(run.trial)))
+
+    def _on_retry(self, run: Run) -> None:
+        self._granted.pop(run.trial.trial_id, None)
 
     def _on_failure(self, run: Run) -> None:
         self._tell(run, Observation(None, self._time_limits.seconds(run.trial)))
 
-    def _on_step(self, tune_controller: TuneController) -> None:
-        self._time_limits.enforce(tune_controller)
-
     def _leave(self, run: Run) -> None:
         self._granted.pop(run.trial.trial_id, None)
-        self._time_limits.forget(run.trial)
         super()._leave(run)
+        if not self._runs.of(run.arm):
+            self._exhausted.add(run.arm)
 
     # Helpers.
 
     def _tell(self, run: Run, observation: Observation) -> None:
-        pull = self._granted.pop(run.trial.trial_id, None)
-        self._time_limits.forget(run.trial)
-        if pull is None or self._policy is None:
+        granted = self._granted.pop(run.trial.trial_id, None)
+        if granted is None or self._policy is None:
             return
+        _, limit = granted
         self._n_observed += 1
         entry = [
             self._n_observed,
-            pull.limit,
+            limit,
             observation.value,
             observation.cost,
             observation.censored_at,
         ]
+        self._policy.tell(Pull(run.arm, 0, limit), observation)
         self._write(run, {"observed": [entry], "over": not observation.failed})
-        self._policy.tell(pull, observation)
-        for arm in set(range(self._runs.n_arms)) - set(self._policy.active.tolist()):
-            self._doom_arm(arm)
+        if self._is_out(run.arm):
+            self._doom_arm(run.arm)
         if self._policy.finished:
             self._note_answer()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from ray.tune import ResultGrid
@@ -11,7 +11,6 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo.censored import SurvivalPoint
 from mfhpo.censored.user_recommendation import UserLimitRecommendation
-from mfhpo.problem import plain
 from mfhpo.user_recommendation import UserRecommendation, short
 from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._journal import Journal
@@ -71,11 +70,6 @@ class TuneRecommendation(UserRecommendation):
     def config(self) -> Config:
         """The configuration, without the fidelity, the seed and constants of ``param_space``."""
         return self.params
-
-    def to_dict(self) -> dict[str, Any]:
-        """The recommendation as plain JSON values (what is not finite becomes None)."""
-        content: dict[str, Any] = plain(asdict(self))
-        return content
 
     def __str__(self) -> str:
         text = super(TuneRecommendation, replace(self, params=_flat(self.params))).__str__()
@@ -193,7 +187,7 @@ def from_record(record: Mapping[str, Any]) -> Answer:
 
 
 def _of_results(results: ResultGrid) -> Answer:
-    journal = Journal.newest(results.filesystem, results.experiment_path)
+    journal = _journal_of(results)
     record = None if journal is None else journal.read_one(RECOMMENDATION)
     if record is None:
         raise ValueError(
@@ -203,6 +197,15 @@ def _of_results(results: ResultGrid) -> Answer:
         )
     answer = from_record(record)
     return replace(answer, luckiest=_luckiest(results, answer, record))
+
+
+def _journal_of(results: ResultGrid) -> Journal | None:
+    """The journal of the run that these are the results of; several may have had its name."""
+    analysis = getattr(results, "_experiment_analysis", None)
+    for trial in analysis.trials if analysis is not None else ():
+        if trial.storage is not None:
+            return Journal.of(trial)
+    return Journal.newest(results.filesystem, results.experiment_path)
 
 
 def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) -> Luckiest | None:

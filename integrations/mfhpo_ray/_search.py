@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -19,8 +19,10 @@ from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo._validation import check_count
 from mfhpo_ray._arms import Arms, ArmsLike
 from mfhpo_ray._candidates import Candidates
-from mfhpo_ray._encoding import decode
+from mfhpo_ray._encoding import decode, differ
 from mfhpo_ray._journal import Journal
+from mfhpo_ray._losses import Losses
+from mfhpo_ray._open_pulls import OpenPulls
 from mfhpo_ray._pull_scheduler import PullScheduler
 from mfhpo_ray._pulls import Ended, UnderWay, scalars
 from mfhpo_ray._recommendation import RECOMMENDATION, Answer, to_record
@@ -48,6 +50,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     owned
         The key of the configuration, besides the seed's, that the search itself sets.
     """
+
+    # A pull that so many later ones of its arm and fidelity have overtaken is not waited for.
+    _patience = 10
 
     def __init__(
         self,
@@ -84,15 +89,17 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._policy: PolicyT | None = None
         self._over = False
         self._announced_end = False
-        self._under_way: dict[str, UnderWay] = {}
-        self._begun: dict[tuple[int, int], int] = {}
-        self._told = 0
+        self._open = OpenPulls(self._patience)
+        self._ended = 0
+        # Whether pulls of a saved state may be waited for that Tune does not run again.
+        self._is_unsure_of_trials = False
         self._journal: Journal | None = None
         self._has_companion = False
         self._completed: dict[str, dict[str, Any]] = {}
         # Arms that are known from the journal only, and what was reported of them first.
         self._recovered: dict[int, dict[str, Any]] = {}
         self._written_at = float("-inf")
+        self._losses = Losses()
         self._warned_of_no_number = False
         self._warned_of_merging = False
 
@@ -165,7 +172,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
         Parameters
         ----------
-        limit, stop_surplus
+        limit
+            See `PullScheduler`. A trial that is stopped at it gives no value: means are those of
+            the trials that end in time, and the answer says how many did not. It is for trials that
+            hang, and belongs well above what others take.
+        stop_surplus
             See `PullScheduler`.
         """
         return PullScheduler(limit=limit, stop_surplus=stop_surplus)
@@ -211,6 +222,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         _check_aim(metric, mode)
         self._take("metric", metric)
         self._take("mode", mode)
+        if spec.get("stop"):
+            warnings.warn(
+                f"RunConfig(stop={spec['stop']!r}) may end trials early, whose last result then "
+                f"counts as what they were to evaluate, which falsifies the answer. Drop it: "
+                f"trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
+                stacklevel=3,
+            )
         if self._arms is not None:
             return True  # the race goes on with the arms that it has
         taken = self._candidates.take(config, self._metric, self._mode, **spec)
@@ -246,9 +264,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         policy = self._begin() if self._policy is None else self._policy
         if self._is_over(policy):
             return self.FINISHED
-        if self._most is not None and len(self._under_way) >= self._most:
+        if self._is_unsure_of_trials:
+            self._drop_those_that_are_gone()
+        if self._most is not None and len(self._open) >= self._most:
             return None
-        if self._begun:
+        if self._open.has_begun:
             self._check_companion()
         pull = self._next_pull(policy)
         if self._is_over(policy):  # it was found that there are no more arms to draw
@@ -256,11 +276,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             return self.FINISHED
         if pull is None:
             return None
-        pair = (pull.arm, pull.fidelity)
-        replicate = self._begun.get(pair, 0)
-        self._begun[pair] = replicate + 1
-        self._under_way[trial_id] = UnderWay(pull, replicate, self._clock())
-        return self._config(pull, replicate)
+        return self._config(pull, self._open.begin(trial_id, pull, self._clock()))
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Note how long a trial has run; only its last result is an observation.
@@ -270,7 +286,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         trial_id, result
             The trial, and what it reported.
         """
-        begun = self._under_way.get(trial_id)
+        begun = self._open.get(trial_id)
         if begun is not None:
             begun.seconds = _number(result.get("time_total_s"))
 
@@ -289,8 +305,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         error
             Whether it failed.
         """
-        begun = self._under_way.pop(trial_id, None)
-        if begun is None or self._policy is None or (result is None and not error):
+        begun = self._open.get(trial_id)
+        if begun is None or self._policy is None:
+            return
+        if result is None and not error:
+            self.discard(trial_id)
             return
         result = {} if result is None else result
         seconds = self._seconds(begun, result)
@@ -299,7 +318,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         arms = self._known_arms()
         arms.learn(begun.pull.arm, result)
         ended = Ended(
-            number=self._told,
+            number=self._ended,
             pull=begun.pull,
             replicate=begun.replicate,
             observation=observation,
@@ -307,8 +326,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             result=scalars(result),
         )
         self._write(trial_id, ended.to_record())
-        self._tell(self._policy, ended)
-        self._tell_arm_search(self._policy, ended)
+        self._end(self._policy, ended)
         self._write_answer(self._policy, urgent=self._is_over(self._policy))
 
     # What its scheduler calls: see `PullScheduler`.
@@ -327,22 +345,16 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         records.pop(RECOMMENDATION, None)
         ends = {trial_id: Ended.from_record(record) for trial_id, record in records.items()}
         self._completed = {trial_id: ended.result for trial_id, ended in ends.items()}
-        unknown = [trial_id for trial_id, ended in ends.items() if ended.number >= self._told]
+        unknown = [ended for ended in ends.values() if ended.number >= self._ended]
         if not unknown:
             return
         policy = self._begin() if self._policy is None else self._policy
-        arms = self._known_arms()
-        for trial_id in sorted(unknown, key=lambda trial_id: ends[trial_id].number):
-            ended = ends[trial_id]
-            self._under_way.pop(trial_id, None)
-            if not arms.is_known(ended.pull.arm):
-                arms.adopt(ended.pull.arm, decode(ended.config))
-                self._recovered[ended.pull.arm] = ended.result
-            pair = (ended.pull.arm, ended.pull.fidelity)
-            # No seed is used twice.
-            self._begun[pair] = max(self._begun.get(pair, 0), ended.replicate + 1)
-            self._tell(policy, ended)
-            self._tell_arm_search(policy, ended)
+        # What had been begun then holds back what was begun later, and no seed is used twice.
+        self._open.foresee(unknown)
+        for ended in sorted(unknown, key=lambda ended: ended.number):
+            self._recover_arm(ended)
+            self._end(policy, ended)
+        self._tell_released(policy, self._open.drop_lost())
         _logger.info("%d observations are taken over from the journal.", len(unknown))
         self._write_answer(policy, urgent=True)
 
@@ -357,9 +369,23 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             Number of CPUs, GPUs and others, by name.
         """
         self._has_companion = True
-        begun = self._under_way.get(trial_id)
+        begun = self._open.get(trial_id)
         if begun is not None:
             begun.resources = dict(resources)
+
+    def note_seconds(self, trial_id: str, seconds: float) -> None:
+        """Note how long a trial has run, which may never have reported.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        seconds
+            The seconds since it was started.
+        """
+        begun = self._open.get(trial_id)
+        if begun is not None:
+            begun.seconds = seconds
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
         """The last result of a trial that ended before a restart, or None.
@@ -379,8 +405,23 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         trial_ids
             The trials that run or wait.
         """
-        for trial_id in set(self._under_way).difference(trial_ids):
-            del self._under_way[trial_id]
+        self._is_unsure_of_trials = False
+        self._drop(set(self._open.trial_ids).difference(trial_ids))
+
+    def lose(self, trial_id: str) -> None:
+        """Drop a pull whose process or node has died: it is no failure of its arm.
+
+        An arm whose pulls are lost time and again takes its processes down itself: from then on
+        they count as failed.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+        begun = self._open.get(trial_id)
+        if begun is not None and self._losses.excuse(begun.pull.arm):
+            self.discard(trial_id)
 
     def discard(self, trial_id: str) -> None:
         """Drop a pull whose trial is stopped because the race is over.
@@ -390,7 +431,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         trial_id
             The trial.
         """
-        self._under_way.pop(trial_id, None)
+        self._drop([trial_id])
 
     @property
     def finished(self) -> bool:
@@ -418,9 +459,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             **self._details(),
             "arms": self._known_arms().state_dict(),
             "policy": self._policy.state_dict(),
-            "under_way": {name: pull.state_dict() for name, pull in self._under_way.items()},
-            "begun": [[*pair, count] for pair, count in self._begun.items()],
-            "told": self._told,
+            "open": self._open.state_dict(),
+            "ended": self._ended,
             "recovered": [list(item) for item in self._recovered.items()],
         }
 
@@ -457,12 +497,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._arms = arms
         policy = self._begin()
         policy.load_state_dict(state["policy"])
-        now = self._clock()
-        self._under_way = {
-            name: UnderWay.from_state_dict(pull, now) for name, pull in state["under_way"].items()
-        }
-        self._begun = {(int(arm), int(m)): int(count) for arm, m, count in state["begun"]}
-        self._told = int(state["told"])
+        self._open = OpenPulls(self._patience)
+        self._open.load_state_dict(state["open"], self._clock())
+        self._is_unsure_of_trials = len(self._open) > 0
+        self._ended = int(state["ended"])
         self._recovered = {int(arm): result for arm, result in state["recovered"]}
         self._over = policy.finished
 
@@ -567,7 +605,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _next_pull(self, policy: PolicyT) -> Pull | None:
         """The next pull of an arm that is drawn, or None if there is none now."""
-        pending = [begun.pull for begun in self._under_way.values()]
+        pending = self._open.pending
         while True:
             pulls = policy.ask(1, pending)
             if not pulls:
@@ -637,10 +675,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return config
 
     def _seconds(self, begun: UnderWay, result: Mapping[str, Any]) -> float:
-        """What a trial took: as it says, or as it said last, or since it was suggested."""
+        """What a trial took: as it says, or as is known of it, or since it was suggested."""
         seconds = _number(result.get("time_total_s"))
         if seconds is None:
             seconds = begun.seconds
+        stopped_at = _number(result.get(CENSORED_KEY))
+        if stopped_at is not None:
+            return stopped_at if seconds is None else max(seconds, stopped_at)
         return max(0.0, self._clock() - begun.since) if seconds is None else seconds
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
@@ -656,11 +697,66 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             )
         return value if value is not None and Observation(value).has_value else None
 
+    def _end(self, policy: PolicyT, ended: Ended) -> None:
+        """Tell of a pull that has ended, and of those that waited for it, if it is their turn."""
+        self._ended = ended.number + 1
+        for told in self._open.end(ended):
+            self._tell(policy, told)
+            self._tell_arm_search(policy, told)
+
+    def _drop(self, trial_ids: Iterable[str]) -> None:
+        released = self._open.drop(trial_ids)
+        if self._policy is not None:
+            self._tell_released(self._policy, released)
+
+    def _tell_released(self, policy: PolicyT, released: Iterable[Ended]) -> None:
+        """Tell of pulls that waited for others which were dropped."""
+        if policy.finished:
+            # Those dropped are surplus, and these are the quick ones among the surplus.
+            return
+        for told in released:
+            self._tell(policy, told)
+            self._tell_arm_search(policy, told)
+
+    def _drop_those_that_are_gone(self) -> None:
+        """Drop the pulls of a saved state that Tune does not run again, if that is known."""
+        gone = self._open.unannounced
+        if self._journal is not None:
+            self._drop(gone)
+        elif self._most is not None and len(gone) >= self._most:
+            _logger.warning(
+                "%d trials of the saved experiment are waited for. If Tune is not to run them "
+                "again, as after Tuner.restore(resume_unfinished=False), they are waited for in "
+                "vain: restore with TuneConfig(scheduler=search.scheduler()), which tells.",
+                len(gone),
+            )
+        self._is_unsure_of_trials = False
+
+    def _recover_arm(self, ended: Ended) -> None:
+        """Take the configuration of a pull from the journal.
+
+        Raises
+        ------
+        ValueError
+            If the arm has another one.
+        """
+        arms, arm, config = self._known_arms(), ended.pull.arm, decode(ended.config)
+        if not arms.is_known(arm):
+            arms.adopt(arm, config)
+            self._recovered[arm] = ended.result
+        elif differ(arms.config(arm), config):
+            raise ValueError(
+                f"arm {arm} is {arms.config(arm)!r}, but {config!r} in the experiment's storage: "
+                f"restore the search that was saved, or begin a new experiment, "
+                f"RunConfig(name=...), with new arms."
+            )
+
     def _tell(self, policy: PolicyT, ended: Ended) -> None:
         seen = ended.observation
         value = None if seen.value is None else self._sign * seen.value
         policy.tell(ended.pull, Observation(value, seen.cost, seen.censored_at))
-        self._told = ended.number + 1
+        if not seen.failed:
+            self._losses.forget(ended.pull.arm)
         self._over = policy.finished
 
     def _tell_arm_search(self, policy: PolicyT, ended: Ended) -> None:
@@ -679,7 +775,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             return
         try:
             self._journal.write(name, record)
-        except OSError as error:
+        except Exception as error:  # file systems raise whatever they like
             # The race itself goes on: Ray saves the search every now and then.
             _logger.warning("%s is not written to the experiment's storage: %s", name, error)
 

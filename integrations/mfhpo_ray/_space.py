@@ -197,7 +197,9 @@ def with_values_of(config: Config, result: Mapping[str, Any], prefix: str = "con
 def _is_placeholder(value: Any) -> bool:
     if not isinstance(value, (list, tuple)) or not value:
         return False
-    return value[0] in _PLACEHOLDERS or any(map(_is_placeholder, value))
+    first = value[0]
+    is_marked = isinstance(first, str) and first in _PLACEHOLDERS
+    return is_marked or any(map(_is_placeholder, value))
 
 
 # Levels.

@@ -216,7 +216,8 @@ class CensoredPolicy(Policy):
             self._check(pull)
         allowed = self._roster.active.copy()
         for arm in without:
-            self._check_arm(arm)
+            if not 0 <= arm < self.n_arms:
+                self._check_arm(arm)
             allowed[arm] = False
         under_way = list(pending)
         pulls: list[Pull] = []

@@ -42,8 +42,7 @@ class UserLimitRecommendation:
     censored
         Share of the trials, of all arms, that were stopped at their limits.
     finished
-        Whether the horizon is reached; under ``study.ask`` and ``study.tell`` this is when to
-        stop.
+        Whether the horizon is reached.
     reason
         Why it is over, or that it is not.
     seconds
@@ -82,7 +81,7 @@ class UserLimitRecommendation:
         answer
             The answer, in values that are maximised.
         sign
-            -1 for a study that minimises; else 1.
+            -1 for an objective that is minimised; else 1.
         params
             What the answer's arm stands for.
         """

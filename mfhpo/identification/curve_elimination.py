@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
@@ -242,12 +243,14 @@ class PhasedCurves:
     def __init__(self, n_fidelities: int) -> None:
         if n_fidelities < 1:
             raise ValueError(f"n_fidelities must be at least 1, got {n_fidelities!r}.")
-        self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]
+        self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]  # in increasing order
         self._width: tuple[int, float] | None = None
         self._arms: list[Hashable] = []
         self._rows: dict[Hashable, int] = {}
         self._sums: FloatArray = np.zeros((16, n_fidelities))
         self._counts: npt.NDArray[np.int64] = np.zeros((16, n_fidelities), dtype=np.int64)
+        # What the others are compared with: minus infinity where there is no value.
+        self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
 
     @property
     def n_begun(self) -> int:
@@ -267,7 +270,7 @@ class PhasedCurves:
     def begin(self, curve: FloatArray) -> None:
         """Note the values, shape (M,), of a run that may have been stopped later on."""
         for fidelity in np.flatnonzero(np.isfinite(curve)):
-            self._seen[fidelity].append(float(curve[fidelity]))
+            insort(self._seen[fidelity], float(curve[fidelity]))
         self._width = None
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
@@ -281,9 +284,11 @@ class PhasedCurves:
         if row == len(self._sums):
             self._sums = np.concatenate((self._sums, np.zeros_like(self._sums)))
             self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
+            self._means = np.concatenate((self._means, np.full_like(self._means, -np.inf)))
         seen = np.isfinite(curve)
         self._sums[row, seen] += curve[seen]
         self._counts[row] += seen
+        self._means[row, seen] = self._sums[row, seen] / self._counts[row, seen]
 
     def judge(
         self, arm: Hashable, fidelity: int, value: float, others: Iterable[Run] = ()
@@ -329,20 +334,21 @@ class PhasedCurves:
         """Let an arm count against others no more, such as one that was stopped."""
         row = self._rows.get(arm)
         if row is not None:
-            self._sums[row], self._counts[row] = 0.0, 0
+            self._sums[row], self._counts[row], self._means[row] = 0.0, 0, -np.inf
 
     def _verdict(self, arm: Hashable, fidelity: int, mean: float, others: Iterable[Run]) -> Verdict:
         n = len(self._arms)
-        counts = self._counts[:n, fidelity]
-        means = np.where(counts > 0, self._sums[:n, fidelity] / np.maximum(counts, 1), -np.inf)
-        row = self._rows.get(arm)
-        if row is not None:
-            means[row] = -np.inf
+        means = self._means[:n, fidelity]
         incumbent: Hashable | None = None
         bar = -math.inf
-        if n and means.max() > -math.inf:
-            best = int(np.argmax(means))
-            bar, incumbent = float(means[best]), self._arms[best]
+        if n:
+            best = int(means.argmax())
+            if self._arms[best] == arm:
+                means = means.copy()
+                means[best] = -np.inf
+                best = int(means.argmax())
+            if means[best] > -math.inf:
+                bar, incumbent = float(means[best]), self._arms[best]
         for other, seen in others:
             if other != arm and math.isfinite(seen[fidelity]) and seen[fidelity] > bar:
                 bar, incumbent = float(seen[fidelity]), other
@@ -355,8 +361,16 @@ class PhasedCurves:
             self._width = (0, math.inf)
             for fidelity, values in enumerate(self._seen[:-1]):
                 if values:
-                    low, high = np.quantile(values, [_OUTER_SHARE, 1.0 - _OUTER_SHARE])
+                    low, high = _quantile(values, _OUTER_SHARE), _quantile(values, 1 - _OUTER_SHARE)
                     if high - low > _ROUNDING * max(abs(low), abs(high)):
-                        self._width = (fidelity, float(high - low))
+                        self._width = (fidelity, high - low)
                         break
         return self._width
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """A quantile of values in increasing order, on the line between the two next to it."""
+    position = share * (len(values) - 1)
+    before = math.floor(position)
+    after = min(before + 1, len(values) - 1)
+    return values[before] + (position - before) * (values[after] - values[before])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.identification.curve_elimination import BoundedCurves
+from mfhpo.identification.curve_elimination import BoundedCurves, PhasedCurves
 from mfhpo.identification.gains import as_gain, checked_bounds, gains_of
 from mfhpo.identification.staged_elimination import BoundedElimination, PhasedElimination
 
@@ -192,6 +192,39 @@ def test_an_arm_that_has_left_counts_against_others_no_more(leaves):
     race.enter(42)
     race.observe(42, np.array([-0.69, NAN]), 0, 0)
     assert [arm for arm, _ in race.let_go()] == ([] if leaves else [42])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(-50, 50)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.sets(st.integers(0, 4), max_size=2),
+)
+def test_phases_agree_with_means_and_quantiles_computed_anew(observations, withdrawn):
+    curves = PhasedCurves(3)
+    values = {arm: [[], [], []] for arm in range(5)}
+    seen = [[], [], []]
+    for arm, stage, value in observations:
+        new = np.full(3, NAN)
+        new[stage] = value
+        curves.begin(new)
+        curves.add(arm, new)
+        values[arm][stage].append(value)
+        seen[stage].append(value)
+    for arm in withdrawn:
+        curves.withdraw(arm)
+        values[arm] = [[], [], []]
+    widths = [np.ptp(np.quantile(at, [0.1, 0.9])) if at else 0.0 for at in seen[:-1]]
+    assert curves.spread == pytest.approx(next((width for width in widths if width), math.inf))
+    for stage in range(3):
+        means = {arm: np.mean(values[arm][stage]) for arm in values if values[arm][stage]}
+        for arm in range(6):
+            others = {other: mean for other, mean in means.items() if other != arm}
+            verdict = curves.judge(arm, stage, 0.0)
+            assert verdict.bar == pytest.approx(max(others.values(), default=-math.inf))
+            assert others.get(verdict.incumbent, -math.inf) == pytest.approx(verdict.bar)
 
 
 def test_the_heuristic_answers_with_the_best_mean_and_no_certificate():

@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from ray.tune.search import Searcher
 
 from mfhpo import BiasContradictedWarning
 from mfhpo_ray import MFEliminationScheduler, recommendation
+from mfhpo_ray._encoding import encode
 from mfhpo_ray._journal import Journal
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 
@@ -328,6 +330,77 @@ def test_an_arm_whose_trials_all_crash_leaves(max_failures, checkpoints):
     assert answer.certified
 
 
+@pytest.mark.parametrize("max_failures", [0, 1])
+def test_a_trial_that_ray_gives_up_without_a_word_has_failed(max_failures):
+    """As where a process cannot be used again: the trial is ERROR, and no hook is called."""
+
+    class Aborting(MFEliminationScheduler):
+        def choose_trial_to_run(self, tune_controller):
+            chosen = super().choose_trial_to_run(tune_controller)
+            if chosen is None or chosen.config["arm"] != 2:
+                return chosen
+            chosen.handle_error()
+            tune_controller._set_trial_status(chosen, Trial.ERROR)
+            return None
+
+    scheduler = Aborting(max_t=9, bias=BIAS)
+    run = simulate(
+        scheduler,
+        arms(3),
+        ReplayedCurves(WORKED),
+        slots=1,
+        checkpoints=True,
+        max_failures=max_failures,
+    )
+    assert lengths(run) == [9, 1, 0]  # .5 at best at 1, against .6
+    answer = scheduler.recommendation()
+    assert answer.survivors == (0,)
+    assert answer.certified
+
+
+def test_an_arm_that_is_lost_with_its_node_and_not_begun_again_has_failed(monkeypatch):
+    monkeypatch.setattr("mfhpo_ray._arm_scheduler.was_lost", lambda trial: True)
+
+    def value(config, iteration):
+        if config["arm"] == 2:
+            raise ZeroDivisionError
+        return WORKED[config["arm"]][iteration - 1]
+
+    scheduler = MFEliminationScheduler(max_t=9, bias=BIAS)
+    simulate(scheduler, arms(3), Values(value), slots=1, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert answer.survivors == (0,)
+    assert answer.certified
+
+
+@pytest.mark.parametrize("max_failures", [0, 3])
+def test_a_trial_that_hangs_is_stopped_at_the_limit_and_has_failed(max_failures):
+    class Hanging(ReplayedCurves):
+        def step(self, config, iteration):
+            if config["arm"] == 2 and iteration == 2:
+                return Step(0.0, math.inf)
+            return super().step(config, iteration)
+
+    scheduler = MFEliminationScheduler(max_t=9, bias=BIAS, limit=20)
+    run = simulate(
+        scheduler,
+        arms(3),
+        Hanging(WORKED),
+        slots=1,
+        checkpoints=True,
+        max_failures=max_failures,
+        time_budget=500.0,
+    )
+    # The third starts after 2 seconds, and is stopped 20 later; the first one takes 8 more.
+    assert lengths(run) == [9, 1, 1]
+    assert run.trials[2].last_result["mfhpo/censored_at"] == 20.0
+    assert 30.0 < run.makespan < 31.0
+    answer = scheduler.recommendation()
+    assert answer.config == {"arm": 0}
+    assert answer.survivors == (0,)
+    assert answer.certified
+
+
 def test_what_an_arm_stopped_that_then_failed_is_not_forgotten():
     rows = [(0.1, 0.2, 0.3), (0.3, 0.5, 0.6), (0.8, 0.8, 0.8)]
 
@@ -510,6 +583,37 @@ def test_configurations_that_are_suggested_twice_are_replicates():
     assert answer.compared == 3
 
 
+class Endless(Searcher):
+    """Suggests one new arm after the other."""
+
+    def __init__(self):
+        super().__init__(metric="value", mode="max")
+        self.n_suggested = 0
+
+    def suggest(self, trial_id):
+        self.n_suggested += 1
+        return {"arm": self.n_suggested - 1}
+
+    def on_trial_complete(self, trial_id, result=None, error=False):
+        pass
+
+
+@pytest.mark.parametrize("bias", [BIAS, None])
+def test_a_search_without_end_ends_with_the_last_arm_of_the_race(bias):
+    search = Endless()
+    scheduler = MFEliminationScheduler(max_t=9, bias=bias, arms=4)
+    curves = Values(lambda config, iteration: 0.5 + config["arm"] / 100)
+    run = simulate(scheduler, search, curves, slots=2, checkpoints=True, time_budget=1000.0)
+    # The fifth is suggested, and never started.
+    assert search.n_suggested == 5
+    assert lengths(run)[4] == 0
+    assert run.makespan < 50.0
+    answer = scheduler.recommendation()
+    assert answer.config == {"arm": 3}
+    assert answer.compared == 4
+    assert answer.certified == (bias is not None)
+
+
 class Noting(MFEliminationScheduler):
     """Keeps the last answer that it would have written to the experiment's storage."""
 
@@ -582,14 +686,17 @@ def test_a_trial_of_an_arm_that_was_let_go_is_not_started():
     assert lengths(run) == [9, 1, 0, 1]
 
 
+@pytest.fixture
+def journal(tmp_path, monkeypatch):
+    journal = Journal(LocalFileSystem(), str(tmp_path))
+    monkeypatch.setattr(Journal, "of", lambda trial: journal)
+    return journal
+
+
 @pytest.mark.parametrize("bias", [BIAS, None])
 @pytest.mark.parametrize("checkpoints", [True, False])
 @pytest.mark.parametrize("seconds", [3.5, 11.5, 20.5])
-def test_after_a_restart_nothing_observed_is_lost(
-    tmp_path, monkeypatch, bias, checkpoints, seconds
-):
-    journal = Journal(LocalFileSystem(), str(tmp_path))
-    monkeypatch.setattr(Journal, "of", lambda trial: journal)
+def test_after_a_restart_nothing_observed_is_lost(journal, bias, checkpoints, seconds):
     heights = np.linspace(0.2, 0.9, 12)
     curves = ReplayedCurves(table(*[(h - 0.2, h - 0.05, h) for h in heights]))
     first = MFEliminationScheduler(max_t=9, bias=bias)
@@ -597,6 +704,7 @@ def test_after_a_restart_nothing_observed_is_lost(
     run = simulate(first, arms(12), curves, time_budget=seconds, **options)
     before = journal.read()
     assert before.pop("recommendation", None)
+    before.pop("race")
     seen = {trial.trial_id: length(trial) for trial in run.trials}
     assert len([name for name in before if before[name]["observed"]]) == sum(
         length > 0 for length in seen.values()
@@ -617,6 +725,94 @@ def test_after_a_restart_nothing_observed_is_lost(
     # What two trials were trained since their last levels is not known any more.
     assert 0 <= run.iterations + again.iterations - answer.cost <= 2 * 5
     assert first._race.out <= second._race.out
+
+
+def written(arm, observed, *, over=False):
+    """What is in the journal of a trial; observed: number, index of the level, value."""
+    epochs = (1, 3, 9)[observed[-1][1]]
+    return {
+        "config": encode({"arm": arm}),
+        "observed": observed,
+        "reached": observed[-1][1],
+        "shown": float(epochs),
+        "cost": float(epochs),
+        "over": over,
+        "out": False,
+    }
+
+
+def test_an_arm_that_ray_forgot_after_it_ended_can_win(journal):
+    journal.write("forgotten", written(9, [[1, 0, 0.8], [2, 1, 0.9], [3, 2, 0.95]], over=True))
+    scheduler = MFEliminationScheduler(max_t=9, bias=BIAS)
+    curves = ReplayedCurves(WORKED)
+    run = simulate(scheduler, Listed(arms(3)), curves, slots=1, num_samples=3, checkpoints=True)
+    # Against .95, the first (.8 at best) and the second (.5) leave at 1, the third (.9) as well.
+    assert lengths(run) == [1, 1, 1]
+    answer = scheduler.recommendation()
+    assert answer.config == {"arm": 9}
+    assert answer.certified
+    assert answer.compared == 4
+    assert answer.cost == 12.0
+
+
+@pytest.mark.parametrize(("first", "certified"), [(0.4, True), (0.6, False)])
+def test_an_arm_that_ray_forgot_on_its_way_is_in_the_way_of_a_certificate(
+    journal, first, certified
+):
+    """It gets to .8 or 1 at best; the best of the others ends at .9."""
+    journal.write("forgotten", written(9, [[1, 0, first]]))
+    scheduler = MFEliminationScheduler(max_t=9, bias=BIAS)
+    curves = ReplayedCurves(WORKED)
+    run = simulate(scheduler, Listed(arms(3)), curves, slots=1, num_samples=3, checkpoints=True)
+    assert lengths(run)[2] == 9
+    answer = scheduler.recommendation()
+    assert answer.config == {"arm": 2}
+    assert answer.certified == certified
+    assert answer.finished
+
+
+class Restored(MFEliminationScheduler):
+    """Some trials have ended before a restart, in one way or another."""
+
+    ended: ClassVar = {}
+
+    def on_trial_add(self, tune_controller, trial):
+        if trial.config["arm"] in self.ended:
+            status, last_result = self.ended[trial.config["arm"]]
+            trial.set_status(status)
+            trial.run_metadata.last_result = last_result
+        super().on_trial_add(tune_controller, trial)
+
+
+@pytest.mark.parametrize(
+    ("ended", "certified"),
+    [
+        ((Trial.TERMINATED, {}), False),
+        ((Trial.ERROR, {}), True),
+        ((Trial.TERMINATED, {"mfhpo/censored_at": 5.0}), True),
+    ],
+)
+@pytest.mark.usefixtures("journal")
+def test_after_a_restart_what_was_cut_short_has_not_failed(monkeypatch, ended, certified):
+    """A time budget ends trials; the others are no closer to a certificate for that."""
+    monkeypatch.setattr(Restored, "ended", {1: ended})
+    scheduler = Restored(max_t=9, bias=BIAS)
+    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
+    assert lengths(run)[2] == 9
+    answer = scheduler.recommendation()
+    assert answer.config == {"arm": 2}
+    assert answer.certified == certified
+    assert answer.survivors == ((2,) if certified else (1, 2))
+
+
+def test_trials_beyond_the_arms_of_the_race_are_not_begun_after_a_restart(journal):
+    journal.write("race", {"n_arms": 2})
+    scheduler = MFEliminationScheduler(max_t=9, bias=BIAS)
+    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
+    assert lengths(run) == [9, 1, 0]
+    answer = scheduler.recommendation()
+    assert answer.certified
+    assert answer.compared == 2
 
 
 def test_the_work_for_a_result_does_not_grow_with_the_number_of_trials(monkeypatch):
@@ -665,6 +861,7 @@ def test_the_work_for_a_result_does_not_grow_with_the_number_of_trials(monkeypat
         ({"max_t": 9, "n_startup_trials": -1}, "n_startup_trials"),
         ({"max_t": 9, "mode": "maximize"}, "mode must be"),
         ({"max_t": 9, "arms": 1}, "arms"),
+        ({"max_t": 9, "limit": 0.0}, "limit must be a positive number of seconds"),
     ],
 )
 def test_wrong_arguments_are_named(options, words):

@@ -6,12 +6,15 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem
 from ray.tune.experiment import Trial
 from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher
 from scipy import stats
@@ -28,11 +31,14 @@ from mfhpo import (
     SubGaussian,
     SuccessiveElimination,
 )
+from mfhpo.bias import BiasContradictedWarning
 from mfhpo.racing import ArmWithdrawnWarning
 from mfhpo_ray._arm_scheduler import _suggests
 from mfhpo_ray._iise_scheduler import IISEScheduler
+from mfhpo_ray._journal import Journal
 from mfhpo_ray._runs import Run
 from mfhpo_ray.simulation import Curves, ReplayedCurves, SimulatedRun, Step, simulate
+from mfhpo_ray.simulation.trial import SimulatedTrial
 
 LEVELS = (1, 3, 9, 27)
 BIAS = (0.3, 0.1, 0.03, 0.0)
@@ -227,14 +233,44 @@ def test_trials_of_an_eliminated_arm_stop_at_once(slots: int, checkpoints: bool)
     )
     assert scheduler.out_since  # some arm was eliminated
     ids = {run.trial.trial_id: run.arm for run in scheduler._runs}
+    trials = {trial.trial_id: trial for trial in run.trials}
     for event in run.events:
         since = scheduler.out_since.get(ids[event.trial_id], math.inf)
-        assert event.kind == "terminated" or event.seconds <= since
-        assert event.kind != "terminated" or event.seconds <= since or since == math.inf
-    # What waited never started.
+        # What runs has a second to end its step by itself, and is stopped with that.
+        assert event.kind == "terminated" or event.seconds <= since + 1.0
+        assert (
+            event.kind not in ("started", "result")
+            or event.seconds <= since
+            or (scheduler._runs[trials[event.trial_id]].doomed)
+        )
+        assert event.kind != "started" or event.seconds <= since
+    # What waited never started, and was there until the end.
     first_out = min(scheduler.out_since, key=lambda arm: scheduler.out_since[arm])
     of_arm = [name for name, arm in ids.items() if arm == first_out]
-    assert len(started(run) & set(of_arm)) < len(of_arm)
+    never_started = set(of_arm) - started(run)
+    assert never_started
+    ends = {e.trial_id: e.seconds for e in run.events if e.kind == "terminated"}
+    assert {ends[name] for name in never_started} == {run.makespan}
+
+
+def test_an_arm_that_is_put_back_has_trials_to_go_on_with() -> None:
+    # The bias is as declared up to the second level, and far from it at the last: the arm that
+    # leads first is the worst. Arm 2 is out by then, and is the best.
+    early, late = [0.9, 0.5, 0.6, 0.4], [0.3, 0.55, 0.62, 0.5]
+    values = np.column_stack([early] * 2 + [late] * 7)
+    scheduler = declared(levels=(1, 3, 9), sigma=0.01, bias=(0.02, 0.01, 0.0), epsilon=0.03)
+    curves = ReplayedCurves(np.array(values), sigma=0.01)
+    with pytest.warns(BiasContradictedWarning):
+        run = race(scheduler, grid(4, 6), curves, slots=2, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified) == (2, True)
+    lengths = [event.iteration for event in run.events if event.kind == "result"]
+    assert max(lengths) == 9
+    # Even its only trial is there if it has just come to a level.
+    alone = declared(levels=(1, 3, 9), sigma=0.01, bias=(0.02, 0.01, 0.0), epsilon=0.03)
+    with pytest.warns(BiasContradictedWarning):
+        race(alone, grid(4, 1), curves, slots=2, checkpoints=True)
+    assert alone.recommendation().arm == 2
 
 
 SHAPES = {
@@ -287,6 +323,18 @@ def test_no_more_than_max_concurrent_trials_run(most: int) -> None:
     assert scheduler.recommendation().certified
 
 
+@pytest.mark.parametrize("variant", [None, "se"])
+def test_others_are_pulled_when_an_arm_has_no_replicates_left(variant: str | None) -> None:
+    # To tell a tenth from noise of a tenth, arm 0 has just enough replicates if arm 1 has more.
+    scheduler = declared(
+        levels=(1, 3, 9), bias=(0.02, 0.01, 0.0), epsilon=0.0, measure=1, variant=variant
+    )
+    trials = grid(2, 30) + [{"arm": 1, "seed": seed} for seed in range(30, 200)]
+    race(scheduler, trials, ReplayedCurves([[0.8] * 9, [0.7] * 9], sigma=0.1), slots=1)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified) == (0, True)
+
+
 def test_replicates_that_run_out_are_not_pulled_twice() -> None:
     scheduler = declared(epsilon=0.0)
     run = race(scheduler, grid(2, 3), curves_of([0.5, 0.5], sigma=0.1), slots=2, checkpoints=True)
@@ -317,6 +365,27 @@ def test_choosing_again_changes_nothing() -> None:
     for scheduler in (once, twice):
         race(scheduler, grid(5, 30), curves_of(sigma=0.1), slots=3, checkpoints=True)
     assert pairs(once) == pairs(twice)
+
+
+def test_a_trial_that_hangs_ends_at_the_limit() -> None:
+    class Hanging:
+        def __init__(self) -> None:
+            self.curves = curves_of(sigma=0.1)
+
+        def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
+            step = self.curves.step(config, iteration)
+            hangs = (config["arm"], config["seed"]) == (3, 0) and iteration == 2
+            return Step(0.0, math.inf) if hangs else step
+
+    scheduler = declared(limit=60.0)
+    run = race(scheduler, grid(5, 60), Hanging(), slots=4, checkpoints=True, time_budget=10_000.0)
+    assert run.makespan < 10_000.0
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified) == (3, True)
+    [hung] = [name for name, _, told in scheduler.told if told.value is None]
+    [trial] = [trial for trial in run.trials if trial.trial_id == hung]
+    assert trial.config == {"arm": 3, "seed": 0}
+    assert trial.status == Trial.TERMINATED
 
 
 # Searchers.
@@ -399,6 +468,80 @@ def test_a_searcher_that_repeats_itself_has_fewer_arms() -> None:
     assert answer.arm == 1
     assert answer.compared == 2
     assert answer.certified
+
+
+class LateEnd(Suggesting):
+    """Ends only when it was asked many times for more."""
+
+    asked = 0
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        if not self.left:
+            self.asked += 1
+            return Searcher.FINISHED if self.asked > 5_000 else None
+        return super().suggest(trial_id)
+
+
+def test_a_search_that_ends_when_all_has_come_to_rest() -> None:
+    # One replicate of each arm, five wanted of the winner, and trials of the others wait.
+    searcher = LateEnd(grid(5, 1))
+    scheduler = declared(arms=5, sigma=0.01)
+    curves = curves_of(sigma=0.01)
+    run = race(scheduler, searcher, curves, slots=2, checkpoints=True, time_budget=100_000.0)
+    assert searcher.asked == 5_001
+    assert run.makespan < 100_000.0
+    assert scheduler.recommendation().arm == 3
+    assert scheduler.recommendation().certified
+
+
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_a_searcher_without_replicates_cannot_estimate(checkpoints: bool) -> None:
+    searcher = Suggesting([{"arm": arm} for arm in range(20)])
+    scheduler = IISEScheduler(levels=LEVELS, bias=BIAS)
+    curves = ReplayedCurves(np.linspace(0, 1, 20)[:, None].repeat(27, axis=1))
+    with (
+        pytest.warns(UserWarning, match=r"^sigma will be estimated.*Repeater.*sigma=\.\.\."),
+        pytest.raises(ValueError, match=r"sigma cannot be estimated.*20.*only 1 replicate.*Repeat"),
+    ):
+        race(scheduler, searcher, curves, num_samples=20, checkpoints=checkpoints)
+
+
+def test_a_searcher_with_replicates_estimates(recwarn: pytest.WarningsRecorder) -> None:
+    searcher = Suggesting([{"arm": arm} for arm in range(4)])
+    curves = curves_of(MEANS[:4], sigma=0.02)
+    by_repeat = ReplayedCurves(curves.values, sigma=0.02, seed_key="__trial_index__")
+    scheduler = IISEScheduler(levels=LEVELS, bias=BIAS, epsilon=0.05)
+    race(scheduler, Repeater(searcher, repeat=10), by_repeat, num_samples=40, checkpoints=True)
+    assert scheduler.recommendation().certified
+    # An arm too many, with which the search ends, is not in the race and needs no replicates.
+    scheduler = IISEScheduler(levels=LEVELS, bias=BIAS, epsilon=0.05, arms=4)
+    race(scheduler, Suggesting([*grid(4, 10), {"arm": 4, "seed": 0}]), curves_of(sigma=0.02))
+    assert scheduler.recommendation().certified
+    assert not [warning for warning in recwarn if "estimated from" in str(warning.message)]
+
+
+def test_trials_come_in_another_order_than_they_were_made() -> None:
+    # As after a restart, where arms are numbered anew when the race begins.
+    search = SimpleNamespace(
+        searcher=object(), total_samples=2, is_finished=lambda: False, max_concurrent=0
+    )
+    controller: Any = SimpleNamespace(search_alg=search)
+    scheduler = declared(metric="value", mode="max")
+    for number in (2, 1):
+        scheduler.on_trial_add(
+            controller,
+            SimulatedTrial(
+                "simulated",
+                config={"arm": number, "seed": 0},
+                trial_id=f"t{number}",
+                experiment_tag=str(number),
+                stub=True,
+            ),
+        )
+    scheduler.choose_trial_to_run(controller)
+    for run in scheduler._runs:
+        assert scheduler._ladder.furthest_below(run.arm, 3, run) is run
+        assert scheduler._ladder.furthest_below(1 - run.arm, 3, run) is None
 
 
 def test_the_search_ends_with_the_first_suggestion_beyond_the_arms() -> None:
@@ -643,6 +786,48 @@ def test_a_crash_of_the_winner_does_not_cost_it_the_certificate() -> None:
     assert sum(run.history(trial.trial_id)[-1].iteration == 27 for trial in at_the_end) == 5
 
 
+@pytest.mark.parametrize("slots", [1, 4])
+def test_a_crash_does_not_cost_the_only_arm_its_certificate(slots: int) -> None:
+    # Four replicates, all of which are to be measured; the end of the last one ends Ray's loop.
+    curves = Spoiled(
+        curves_of(sigma=0.02),
+        fails=lambda config, iteration: (config["seed"], iteration) == (0, 20),
+    )
+    scheduler = declared(sigma=0.02, measure=None)
+    race(scheduler, grid(1, 4), curves, slots=slots, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified, answer.finished) == (0, True, True)
+    assert Counter(level for _, level in pairs(scheduler))[3] == 3 + (slots > 1)
+
+
+def test_what_ray_tries_again_after_a_restart_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Tuner.restore(resume_errored=True): some of arm 3's trials crash, and then do not any more.
+    journal = Journal(LocalFileSystem(), str(tmp_path / "journal"))
+    monkeypatch.setattr(Journal, "of", classmethod(lambda cls, trial: journal))
+    curves = curves_of(sigma=0.1)
+    broken = Spoiled(curves, fails=lambda config, iteration: config["arm"] == 3 and iteration == 2)
+    before = declared()
+    with pytest.warns(ArmWithdrawnWarning):
+        first = race(before, grid(5, 60), broken, slots=2, checkpoints=True)
+    assert before.recommendation().arm == 2
+    crashed = [trial for trial in first.trials if trial.status == Trial.ERROR]
+    assert len(crashed) == 3
+    assert not any(journal.read()[trial.trial_id]["over"] for trial in crashed)
+    after = declared()
+    second = race(after, grid(5, 60), curves, slots=2, checkpoints=True)
+    answer = after.recommendation()
+    assert (answer.arm, answer.certified, answer.compared) == (3, True, 5)
+    names = {trial.trial_id for trial in crashed}
+    assert names & started(second)
+    # What the crashed attempts have cost is paid.
+    total = sum(entry[3] for entries in after._observed.values() for entry in entries)
+    owed = sum(run.owed for run in after._runs)
+    assert answer.cost == pytest.approx(total)
+    assert answer.cost + owed >= before.recommendation().cost
+
+
 def test_an_arm_whose_trials_crash_leaves_the_race() -> None:
     curves = Spoiled(curves_of(sigma=0.1), fails=lambda config, iteration: config["arm"] == 3)
     scheduler = declared()
@@ -842,6 +1027,7 @@ def test_an_answer_before_the_race_has_begun() -> None:
         ({"max_t": 27, "grace_period": 28}, "grace_period"),
         ({"max_t": 27, "prices": {"CPU": 1.0}}, "measured"),
         ({"max_t": 27, "arms": 1}, "arms"),
+        ({"max_t": 27, "limit": 0.0}, "limit"),
         ({"levels": (3, 1)}, "increase"),
     ],
 )
@@ -857,6 +1043,9 @@ def test_wrong_arguments_are_named(options: dict[str, Any], message: str) -> Non
         {"max_t": 27, "sigma": "small"},
         {"max_t": "many"},
         {"max_t": 27, "budget": "all"},
+        {"max_t": 27, "grace_period": 1.9},
+        {"max_t": 27.5},
+        {"max_t": 27, "limit": "short"},
     ],
 )
 def test_arguments_of_a_wrong_type(options: dict[str, Any]) -> None:
@@ -998,8 +1187,10 @@ def test_wrong_certificates_are_as_rare_as_promised() -> None:
 # The work per result.
 
 
-def _calls_per_result(n_replicates: int, finals: Sequence[float], **options: Any) -> float:
-    """Python calls of a scheduler in `on_trial_result`, each, in a race of a given size."""
+def _calls_per_result(
+    n_replicates: int, finals: Sequence[float], sigma: float = 0.1, **options: Any
+) -> float:
+    """A scheduler's Python calls in `on_trial_result` and `choose_trial_to_run`, for each result."""
     counts = [0]
 
     def count(frame: Any, event: str, argument: Any) -> None:
@@ -1016,10 +1207,32 @@ def _calls_per_result(n_replicates: int, finals: Sequence[float], **options: Any
             finally:
                 sys.setprofile(None)
 
-    scheduler = Counted(levels=LEVELS, sigma=0.1, bias=BIAS, measure=5, **options)
-    curves = curves_of(finals, sigma=0.1)
-    race(scheduler, grid(len(finals), n_replicates), curves, slots=4, checkpoints=True)
+        def choose_trial_to_run(self, *args: Any) -> Trial | None:
+            sys.setprofile(count)
+            try:
+                return super().choose_trial_to_run(*args)
+            finally:
+                sys.setprofile(None)
+
+    scheduler = Counted(levels=LEVELS, sigma=sigma, bias=BIAS, measure=5, **options)
+    race(
+        scheduler,
+        grid(len(finals), n_replicates),
+        curves_of(finals, sigma=sigma),
+        slots=4,
+        checkpoints=True,
+        poll_seconds=10.0,
+    )
     return counts[0] / scheduler.results
+
+
+@pytest.mark.parametrize("n_replicates", [1, 2])
+def test_the_work_per_result_does_not_grow_with_the_arms(n_replicates: int) -> None:
+    # Of ten arms or of two hundred, most stay until their trials have come to their end.
+    few, many = (
+        _calls_per_result(n_replicates, np.linspace(0.45, 0.5, n), epsilon=0.0) for n in (10, 200)
+    )
+    assert many < 1.3 * few
 
 
 def test_the_work_per_result_does_not_grow_with_the_trials_that_wait() -> None:

@@ -6,8 +6,12 @@ import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from ray import cloudpickle
+from ray.air.constants import EXPR_ERROR_PICKLE_FILE
+from ray.exceptions import RayActorError
 from ray.train._internal.storage import StorageContext
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 from ray.tune.execution.tune_controller import TuneController
@@ -48,6 +52,9 @@ class Search(Searcher):
 
     def keep(self, trial_ids: Collection[str]) -> None:
         self.heard.append(("keep", set(trial_ids)))
+
+    def lose(self, trial_id: str) -> None:
+        self.heard.append(("lose", trial_id))
 
     def discard(self, trial_id: str) -> None:
         self.heard.append(("discard", trial_id))
@@ -224,6 +231,8 @@ def test_what_had_ended_before_a_restart_is_no_pull_under_way(tmp_path: Path) ->
     run.turn()
     assert search.heard == [
         ("connect", Journal),
+        ("discard", "TERMINATED"),
+        ("discard", "ERROR"),
         ("resources", "PENDING", {"CPU": 3.0, "GPU": 0.5}),
         ("keep", {"PENDING"}),
     ]
@@ -319,3 +328,33 @@ def test_a_bad_limit_in_a_configuration(limit: Any, error: type[Exception], tmp_
     words = r"config\['time_limit_s'\] of trial a must be a .*number of seconds or None"
     with pytest.raises(error, match=words):
         Run(tmp_path).add("a", time_limit_s=limit)
+
+
+@pytest.mark.parametrize(("error", "is_lost"), [(RayActorError(), True), (ValueError("x"), False)])
+def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(
+    tmp_path: Path, error: Exception, is_lost: bool
+) -> None:
+    search = Search()
+    run = Run(tmp_path, search=search)
+    trial = run.add("a")
+    run.start(trial)
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    (folder / EXPR_ERROR_PICKLE_FILE).write_bytes(cloudpickle.dumps(error))
+    trial.run_metadata.pickled_error_filename = EXPR_ERROR_PICKLE_FILE
+    trial.run_metadata.num_failures = 1
+    trial.storage.trial_dir_name = "trial"
+    search.heard.clear()
+    with patch.object(Trial, "local_path", property(lambda self: str(folder))):
+        run.scheduler.on_trial_error(run.controller, trial)
+    assert search.heard == ([("lose", "a")] if is_lost else [])
+
+
+def test_a_second_run_is_connected_to_its_own_storage(tmp_path: Path) -> None:
+    search, scheduler = Search(), PullScheduler()
+    Run(tmp_path / "first", scheduler, search).add("a")
+    Run(tmp_path / "second", scheduler, search).add("b")
+    copied = cloudpickle.loads(cloudpickle.dumps(PullScheduler()))
+    assert [heard[0] for heard in search.heard].count("connect") == 2
+    assert copied.debug_string() == PullScheduler().debug_string()
+    assert scheduler.__getstate__()["_search"] is None

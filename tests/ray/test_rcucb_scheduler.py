@@ -275,7 +275,7 @@ def test_what_was_written_is_learned_again(tmp_path) -> None:
     storage = StorageContext(storage_path=str(tmp_path), experiment_dir_name="services")
     first, again = scheduler(horizon=30), scheduler(horizon=30)
     run = simulate(first, trials(40), SERVICES, slots=2, storage=storage)
-    search = SimpleNamespace(is_finished=lambda: True, set_finished=lambda: None)
+    search = SimpleNamespace(is_finished=lambda: True, set_finished=lambda: None, total_samples=120)
     controller = SimpleNamespace(search_alg=search, get_live_trials=set, stop_trial=None)
     again.set_search_properties("value", "max")
     for trial in run.trials:

@@ -88,7 +88,7 @@ def test_arms_are_numbered_as_their_trials_were_made() -> None:
 
 
 def ladder_of(*reached: int) -> tuple[Ladder, list[Run]]:
-    ladder = Ladder(3)
+    ladder = Ladder(1, 3)
     runs = [
         Run(trial_of(number, x=0, seed=number), 0, reached=level)
         for number, level in enumerate(reached)
@@ -103,7 +103,6 @@ def test_the_furthest_run_below_a_level() -> None:
     assert ladder.furthest_below(0, 0, None) is runs[0]
     assert ladder.furthest_below(0, 1, None) is runs[1]
     assert ladder.furthest_below(0, 2, None) is runs[3]
-    assert ladder.lowest(0, None) is runs[0]
     assert ladder.furthest_below(9, 2, None) is None
 
 
@@ -128,4 +127,28 @@ def test_a_run_that_moves_up_is_found_there() -> None:
     assert ladder.furthest_below(0, 2, None) is run
     run.reached = 2
     ladder.put(run)
-    assert ladder.lowest(0, None) is None
+    assert ladder.furthest_below(0, 2, None) is None
+
+
+def test_arms_with_runs_below_a_level() -> None:
+    ladder = Ladder(4, 3)
+    reached = {0: [-1, 1], 1: [0], 2: [], 3: [2]}
+    runs = {
+        arm: [Run(trial_of(10 * arm + k), arm, reached=r) for k, r in enumerate(levels)]
+        for arm, levels in reached.items()
+    }
+    for run in (run for of_arm in runs.values() for run in of_arm):
+        ladder.put(run)
+    arms = np.arange(4)
+    assert ladder.with_runs_below(arms, 0).tolist() == [0]
+    assert ladder.with_runs_below(arms, 1).tolist() == [0, 1]
+    assert ladder.with_runs_below(arms, 2).tolist() == [0, 1]
+    assert ladder.with_runs_below(arms[1:], 2).tolist() == [1]
+    [run] = runs[1]
+    run.reached = 1
+    ladder.put(run)
+    assert ladder.with_runs_below(arms, 1).tolist() == [0]
+    # One that is over is forgotten when it is met.
+    run.trial.set_status(Trial.TERMINATED)
+    assert ladder.furthest_below(1, 2, None) is None
+    assert ladder.with_runs_below(arms, 2).tolist() == [0]

@@ -1,0 +1,56 @@
+"""Trials that ended because their process or their node was gone: whose fault that is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from ray import cloudpickle
+from ray.exceptions import RayActorError
+from ray.tune.experiment import Trial
+
+__all__ = ["Losses", "was_lost"]
+
+# A node that goes down takes some trials with it, but hardly as many of one arm in a row.
+_MOST_IN_A_ROW = 10
+
+
+def was_lost(trial: Trial) -> bool:
+    """Whether a trial failed because its process, or the node that it ran on, was gone.
+
+    An exception that it raised is another matter. A process that crashes looks the same as a node
+    that is lost.
+    """
+    if trial.run_metadata.pickled_error_filename is None or trial.local_path is None:
+        return False
+    try:
+        error = cloudpickle.loads(Path(str(trial.pickled_error_file)).read_bytes())
+    except Exception:  # an error that cannot be read back was raised by the trial
+        return False
+    return isinstance(error, RayActorError)
+
+
+class Losses:
+    """Which losses are excused: not those of an arm that is lost again and again.
+
+    Examples
+    --------
+    >>> losses = Losses()
+    >>> [losses.excuse(arm=3) for _ in range(11)].count(True)
+    10
+    >>> losses.forget(arm=3)
+    >>> losses.excuse(arm=3)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._in_a_row: Counter[int] = Counter()
+
+    def excuse(self, arm: int) -> bool:
+        """Whether one more loss is not to be counted as a failure of the arm."""
+        self._in_a_row[arm] += 1
+        return self._in_a_row[arm] <= _MOST_IN_A_ROW
+
+    def forget(self, arm: int) -> None:
+        """Begin to count anew: a pull of the arm came to its end."""
+        del self._in_a_row[arm]

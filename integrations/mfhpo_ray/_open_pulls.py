@@ -1,0 +1,149 @@
+"""The pulls of a race that are begun and not told yet, and whose turn it is to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from mfhpo import Pull
+from mfhpo.in_order import InOrder
+from mfhpo_ray._pulls import Ended, UnderWay
+
+__all__ = ["OpenPulls"]
+
+
+class OpenPulls:
+    """Pulls that are under way, each in a trial, and those that wait for earlier ones to end.
+
+    The pulls of one arm and fidelity are told in the order in which they were begun; the replicate
+    of a pull is its ticket.
+
+    Parameters
+    ----------
+    patience
+        See `mfhpo.in_order.InOrder`.
+    """
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+        self._under_way: dict[str, UnderWay] = {}
+        self._orders: dict[tuple[int, int], InOrder[Ended]] = {}
+
+    def __len__(self) -> int:
+        """Number of pulls under way."""
+        return len(self._under_way)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was any pull yet."""
+        return bool(self._orders)
+
+    @property
+    def trial_ids(self) -> list[str]:
+        """The trials that evaluate a pull."""
+        return list(self._under_way)
+
+    @property
+    def unannounced(self) -> list[str]:
+        """The trials of a restored state of which nothing was heard since."""
+        return [
+            trial_id
+            for trial_id, begun in self._under_way.items()
+            if begun.restored and begun.resources is None and begun.seconds is None
+        ]
+
+    @property
+    def pending(self) -> list[Pull]:
+        """All pulls that the policy has not been told of."""
+        held = [ended.pull for order in self._orders.values() for _, ended in order.held]
+        return [*(begun.pull for begun in self._under_way.values()), *held]
+
+    def get(self, trial_id: str) -> UnderWay | None:
+        """The pull that a trial evaluates, or None."""
+        return self._under_way.get(trial_id)
+
+    def begin(self, trial_id: str, pull: Pull, now: float) -> int:
+        """Note that a trial evaluates a pull, and return how many like it were begun before."""
+        replicate = self._order(pull).begin()
+        self._under_way[trial_id] = UnderWay(pull, replicate, now)
+        return replicate
+
+    def end(self, ended: Ended) -> list[Ended]:
+        """Note that a pull has ended, and return those that are to be told now, in order.
+
+        After a restart, another trial may have begun the same pull again: it is dropped.
+        """
+        for trial_id, begun in list(self._under_way.items()):
+            if begun.pull == ended.pull and begun.replicate == ended.replicate:
+                del self._under_way[trial_id]
+        return self._order(ended.pull).end(ended.replicate, ended)
+
+    def drop(self, trial_ids: Iterable[str]) -> list[Ended]:
+        """Drop the pulls of some trials, and return those that are to be told now, in order."""
+        released = []
+        for trial_id in trial_ids:
+            begun = self._under_way.pop(trial_id, None)
+            if begun is not None:
+                released += self._order(begun.pull).drop(begun.replicate)
+        return _sorted(released)
+
+    # After a restart.
+
+    def foresee(self, ends: Collection[Ended]) -> None:
+        """Begin all pulls that must have been begun before some that have ended."""
+        for ended in ends:
+            order = self._order(ended.pull)
+            while order.begun <= ended.replicate:
+                order.begin()
+
+    def drop_lost(self) -> list[Ended]:
+        """Drop pulls that no trial evaluates, and return those that are to be told now."""
+        kept = {
+            (begun.pull.arm, begun.pull.fidelity, begun.replicate)
+            for begun in self._under_way.values()
+        }
+        released = []
+        for pair, order in self._orders.items():
+            for replicate in order.awaited:
+                if (*pair, replicate) not in kept:
+                    released += order.drop(replicate)
+        return _sorted(released)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it, as plain JSON values."""
+        return {
+            "under_way": {name: begun.state_dict() for name, begun in self._under_way.items()},
+            "orders": [
+                {
+                    "pair": list(pair),
+                    "begun": order.begun,
+                    "awaited": order.awaited,
+                    "held": [ended.to_record() for _, ended in order.held],
+                }
+                for pair, order in self._orders.items()
+            ],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], now: float) -> None:
+        """Go on from a saved state, whose trials begin anew."""
+        self._under_way = {
+            name: UnderWay.from_state_dict(begun, now) for name, begun in state["under_way"].items()
+        }
+        self._orders = {}
+        for saved in state["orders"]:
+            arm, fidelity = saved["pair"]
+            held = map(Ended.from_record, saved["held"])
+            order = self._order(Pull(int(arm), int(fidelity)))
+            order.load(
+                int(saved["begun"]), saved["awaited"], [(ended.replicate, ended) for ended in held]
+            )
+
+    def _order(self, pull: Pull) -> InOrder[Ended]:
+        pair = (int(pull.arm), int(pull.fidelity))
+        if pair not in self._orders:
+            self._orders[pair] = InOrder(self._patience)
+        return self._orders[pair]
+
+
+def _sorted(released: Iterable[Ended]) -> list[Ended]:
+    return sorted(released, key=lambda ended: ended.number)
