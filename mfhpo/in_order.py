@@ -32,6 +32,8 @@ class InOrder(Generic[ItemT]):
     ----------
     begun
         How many were begun; the next ticket.
+    patience
+        As given; it may be raised at any time.
 
     Raises
     ------
@@ -54,7 +56,7 @@ class InOrder(Generic[ItemT]):
     """
 
     def __init__(self, patience: int = 10) -> None:
-        self._patience = check_count("patience", patience, 1)
+        self.patience = check_count("patience", patience, 1)
         self.begun = 0
         self._awaited: set[int] = set()
         self._held: dict[int, ItemT] = {}
@@ -93,7 +95,7 @@ class InOrder(Generic[ItemT]):
         overtaken = [
             early
             for early in self._awaited
-            if sum(late > early for late in self._held) >= self._patience
+            if sum(late > early for late in self._held) >= self.patience
         ]
         self._awaited.difference_update(overtaken)
         return self._release()

@@ -430,12 +430,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _open_if_ready(self, tune_controller: TuneController) -> bool:
         search = tune_controller.search_alg
+        if not (search.is_finished() or _suggests(search)):
+            return False  # more trials are on their way
         if RACE in self._records:
             n_arms = int(self._records.pop(RACE)["n_arms"])
         elif search.is_finished():
             n_arms = self._runs.n_arms
-        elif not _suggests(search):
-            return False  # more trials are on their way
         else:
             n_arms = search.total_samples if self._n_arms is None else self._n_arms
             if n_arms > _MANY:

@@ -468,7 +468,7 @@ class MFEliminationScheduler(ArmScheduler):
         race = self._race
         assert race is not None
         left = any(other is not run for other in self._runs.of(arm))
-        if not left and not self._is_out(arm) and not race.n_finished(arm):
+        if not left and arm not in race.out and not race.n_finished(arm):
             race.fail(arm)
 
     def _was_cut_short(self, run: Run) -> bool:

@@ -11,21 +11,24 @@ from mfhpo_ray._pulls import Ended, UnderWay
 
 __all__ = ["OpenPulls"]
 
+# A pull that is overtaken by so many later ones of its arm and fidelity is not waited for any
+# longer: at least, and for each pull that was under way at once.
+_LEAST_PATIENCE = 10
+_OVERTAKEN_PER_WORKER = 3
+
 
 class OpenPulls:
     """Pulls that are under way, each in a trial, and those that wait for earlier ones to end.
 
-    The pulls of one arm and fidelity are told in the order in which they were begun; the replicate
-    of a pull is its ticket.
-
     Parameters
     ----------
-    patience
-        See `mfhpo.in_order.InOrder`.
+    in_order
+        Whether the pulls of one arm and fidelity are told in the order in which they were begun,
+        by `mfhpo.in_order.InOrder`; else as they end. The replicate of a pull is its ticket.
     """
 
-    def __init__(self, patience: int) -> None:
-        self._patience = patience
+    def __init__(self, in_order: bool) -> None:
+        self._in_order = in_order
         self._under_way: dict[str, UnderWay] = {}
         self._orders: dict[tuple[int, int], InOrder[Ended]] = {}
 
@@ -64,8 +67,12 @@ class OpenPulls:
 
     def begin(self, trial_id: str, pull: Pull, now: float) -> int:
         """Note that a trial evaluates a pull, and return how many like it were begun before."""
-        replicate = self._order(pull).begin()
+        order = self._order(pull)
+        replicate = order.begin()
         self._under_way[trial_id] = UnderWay(pull, replicate, now)
+        if self._in_order:
+            # Many workers overtake a slow pull often, without any that hangs.
+            order.patience = max(order.patience, _OVERTAKEN_PER_WORKER * len(self._under_way))
         return replicate
 
     def end(self, ended: Ended) -> list[Ended]:
@@ -116,6 +123,7 @@ class OpenPulls:
             "orders": [
                 {
                     "pair": list(pair),
+                    "patience": order.patience,
                     "begun": order.begun,
                     "awaited": order.awaited,
                     "held": [ended.to_record() for _, ended in order.held],
@@ -134,6 +142,7 @@ class OpenPulls:
             arm, fidelity = saved["pair"]
             held = map(Ended.from_record, saved["held"])
             order = self._order(Pull(int(arm), int(fidelity)))
+            order.patience = int(saved["patience"])
             order.load(
                 int(saved["begun"]), saved["awaited"], [(ended.replicate, ended) for ended in held]
             )
@@ -141,7 +150,7 @@ class OpenPulls:
     def _order(self, pull: Pull) -> InOrder[Ended]:
         pair = (int(pull.arm), int(pull.fidelity))
         if pair not in self._orders:
-            self._orders[pair] = InOrder(self._patience)
+            self._orders[pair] = InOrder(_LEAST_PATIENCE if self._in_order else 1)
         return self._orders[pair]
 
 

@@ -47,7 +47,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
     """
 
     # All that ends counts, however long it took: what was stopped counts, too.
-    _patience = 1
+    _in_order = False
 
     def __init__(
         self,

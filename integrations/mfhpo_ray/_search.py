@@ -43,6 +43,12 @@ _ANSWER_PERIOD = 5.0
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     """Runs a policy: each trial is one pull, and the run ends by itself.
 
+    The values of an arm at a level count in the order in which their trials were begun, so that
+    quick ones are not over-represented where the time that a trial takes goes with its value: a
+    trial that ends is held back while an earlier one of the same arm and level runs. One that is
+    overtaken by ten later ones, and three for each concurrent trial, is not waited for any longer,
+    so that one which hangs does not stop the race. What is still held back at the end is not used.
+
     Parameters
     ----------
     metric, mode, arms, arm_search, space, seed_key, seed
@@ -51,8 +57,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         The key of the configuration, besides the seed's, that the search itself sets.
     """
 
-    # A pull that so many later ones of its arm and fidelity have overtaken is not waited for.
-    _patience = 10
+    # Whether an arm's pulls at a fidelity are told in the order in which they were begun.
+    _in_order = True
 
     def __init__(
         self,
@@ -89,7 +95,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._policy: PolicyT | None = None
         self._over = False
         self._announced_end = False
-        self._open = OpenPulls(self._patience)
+        self._open = OpenPulls(self._in_order)
         self._ended = 0
         # Whether pulls of a saved state may be waited for that Tune does not run again.
         self._is_unsure_of_trials = False
@@ -497,7 +503,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._arms = arms
         policy = self._begin()
         policy.load_state_dict(state["policy"])
-        self._open = OpenPulls(self._patience)
+        self._open = OpenPulls(self._in_order)
         self._open.load_state_dict(state["open"], self._clock())
         self._is_unsure_of_trials = len(self._open) > 0
         self._ended = int(state["ended"])

@@ -227,6 +227,14 @@ def test_phases_agree_with_means_and_quantiles_computed_anew(observations, withd
             assert others.get(verdict.incumbent, -math.inf) == pytest.approx(verdict.bar)
 
 
+def test_many_arms_are_compared_only_where_they_were_seen():
+    curves = PhasedCurves(2)
+    for arm in range(40):
+        curves.add(arm, np.array([-1.0 - arm, NAN]))
+    assert (curves.judge(40, 0, -9.0).bar, curves.judge(40, 0, -9.0).incumbent) == (-1.0, 0)
+    assert (curves.judge(40, 1, -9.0).bar, curves.judge(40, 1, -9.0).incumbent) == (-math.inf, None)
+
+
 def test_the_heuristic_answers_with_the_best_mean_and_no_certificate():
     race = PhasedElimination(2)
     for arm, finals in enumerate(((0.8, 0.9), (1.0, 0.4), (0.5,))):

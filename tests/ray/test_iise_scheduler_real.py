@@ -13,6 +13,7 @@ import pytest
 from ray import tune
 
 import mfhpo_ray
+from mfhpo.racing import ArmWithdrawnWarning
 from mfhpo_ray import IISEScheduler
 
 LEVELS = (1, 3, 9)
@@ -139,3 +140,30 @@ def test_without_checkpoints_trials_begin_anew_and_spoiled_ones_are_replaced(
     assert any(done.count(1) > 1 for done in iterations.values())
     total = sum(len(done) for done in iterations.values())
     assert answer.cost <= total <= answer.cost + 4 * 9 * 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+def test_errored_trials_are_resumed(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.touch()
+    best = 1
+
+    def train(config: dict[str, Any]) -> None:
+        for iteration in range(1, LEVELS[-1] + 1):
+            if config["arm"] == best and broken.exists():
+                raise RuntimeError("this configuration crashes")
+            tune.report({"accuracy": 0.1 * config["arm"] - 0.02 / iteration})
+
+    with pytest.warns(ArmWithdrawnWarning):
+        first = fit(train, tmp_path / "storage", n_arms=2, n_seeds=3)
+    assert len(first.errors) == 3
+    assert mfhpo_ray.recommendation(first).arm == best - 1
+    broken.unlink()
+    # The race goes on with all arms, though it had ended.
+    results = tune.Tuner.restore(
+        str(tmp_path / "storage" / "race"), train, resume_errored=True
+    ).fit()
+    assert not results.errors
+    answer = mfhpo_ray.recommendation(results)
+    assert (answer.arm, answer.compared, answer.certified) == (best, 2, True)

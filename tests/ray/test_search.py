@@ -236,8 +236,13 @@ def test_unknown_trials_and_second_ends_are_ignored():
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_any_order_of_ends_tells_the_policy_what_happened(data):
-    """Whatever Tune does, the policy has seen what a bare one sees that is told the same."""
+    """Whatever Tune does, the policy has seen what a bare one sees that is told the same.
+
+    What has ended is told as soon as all earlier pulls of its arm and level have ended.
+    """
     search, bare = make(), Bare()
+    begun: dict[Pull, list[str]] = {}
+    ended: dict[str, Observation] = {}
     running: dict[str, dict[str, Any]] = {}
     seeds: list[int] = []
     for step in range(data.draw(st.integers(1, 60))):
@@ -246,30 +251,45 @@ def test_any_order_of_ends_tells_the_policy_what_happened(data):
             if config == search.FINISHED:
                 break
             running[f"t{step}"] = config
+            begun.setdefault(_pull(config), []).append(f"t{step}")
             seeds.append(config["seed"])
             continue
         trial_id = data.draw(st.sampled_from(sorted(running)))
         config = running.pop(trial_id)
-        pull = Pull([-0.9, -0.5, 0.0, 0.6].index(config["x"]), [1, 3, 9].index(config["epochs"]))
+        pull = _pull(config)
+        is_value = True
         match data.draw(st.sampled_from(["value", "value", "error", "NaN", "pending", "discard"])):
             case "value":
                 search.on_trial_complete(trial_id=trial_id, result={"loss": bowl(config)})
-                bare.policy.tell(pull, Observation(-bowl(config)))
+                ended[trial_id] = Observation(-bowl(config))
             case "error":
                 search.on_trial_complete(trial_id=trial_id, error=True)
-                bare.policy.tell(pull, Observation(None))
+                ended[trial_id] = Observation(None)
             case "NaN":
                 search.on_trial_complete(trial_id=trial_id, result={"loss": math.nan})
-                bare.policy.tell(pull, Observation(None))
+                ended[trial_id] = Observation(None)
             case "pending":
+                begun[pull].remove(trial_id)
+                is_value = False
                 search.on_trial_complete(trial_id=trial_id)
             case "discard":
+                begun[pull].remove(trial_id)
+                is_value = False
                 search.discard(trial_id)
                 search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})
         search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})  # once more
+        told_late = is_value or not bare.policy.finished
+        while begun[pull] and begun[pull][0] in ended:
+            observation = ended.pop(begun[pull].pop(0))
+            if told_late:
+                bare.policy.tell(pull, observation)
         assert _state(search) == bare.policy.state_dict()
         assert search.finished == bare.policy.finished
     assert len(set(seeds)) == len(seeds)
+
+
+def _pull(config):
+    return Pull([-0.9, -0.5, 0.0, 0.6].index(config["x"]), [1, 3, 9].index(config["epochs"]))
 
 
 def test_pulls_under_way_are_taken_into_account():
@@ -694,7 +714,7 @@ def test_a_smaller_limit_from_elsewhere_is_warned_of():
 
 @pytest.mark.parametrize("cls", [*BEST_ARM.values(), None])
 def test_the_companion_knows_its_searchers(cls):
-    search = _limited() if cls is None else make(cls)
+    search = _limited(limits=3) if cls is None else make(cls)
     assert isinstance(search, PullSearch)
     assert isinstance(search.scheduler(), PullScheduler)
     assert search.scheduler(limit=5.0)._limit == 5.0
@@ -771,10 +791,11 @@ def test_the_answer_is_written_whenever_the_search_is_saved(tmp_path):
     assert journal.read()["recommendation"]["answer"]["trials"] == 3
 
 
-def test_a_storage_that_fails_does_not_end_the_race(caplog):
+@pytest.mark.parametrize("error", [OSError, RuntimeError])
+def test_a_storage_that_fails_does_not_end_the_race(error, caplog):
     class Broken(Memory):
         def write(self, name, record):
-            raise OSError("disk full")
+            raise error("disk full")
 
     search = make()
     search.connect(Broken())
