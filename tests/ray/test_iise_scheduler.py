@@ -509,7 +509,8 @@ def test_a_searcher_with_replicates_estimates(recwarn: pytest.WarningsRecorder) 
     assert scheduler.recommendation().certified
     # An arm too many, with which the search ends, is not in the race and needs no replicates.
     scheduler = IISEScheduler(levels=LEVELS, bias=BIAS, epsilon=0.05, arms=4)
-    race(scheduler, Suggesting([*grid(4, 10), {"arm": 4, "seed": 0}]), curves_of(sigma=0.02))
+    searcher = Suggesting([*grid(4, 10), {"arm": 4, "seed": 0}])
+    race(scheduler, searcher, curves_of(sigma=0.02), slots=50)
     assert scheduler.recommendation().certified
     assert not [warning for warning in recwarn if "estimated from" in str(warning.message)]
 
