@@ -78,12 +78,17 @@ class OpenPulls:
     def end(self, ended: Ended) -> list[Ended]:
         """Note that a pull has ended, and return those that are to be told now, in order.
 
-        After a restart, another trial may have begun the same pull again: it is dropped.
+        One without a value is told at once: it is in no mean, and an arm that only fails should
+        leave soon. After a restart, another trial may have begun the same pull again: it is
+        dropped.
         """
         for trial_id, begun in list(self._under_way.items()):
             if begun.pull == ended.pull and begun.replicate == ended.replicate:
                 del self._under_way[trial_id]
-        return self._order(ended.pull).end(ended.replicate, ended)
+        order = self._order(ended.pull)
+        if not ended.observation.has_value:
+            return [ended, *order.drop(ended.replicate)]
+        return order.end(ended.replicate, ended)
 
     def drop(self, trial_ids: Iterable[str]) -> list[Ended]:
         """Drop the pulls of some trials, and return those that are to be told now, in order."""

@@ -238,7 +238,8 @@ def test_unknown_trials_and_second_ends_are_ignored():
 def test_any_order_of_ends_tells_the_policy_what_happened(data):
     """Whatever Tune does, the policy has seen what a bare one sees that is told the same.
 
-    What has ended is told as soon as all earlier pulls of its arm and level have ended.
+    Failures are told at once, values as soon as all earlier pulls of their arm and level have
+    ended.
     """
     search, bare = make(), Bare()
     begun: dict[Pull, list[str]] = {}
@@ -263,11 +264,13 @@ def test_any_order_of_ends_tells_the_policy_what_happened(data):
                 search.on_trial_complete(trial_id=trial_id, result={"loss": bowl(config)})
                 ended[trial_id] = Observation(-bowl(config))
             case "error":
+                begun[pull].remove(trial_id)
                 search.on_trial_complete(trial_id=trial_id, error=True)
-                ended[trial_id] = Observation(None)
+                bare.policy.tell(pull, Observation(None))
             case "NaN":
+                begun[pull].remove(trial_id)
                 search.on_trial_complete(trial_id=trial_id, result={"loss": math.nan})
-                ended[trial_id] = Observation(None)
+                bare.policy.tell(pull, Observation(None))
             case "pending":
                 begun[pull].remove(trial_id)
                 is_value = False
