@@ -51,7 +51,9 @@ OURS: dict[str, Callable[[], TrialScheduler]] = {
     "IISEScheduler": lambda: IISEScheduler(
         levels=(1, 3, 9), epsilon=0.0, sigma=1.0, bias=Bias.max(0.1, 0.1, 0.0)
     ),
-    "MFEliminationScheduler": lambda: MFEliminationScheduler(bias={1: 10.0, 3: 10.0}, max_t=9),
+    "MFEliminationScheduler": lambda: MFEliminationScheduler(
+        bias={1: 10.0, 3: 10.0}, noise=10.0, max_t=_ITERATIONS
+    ),
     "RCUCBScheduler": lambda: RCUCBScheduler(
         [5.0, 10.0, 20.0], cost=Linear(0.01), reward_range=(-5.0, 5.0)
     ),

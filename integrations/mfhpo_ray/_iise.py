@@ -121,6 +121,11 @@ class IISESearch(RaceSearch):
     ``search.scheduler()``, and are not part of the answer or its cost; with any other scheduler
     they run to their ends. Schedulers that stop trials early, such as ASHA, falsify the values.
 
+    Evaluations of one configuration at one level are told to the policy in the order in which they
+    were begun: with several workers the quick ones end first, and where they are not like the slow
+    ones, their mean would be biased. One that hangs is overtaken after a while; give trials a limit
+    all the same, ``search.scheduler(limit=...)``.
+
     With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
     where it stopped. Ray's own results lack trials that were begun after its last snapshot; the
     answer counts them. With another scheduler, what was observed since then, about ten seconds, is

@@ -63,6 +63,17 @@ class PullSearch(Protocol):
             The trials that run or wait.
         """
 
+    def note_seconds(self, trial_id: str, seconds: float) -> None:
+        """Hear how long a trial has run that failed, before hearing of its failure.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        seconds
+            The seconds.
+        """
+
     def lose(self, trial_id: str) -> None:
         """Hear that the process or the node of a trial has died, before hearing of its failure.
 
@@ -221,8 +232,12 @@ class PullScheduler(FIFOScheduler):
         tune_controller, trial
             As Tune gives them.
         """
+        seconds = self._limits.seconds(trial)
         self._limits.forget(trial)
-        if self._search is not None and not trial.should_recover() and was_lost(trial):
+        if self._search is None or trial.should_recover():
+            return
+        self._search.note_seconds(trial.trial_id, seconds)
+        if was_lost(trial):
             self._search.lose(trial.trial_id)
 
     def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:

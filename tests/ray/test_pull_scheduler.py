@@ -53,6 +53,9 @@ class Search(Searcher):
     def keep(self, trial_ids: Collection[str]) -> None:
         self.heard.append(("keep", set(trial_ids)))
 
+    def note_seconds(self, trial_id: str, seconds: float) -> None:
+        self.heard.append(("seconds", trial_id, seconds))
+
     def lose(self, trial_id: str) -> None:
         self.heard.append(("lose", trial_id))
 
@@ -344,10 +347,11 @@ def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(
     trial.run_metadata.pickled_error_filename = EXPR_ERROR_PICKLE_FILE
     trial.run_metadata.num_failures = 1
     trial.storage.trial_dir_name = "trial"
+    run.now += 3.0
     search.heard.clear()
     with patch.object(Trial, "local_path", property(lambda self: str(folder))):
         run.scheduler.on_trial_error(run.controller, trial)
-    assert search.heard == ([("lose", "a")] if is_lost else [])
+    assert search.heard == [("seconds", "a", 3.0), *([("lose", "a")] if is_lost else [])]
 
 
 def test_a_second_run_is_connected_to_its_own_storage(tmp_path: Path) -> None:
