@@ -22,7 +22,7 @@ EXPECTED = {
 }
 # A process of Ray's takes longer to start than most trials take.
 RAY_OPTIONS = {"ray_architecture_search.py": [["--quick"]]}
-RAY_OPTIONS["ray_lightgbm.py"] = [["--quick"], ["--quick", "--scheduler"]]
+RAY_OPTIONS["ray_lightgbm.py"] = [["--quick", "--scheduler"]]
 RUNS = [(path, options) for path in EXAMPLES for options in RAY_OPTIONS.get(path.name, [[]])]
 
 

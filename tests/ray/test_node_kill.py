@@ -111,9 +111,8 @@ def test_a_race_survives_the_death_of_a_node(tmp_path: Path, max_failures: int) 
     hit = {name for name, nodes in begun.items() if outcome["dying"] in nodes}
     assert hit
     if max_failures:
-        # Ray runs them again, on the node that is left.
+        # Ray runs them again, on the node that is left, if their arms are still in the race.
         assert not outcome["errors"]
-        assert any(begun[name][-1] != outcome["dying"] for name in hit)
     else:
         # Other replicates take their place.
         assert 1 <= len(outcome["errors"]) <= 2

@@ -22,6 +22,7 @@ from ray import tune
 import mfhpo_ray
 from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
 from mfhpo_ray import IISEScheduler
+from mfhpo_ray._arm_scheduler import RACE
 from mfhpo_ray._encoding import decode
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._recommendation import RECOMMENDATION
@@ -89,6 +90,7 @@ def told(records: dict[str, Any]) -> Counter[str]:
     return Counter(
         json.dumps([name, level, value])
         for name, record in records.items()
+        if name != RACE
         for _, level, value, _ in record["observed"]
     )
 
