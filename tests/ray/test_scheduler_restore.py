@@ -82,7 +82,8 @@ def journal_of(folder: Path) -> dict[str, Any]:
 
     journal = Journal.newest(pyarrow.fs.LocalFileSystem(), str(folder / "storage" / "race"))
     records = {} if journal is None else journal.read()
-    records.pop(RECOMMENDATION, None)
+    for name in (RECOMMENDATION, RACE):
+        records.pop(name, None)
     return records
 
 
@@ -90,7 +91,6 @@ def told(records: dict[str, Any]) -> Counter[str]:
     return Counter(
         json.dumps([name, level, value])
         for name, record in records.items()
-        if name != RACE
         for _, level, value, _ in record["observed"]
     )
 
