@@ -195,40 +195,43 @@ def table_of(rows: Sequence[Row]) -> str:
 
 
 def picture(rows: Sequence[Row]) -> Any:
-    """What answers cost and how far they may be from the best arm, a panel for each noise."""
+    """What answers cost, and how far they are from the best arm; a row of panels for each noise."""
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
     over_tasks = [row for row in rows if row["task"] is None]
     sigmas = sorted({row["sigma"] for row in over_tasks})
+    panels = {
+        "cost": "cost in trainings of all epochs, median",
+        "regret": "regret in %, mean",
+        "gap_absolute": "claim off the truth in %, mean",
+    }
     figure = make_subplots(
-        rows=1, cols=len(sigmas), subplot_titles=[f"sigma {sigma:g} %" for sigma in sigmas]
+        rows=len(sigmas),
+        cols=len(panels),
+        shared_yaxes=True,
+        subplot_titles=[f"sigma {sigma:g} %: {name}" for sigma in sigmas for name in panels],
     )
-    for column, sigma in enumerate(sigmas, 1):
-        for certified, colour in ((True, "#d55e00"), (False, "#0072b2")):
-            chosen = [
-                row
-                for row in over_tasks
-                if row["sigma"] == sigma and (row["certified"] > 0) is certified
-            ]
+    for row_number, sigma in enumerate(sigmas, 1):
+        chosen = [row for row in over_tasks if row["sigma"] == sigma]
+        for column, (figures, title) in enumerate(panels.items(), 1):
             figure.add_trace(
-                go.Scatter(
-                    x=[row["cost"] for row in chosen],
-                    y=[row["regret_90"] for row in chosen],
-                    text=[row["method"] for row in chosen],
-                    mode="markers+text",
-                    textposition="top center",
-                    textfont_size=9,
-                    marker={"color": colour, "size": 10},
-                    name="with a certificate" if certified else "without",
-                    showlegend=column == 1,
+                go.Bar(
+                    y=[row["method"] for row in chosen],
+                    x=[row[figures] for row in chosen],
+                    text=[f"{row[figures]:.3g}" for row in chosen],
+                    orientation="h",
+                    marker_color=["#d55e00" if row["certified"] else "#0072b2" for row in chosen],
+                    showlegend=False,
                 ),
-                row=1,
+                row=row_number,
                 col=column,
             )
-        figure.update_xaxes(
-            type="log", title_text="cost, in trainings of all epochs (median)", row=1, col=column
-        )
-        figure.update_yaxes(title_text="regret, in % (90th percentile)", row=1, col=column)
-    figure.update_layout(template="plotly_white", height=560)
+            figure.update_xaxes(title_text=title, row=row_number, col=column)
+    figure.update_yaxes(autorange="reversed")
+    figure.update_layout(
+        template="plotly_white",
+        height=560 * len(sigmas),
+        title="Orange: with certificates; blue: without any",
+    )
     return figure

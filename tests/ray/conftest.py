@@ -18,6 +18,13 @@ def ray_cluster() -> Iterator[None]:
     """A cluster of four slots on this machine, started once: that takes seconds."""
     import ray
 
-    ray.init(num_cpus=4, include_dashboard=False, configure_logging=False, log_to_driver=False)
+    # Local: other tests may have a cluster on this machine at the same time.
+    ray.init(
+        "local",
+        num_cpus=4,
+        include_dashboard=False,
+        configure_logging=False,
+        log_to_driver=False,
+    )
     yield
     ray.shutdown()
