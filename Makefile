@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test lint format table1 mf-mab mf-grad mf-ucb rcucb rcucb-forest overhead time-limit ray-tune quickstart-cost delta clean
+.PHONY: help quickstart test test-ray lint format table1 mf-mab mf-grad mf-ucb rcucb rcucb-forest overhead time-limit ray-tune quickstart-cost delta clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -25,8 +25,11 @@ help: ## list the targets
 quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certified answer
 	$(RUN) examples/quickstart.py
 
-test: $(VENV)/.for-test ## run all tests and doctests; PYTEST_ARGS is passed on
-	$(RUN) -m pytest --numprocesses auto $(PYTEST_ARGS)
+test: $(VENV)/.for-test ## run all tests and doctests but those of test-ray; PYTEST_ARGS is passed on
+	$(RUN) -m pytest --numprocesses auto -m "not cluster" $(PYTEST_ARGS)
+
+test-ray: $(VENV)/.for-test ## run the tests that kill drivers, nodes and trials of real Ray clusters
+	$(RUN) -m pytest -m cluster tests $(PYTEST_ARGS)
 
 lint: $(VENV)/.for-dev ## check style, format and types; changes nothing
 	@failed=0; \

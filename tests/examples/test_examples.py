@@ -23,12 +23,19 @@ EXPECTED = {
 # A process of Ray's takes longer to start than most trials take.
 RAY_OPTIONS = {"ray_architecture_search.py": [["--quick"]]}
 RAY_OPTIONS["ray_lightgbm.py"] = [["--quick", "--scheduler"]]
-RUNS = [(path, options) for path in EXAMPLES for options in RAY_OPTIONS.get(path.name, [[]])]
+RUNS = [
+    pytest.param(
+        path,
+        options,
+        id=" ".join([path.name, *options]),
+        marks=[pytest.mark.cluster] if path.name in RAY_OPTIONS else [],
+    )
+    for path in EXAMPLES
+    for options in RAY_OPTIONS.get(path.name, [[]])
+]
 
 
-@pytest.mark.parametrize(
-    ("example", "options"), RUNS, ids=[" ".join([path.name, *options]) for path, options in RUNS]
-)
+@pytest.mark.parametrize(("example", "options"), RUNS)
 def test_example_runs(example: Path, options: list[str], tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
     pytest.importorskip("plotly")

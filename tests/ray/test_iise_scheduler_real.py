@@ -16,6 +16,8 @@ import mfhpo_ray
 from mfhpo.racing import ArmWithdrawnWarning
 from mfhpo_ray import IISEScheduler
 
+pytestmark = pytest.mark.cluster
+
 LEVELS = (1, 3, 9)
 BEST = 7
 

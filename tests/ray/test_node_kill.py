@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.cluster
+
 ARMS, SEEDS, BEST = 5, 5, 3
 
 

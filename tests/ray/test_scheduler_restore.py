@@ -27,6 +27,8 @@ from mfhpo_ray._encoding import decode
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._recommendation import RECOMMENDATION
 
+pytestmark = pytest.mark.cluster
+
 LEVELS = (1, 3, 9)
 ARMS, SEEDS, BEST = 8, 4, 5
 

@@ -25,6 +25,7 @@ from tests.ray import interrupted
 from tests.ray.searching import bowl
 
 pytestmark = [
+    pytest.mark.cluster,
     pytest.mark.slow,
     pytest.mark.timeout(300),
     pytest.mark.usefixtures("ray_cluster"),
