@@ -132,6 +132,9 @@ class IISEScheduler(LevelScheduler):
     Trials that save checkpoints go on where they paused. Those that do not begin anew at each
     level, which costs more, and is counted.
 
+    No more trials are started than the cluster has room for: one that grows on demand is not asked
+    to, so begin with the nodes that you want.
+
     Everything observed is written to the experiment's storage at once: after a crash of the
     driver, ``Tuner.restore`` goes on with all of it.
 
