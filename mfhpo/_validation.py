@@ -13,6 +13,7 @@ import numpy as np
 __all__ = [
     "check_count",
     "check_increasing",
+    "check_limit",
     "check_nonnegative",
     "check_number",
     "check_numbers",
@@ -79,6 +80,33 @@ def check_positive(name: str, value: float, hint: str = "") -> float:
     if not 0.0 < check_number(name, value) < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {value!r}{hint}.")
     return float(value)
+
+
+def check_limit(name: str, value: Any, unit: str = "seconds") -> float | None:
+    """Return a limit as a float, None for none, or raise unless it is positive.
+
+    Parameters
+    ----------
+    name
+        The argument's name.
+    value
+        What was given.
+    unit
+        What it counts.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a number nor None.
+    ValueError
+        If it is not positive.
+    """
+    if value is None:
+        return None
+    limit = check_number(name, value, f" of {unit} or None")
+    if not limit > 0.0:
+        raise ValueError(f"{name} must be a positive number of {unit} or None, got {value!r}.")
+    return limit
 
 
 def check_count(name: str, value: int, least: int) -> int:

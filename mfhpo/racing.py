@@ -174,7 +174,7 @@ class RacingPolicy(Policy):
         """The next pull after the pilot, given counts (K, M) that include what is under way."""
 
     @property
-    def _winner(self) -> int | None:
+    def winner(self) -> int | None:
         """The arm that the race has ended with, if it has."""
         return None
 
@@ -323,7 +323,7 @@ class RacingPolicy(Policy):
         """
         if not self._roster.active.any():
             return None, math.nan, (-math.inf, math.inf), 0
-        winner = self._winner
+        winner = self.winner
         arm = self._surest_arm() if winner is None else winner
         seen = np.flatnonzero(self._evidence.counts[arm])
         if not seen.size:
@@ -354,7 +354,7 @@ class RacingPolicy(Policy):
             return None
         if self._piloting:
             return self._next_pilot_pull(counts, arms)
-        winner = self._winner
+        winner = self.winner
         if winner is not None:
             return Pull(winner, self.problem.target)
         return self._race_pull(counts, arms)

@@ -10,9 +10,8 @@ from typing import Any
 from optuna.samplers import BaseSampler
 
 from mfhpo import Policy, Problem
-from mfhpo._validation import check_number
 from mfhpo.bias import Kind
-from mfhpo.declared import BiasLike, SigmaLike, as_bias, as_noise, mirrored_noise
+from mfhpo.declared import BiasLike, Declaration, SigmaLike, check_options
 from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._arms import ArmsLike
 from mfhpo_optuna._base import RaceSampler
@@ -62,58 +61,22 @@ class DeclaredSampler(RaceSampler):
             progress=progress,
             seed=seed,
         )
-        if bias is not None and self._fidelity.bias is not None:
-            raise ValueError(
-                f"bias={bias!r} and fidelity.bias={self._fidelity.bias!r} are both given; "
-                f"leave one out."
-            )
-        self._bias = as_bias(self._fidelity.bias if bias is None else bias, kind)
-        self._noise = as_noise(sigma)
+        self._declaration = Declaration.of(self._fidelity, sigma, bias, kind)
         self._options = dict(options)
-        for name in _NUMBERS & self._options.keys():
-            if self._options[name] is not None:
-                check_number(name, self._options[name])
-        self._rehearse()
-        self._check_budget()
+        check_options(self._options)
+        levels = self._fidelity.levels or ()
+        for sign in (1.0, -1.0):
+            # What is known already is checked now, not in the first trial.
+            problem = self._declaration.rehearsal(levels, sign)
+            self._policy_for(problem, sign, self._options | {"seed": 0})
+        objection = self._declaration.objection_to(self._options["budget"], levels)
+        if objection is not None:
+            warnings.warn(objection, stacklevel=3)
 
     @abc.abstractmethod
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         """Make the policy; `sign` is -1 for a study that minimises, whose values are mirrored."""
 
     def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
-        problem = self._problem(n_arms, levels, sign)
+        problem = self._declaration.problem(n_arms, levels, sign)
         return self._policy_for(problem, sign, self._options | {"seed": seed})
-
-    def _problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
-        """What is known of the race, in values that are maximised."""
-        return Problem(
-            n_arms,
-            self._fidelity.costs_of(levels),
-            bias=self._bias,
-            noise=mirrored_noise(self._noise) if sign < 0.0 else self._noise,
-            n_fidelities=len(levels),
-        )
-
-    def _rehearse(self) -> None:
-        """Check now what is known already, not in the first trial."""
-        if self._fidelity.levels is not None:
-            problems = {sign: self._problem(2, self._fidelity.levels, sign) for sign in (1.0, -1.0)}
-        else:
-            declared = self._bias.bounds if self._bias else getattr(self._noise, "sigma", 1.0)
-            number = len(declared) if isinstance(declared, Sequence) else 1
-            problem = Problem(2, None, bias=self._bias, noise=self._noise, n_fidelities=number)
-            problems = {1.0: problem, -1.0: problem}
-        for sign, problem in problems.items():
-            self._policy_for(problem, sign, self._options | {"seed": 0})
-
-    def _check_budget(self) -> None:
-        """Warn of a budget that pays for nothing, if the levels tell."""
-        budget, levels = self._options["budget"], self._fidelity.levels
-        costs = None if levels is None else self._fidelity.costs_of(levels)
-        if budget is not None and costs is not None and budget < costs[0]:
-            warnings.warn(
-                f"budget={budget!r} is less than the {costs[0]:g} that one evaluation costs at the "
-                f"cheapest level, {self._fidelity.name}={levels[0] if levels else None!r}: nothing "
-                f"will be evaluated. Give a larger budget.",
-                stacklevel=4,
-            )

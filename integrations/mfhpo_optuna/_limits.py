@@ -5,37 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mfhpo._validation import check_number
+from mfhpo._validation import check_limit
 from mfhpo_optuna._limit_attributes import LIMIT_KEY
 
-__all__ = ["check_limit", "limit_of"]
-
-
-def check_limit(name: str, value: Any, unit: str = "seconds") -> float | None:
-    """Return a limit as a float, None for none, or raise unless it is positive.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    value
-        What was given.
-    unit
-        What it counts.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a number nor None.
-    ValueError
-        If it is not positive.
-    """
-    if value is None:
-        return None
-    limit = check_number(name, value, f" of {unit} or None")
-    if not limit > 0.0:
-        raise ValueError(f"{name} must be a positive number of {unit}, got {value!r}.")
-    return limit
+__all__ = ["limit_of"]
 
 
 def limit_of(attributes: Mapping[str, Any], number: int, limit: float | None) -> float | None:

@@ -8,8 +8,9 @@ import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
+from mfhpo._validation import check_limit
 from mfhpo_optuna._limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY
-from mfhpo_optuna._limits import check_limit, limit_of
+from mfhpo_optuna._limits import limit_of
 from mfhpo_optuna._objective_clock import objective_seconds
 
 __all__ = ["TimeLimitPruner"]

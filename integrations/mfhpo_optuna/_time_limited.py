@@ -17,6 +17,7 @@ from typing import Any
 import optuna
 from optuna.trial import BaseTrial
 
+from mfhpo._validation import check_limit
 from mfhpo_optuna._crew import Crew
 from mfhpo_optuna._global_random import draw_seeds
 from mfhpo_optuna._limit_attributes import (
@@ -26,7 +27,7 @@ from mfhpo_optuna._limit_attributes import (
     MEMORY_KEY,
     SECONDS_KEY,
 )
-from mfhpo_optuna._limits import check_limit, limit_of
+from mfhpo_optuna._limits import limit_of
 from mfhpo_optuna._study_race import ARM_KEY
 from mfhpo_optuna._supervision import Died, End, Finished, OutOfMemory, supervise
 from mfhpo_optuna._worker import Order

@@ -27,10 +27,11 @@ from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._folders import give_folder
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._losses import Losses, was_lost
+from mfhpo_ray._numbers import as_number
 from mfhpo_ray._prices import required_resources
 from mfhpo_ray._recommendation import RECOMMENDATION, Answer, to_record
 from mfhpo_ray._runs import Run, Runs
-from mfhpo_ray._time_limits import TimeLimits, check_limit, stop_at_once
+from mfhpo_ray._time_limits import TimeLimits, finite_limit, stop_at_once
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -88,7 +89,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         arms: int | None,
         limit: float | None = None,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # it is Ray's
+        FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         if mode not in (None, "max", "min"):
             raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
         if metric is not None and not isinstance(metric, str):
@@ -108,7 +109,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._doomed: list[Run] = []
         self._patience_ends: dict[str, float] = {}
         self._losses = Losses()
-        self._limit = check_limit("limit", limit)
+        self._limit = finite_limit("limit", limit)
         self._time_limits = TimeLimits(self._now)
         self._journal: Journal | None = None
         self._records: dict[str, dict[str, Any]] = {}
@@ -320,11 +321,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def _value(self, result: Mapping[str, Any]) -> float | None:
         """The metric in a result, larger is better; None if it is missing or no number."""
-        value = result.get(str(self._metric))
-        try:
-            return self._sign * float(value)  # type: ignore[arg-type]  # None raises TypeError
-        except (TypeError, ValueError):
-            return None
+        value = as_number(result.get(str(self._metric)))
+        return None if value is None else self._sign * value
 
     def _doom(self, run: Run) -> None:
         """Have a run stopped at the next step."""

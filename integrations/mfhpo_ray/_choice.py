@@ -168,7 +168,7 @@ class MFSearch(RaceSearch):
         return self._choice
 
     def _make_policy(self, n_arms: int, sign: float) -> Policy:
-        choice = recommend_policy(self._problem(n_arms, self._levels, sign), self._aim)
+        choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), self._aim)
         if self._choice is None:
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
             if self._aim == "reward per pull" and sign < 0.0:

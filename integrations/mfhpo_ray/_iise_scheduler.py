@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from ray.tune.search import Repeater
 from ray.tune.utils import flatten_dict
 
-from mfhpo import IISE, MaximumFidelityExploit, Problem, SuccessiveElimination
-from mfhpo._validation import check_count, check_number
+from mfhpo import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo._validation import check_count
+from mfhpo.bias import Kind
 from mfhpo.confidence import Radius
-from mfhpo.declared import (
-    BiasLike,
-    SigmaLike,
-    as_bias,
-    as_noise,
-    mirrored_noise,
-    mirrored_radius,
-)
+from mfhpo.declared import BiasLike, Declaration, SigmaLike, check_options, mirrored_radius
 from mfhpo.fidelity import Fidelity
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.noise import EstimatedNoise
@@ -206,12 +200,9 @@ class IISEScheduler(LevelScheduler):
             limit=limit,
         )
         self._variant = variant
-        self._bias = as_bias(bias, "order" if variant == "order" else "max")
-        self._noise = as_noise(sigma)
+        kind: Kind = "order" if variant == "order" else "max"
+        self._declaration = Declaration.of(fidelity, sigma, bias, kind)
         self._measure = None if measure is None else check_count("measure", measure, 1)
-        for name, value in (("budget", budget), ("epsilon", epsilon), ("delta", delta)):
-            if value is not None:
-                check_number(name, value)
         self._radius = radius
         self._options: dict[str, Any] = {
             "delta": delta,
@@ -222,26 +213,20 @@ class IISEScheduler(LevelScheduler):
             "pilot_pulls": pilot_pulls,
             "seed": seed,
         }
+        check_options(self._options)
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
 
     def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
         if replicates is not None:
             self._check_replicates(n_arms, replicates)
-        minimises = self._sign < 0.0
-        problem = Problem(
-            n_arms,
-            self._costs,
-            bias=self._bias,
-            noise=mirrored_noise(self._noise) if minimises else self._noise,
-            n_fidelities=len(self._levels),
-        )
+        problem = self._declaration.problem(n_arms, self._levels, self._sign)
         measure = self._measure
         if measure is None:
             measure = 10 if replicates is None else min(10, replicates)
         options = {
             **self._options,
             "measure": measure,
-            "radius": mirrored_radius(self._radius) if minimises else self._radius,
+            "radius": self._radius if self._sign > 0.0 else mirrored_radius(self._radius),
         }
         if self._variant == "se":
             return SuccessiveElimination(problem, **options)
@@ -274,8 +259,8 @@ class IISEScheduler(LevelScheduler):
         """What has to be estimated from replicates."""
         needs_bias = self._variant not in ("se", "mfe")
         missing = {
-            "sigma": isinstance(self._noise, EstimatedNoise),
-            "bias": needs_bias and self._bias is None,
+            "sigma": isinstance(self._declaration.noise, EstimatedNoise),
+            "bias": needs_bias and self._declaration.bias is None,
         }
         return [name for name, is_missing in missing.items() if is_missing]
 

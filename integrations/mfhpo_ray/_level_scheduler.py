@@ -334,7 +334,7 @@ class LevelScheduler(ArmScheduler):
             if wanted in absent:
                 break  # it would ask for nothing else
             absent.append(wanted)
-        if absent == [wanted] and self._has_winner():
+        if absent == [wanted] and policy.winner is not None:
             return None  # it is being measured, and others cannot help with that
         return self._substitute(absent[0].fidelity, under_way, at_rest)
 
@@ -355,14 +355,6 @@ class LevelScheduler(ArmScheduler):
                 if run is not None:
                     return Order(run, send_to)
         return None
-
-    def _has_winner(self) -> bool:
-        """Whether the race is decided, so that only the winner's value is still being measured."""
-        policy = self._policy
-        assert policy is not None
-        if policy.piloting:
-            return False
-        return len(self._arms) == 1 or policy.state_dict()["certificate"] is not None
 
     def _under_way(self) -> list[Pull]:
         return [

@@ -13,7 +13,9 @@ from ray.tune.utils import flatten_dict
 from mfhpo_ray._folders import give_folder
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._losses import was_lost
-from mfhpo_ray._time_limits import TimeLimits, check_limit, stop_at_once
+from mfhpo_ray._prices import required_resources
+from mfhpo_ray._space import find, has
+from mfhpo_ray._time_limits import TimeLimits, finite_limit, stop_at_once
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -160,7 +162,7 @@ class PullScheduler(FIFOScheduler):
             raise TypeError(f"limit_key must be a string, got {limit_key!r}; try 'time_limit_s'.")
         if not limit_key:
             raise ValueError("limit_key must name a key of the configuration; try 'time_limit_s'.")
-        self._limit = check_limit("limit", limit)
+        self._limit = finite_limit("limit", limit)
         self._limit_key = limit_key
         self._stop_surplus = stop_surplus
         self._clock = time.monotonic
@@ -195,7 +197,9 @@ class PullScheduler(FIFOScheduler):
             if result is not None:
                 _end_as_completed(tune_controller, trial, result)
                 return
-            self._search.note_resources(trial.trial_id, _resources(trial))
+            self._search.note_resources(
+                trial.trial_id, {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
+            )
         self._limits.set(trial, self._limit_of(trial))
 
     def on_trial_result(
@@ -290,15 +294,10 @@ class PullScheduler(FIFOScheduler):
             self._knows_what_is_kept = False
 
     def _limit_of(self, trial: Trial) -> float | None:
-        found: Any = trial.config
-        if self._limit_key in found:
-            found = found[self._limit_key]
-        else:
-            for key in self._limit_key.split("/"):
-                if not isinstance(found, Mapping) or key not in found:
-                    return self._limit
-                found = found[key]
-        return check_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
+        if not has(trial.config, self._limit_key):
+            return self._limit
+        found = find(trial.config, self._limit_key)
+        return finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
 
     def _stop_all(self, tune_controller: TuneController, search: PullSearch) -> None:
         for trial in _unfinished(tune_controller):
@@ -320,12 +319,6 @@ def _pull_search(search_alg: Any) -> PullSearch | None:
 
 def _unfinished(tune_controller: TuneController) -> list[Trial]:
     return [trial for trial in tune_controller.get_live_trials() if not trial.is_finished()]
-
-
-def _resources(trial: Trial) -> dict[str, float]:
-    # Tune makes it when it adds a trial, before schedulers hear of it.
-    factory: Any = trial.placement_group_factory
-    return {"CPU": 0.0, "GPU": 0.0, **factory.required_resources}
 
 
 def _end_as_completed(

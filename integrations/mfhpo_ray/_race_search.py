@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ray.tune.search import Searcher
 
 from mfhpo import Labels, Observation, Policy, Problem, Pull
-from mfhpo._validation import check_number
 from mfhpo.bias import Kind
-from mfhpo.declared import BiasLike, SigmaLike, as_bias, as_noise, mirrored_noise
+from mfhpo.declared import BiasLike, Declaration, SigmaLike, check_options
 from mfhpo.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray._arms import ArmsLike
@@ -64,9 +63,8 @@ class RaceSearch(PolicySearch[Policy]):
         options: Mapping[str, Any],
         kind: Kind = "max",
     ) -> None:
-        self._fidelity = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
-        if not isinstance(self._fidelity, Fidelity):
-            raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
+        self._declaration = Declaration.of(fidelity, sigma, bias, kind)
+        self._fidelity = self._declaration.fidelity
         super().__init__(
             metric=metric,
             mode=mode,
@@ -77,23 +75,17 @@ class RaceSearch(PolicySearch[Policy]):
             seed_key=seed_key,
             seed=seed,
         )
-        if bias is not None and self._fidelity.bias is not None:
-            raise ValueError(
-                f"bias={bias!r} and fidelity.bias={self._fidelity.bias!r} are both given; leave "
-                f"one out."
-            )
-        self._bias = as_bias(self._fidelity.bias if bias is None else bias, kind)
-        self._noise = as_noise(sigma)
         self._prices = Prices(prices, self._fidelity.costs)
         self._has_prices = prices is not None
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
         self._options = dict(options)
         self._n_stopped = 0
         self._warned_of_budget = False
-        for name in sorted(_NUMBERS & self._options.keys()):
-            if self._options[name] is not None:
-                check_number(name, self._options[name])
-        self._rehearse()
+        check_options(self._options)
+        for sign in (1.0, -1.0) if self._mode is None else (self._sign,):
+            # What is known already is checked now, not in the first trial.
+            problem = self._declaration.rehearsal(self._levels, sign)
+            self._policy_for(problem, sign, self._options | {"seed": 0})
         self._check_budget()
 
     @abc.abstractmethod
@@ -113,7 +105,7 @@ class RaceSearch(PolicySearch[Policy]):
     # What the base asks.
 
     def _make_policy(self, n_arms: int, sign: float) -> Policy:
-        problem = self._problem(n_arms, self._levels, sign)
+        problem = self._declaration.problem(n_arms, self._levels, sign)
         return self._policy_for(problem, sign, self._options | {"seed": self._seed})
 
     def _settings(self, pull: Pull) -> Any:
@@ -193,40 +185,9 @@ class RaceSearch(PolicySearch[Policy]):
             "scheduler tells: TuneConfig(search_alg=search, scheduler=search.scheduler())."
         )
 
-    def _problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
-        """What is known of the race, in values that are maximised."""
-        return Problem(
-            n_arms,
-            self._fidelity.costs_of(levels),
-            bias=self._bias,
-            noise=mirrored_noise(self._noise) if sign < 0.0 else self._noise,
-            n_fidelities=len(levels),
-        )
-
-    def _rehearse(self) -> None:
-        """Check now what is known already, not in the first trial."""
-        signs = (1.0, -1.0) if self._mode is None else (self._sign,)
-        if self._levels:
-            problems = {sign: self._problem(2, self._levels, sign) for sign in signs}
-        else:
-            declared = self._bias.bounds if self._bias else getattr(self._noise, "sigma", 1.0)
-            number = len(declared) if isinstance(declared, Sequence) else 1
-            problem = Problem(2, None, bias=self._bias, noise=self._noise, n_fidelities=number)
-            problems = dict.fromkeys(signs, problem)
-        for sign, problem in problems.items():
-            self._policy_for(problem, sign, self._options | {"seed": 0})
-
     def _check_budget(self) -> None:
-        """Warn of a budget that pays for nothing, if the levels tell."""
-        budget = self._options["budget"]
-        costs = self._fidelity.costs_of(self._levels) if self._levels else None
-        if budget is None or costs is None or self._warned_of_budget:
-            return
-        if budget < costs[0]:
+        """Warn once of a budget that pays for nothing, if the levels tell."""
+        objection = self._declaration.objection_to(self._options["budget"], self._levels)
+        if objection is not None and not self._warned_of_budget:
             self._warned_of_budget = True
-            warnings.warn(
-                f"budget={budget!r} is less than the {costs[0]:g} that one evaluation costs at the "
-                f"cheapest level, {self._fidelity.name}={self._levels[0]!r}: nothing will be "
-                f"evaluated. Give a larger budget.",
-                stacklevel=4,
-            )
+            warnings.warn(objection, stacklevel=4)

@@ -9,7 +9,6 @@ import secrets
 import time
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from numbers import Real
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +21,7 @@ from mfhpo_ray._candidates import Candidates
 from mfhpo_ray._encoding import decode, differ
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._losses import Losses
+from mfhpo_ray._numbers import as_number
 from mfhpo_ray._open_pulls import OpenPulls
 from mfhpo_ray._pull_scheduler import PullScheduler
 from mfhpo_ray._pulls import Ended, UnderWay, scalars
@@ -294,7 +294,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """
         begun = self._open.get(trial_id)
         if begun is not None:
-            begun.seconds = _number(result.get("time_total_s"))
+            begun.seconds = as_number(result.get("time_total_s"))
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
@@ -682,10 +682,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _seconds(self, begun: UnderWay, result: Mapping[str, Any]) -> float:
         """What a trial took: as it says, or as is known of it, or since it was suggested."""
-        seconds = _number(result.get("time_total_s"))
+        seconds = as_number(result.get("time_total_s"))
         if seconds is None:
             seconds = begun.seconds
-        stopped_at = _number(result.get(CENSORED_KEY))
+        stopped_at = as_number(result.get(CENSORED_KEY))
         if stopped_at is not None:
             return stopped_at if seconds is None else max(seconds, stopped_at)
         return max(0.0, self._clock() - begun.since) if seconds is None else seconds
@@ -693,7 +693,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """The metric, or None if it is missing, no number or not finite."""
         reported = result.get(str(self._metric))
-        value = _number(reported)
+        value = as_number(reported)
         if value is None and reported is not None and not self._warned_of_no_number:
             self._warned_of_no_number = True
             warnings.warn(
@@ -799,10 +799,3 @@ def _check_aim(metric: Any, mode: Any) -> None:
         raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
     if mode not in (None, "max", "min"):
         raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
-
-
-def _number(value: Any) -> float | None:
-    """A number as a float, None for anything else."""
-    if isinstance(value, Real) and not isinstance(value, bool):
-        return float(value)
-    return None

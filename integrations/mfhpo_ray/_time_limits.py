@@ -19,12 +19,12 @@ from ray.exceptions import RayError
 from ray.tune.experiment import Trial
 from ray.tune.result import DONE, TIME_TOTAL_S, TRIAL_ID
 
-from mfhpo._validation import check_number
+from mfhpo._validation import check_limit
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-__all__ = ["CENSORED_KEY", "TimeLimits", "check_limit", "stop_at_once"]
+__all__ = ["CENSORED_KEY", "TimeLimits", "finite_limit", "stop_at_once"]
 
 CENSORED_KEY = "mfhpo/censored_at"
 """Where the last result of a trial that was ended for its time has the limit, in seconds."""
@@ -32,34 +32,16 @@ CENSORED_KEY = "mfhpo/censored_at"
 _RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, without earlier runs
 
 
-def check_limit(name: str, value: Any) -> float | None:
-    """Return a limit as a float, None for none, or raise unless it is positive.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    value
-        What was given, in seconds. ``math.inf`` is no limit.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a number nor None.
-    ValueError
-        If it is not positive.
+def finite_limit(name: str, value: Any) -> float | None:
+    """A limit in seconds as `check_limit` returns it; what is infinite is no limit.
 
     Examples
     --------
-    >>> check_limit("limit", 60)
-    60.0
+    >>> finite_limit("limit", 60), finite_limit("limit", math.inf)
+    (60.0, None)
     """
-    if value is None:
-        return None
-    limit = check_number(name, value, " of seconds or None")
-    if not limit > 0.0:
-        raise ValueError(f"{name} must be a positive number of seconds or None, got {value!r}.")
-    return None if math.isinf(limit) else limit
+    limit = check_limit(name, value)
+    return None if limit is None or math.isinf(limit) else limit
 
 
 @dataclass
@@ -137,7 +119,7 @@ class TimeLimits:
         ValueError
             If `limit` is not positive.
         """
-        self._watches[trial.trial_id] = _Watch(check_limit("limit", limit))
+        self._watches[trial.trial_id] = _Watch(finite_limit("limit", limit))
 
     def enforce(self, tune_controller: TuneController) -> None:
         """Start the clocks of trials that run by now, and end those beyond their limits.

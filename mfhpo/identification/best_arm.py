@@ -138,7 +138,7 @@ class BestArmPolicy(RacingPolicy):
         """Whether the race is over (see `Policy.finished`)."""
         if not self._roster.active.any():
             return True
-        winner = self._winner
+        winner = self.winner
         if winner is not None and self._measured(winner):
             return True
         return math.isfinite(self.budget) and self._next_cost() > self.budget - self._cost
@@ -161,7 +161,7 @@ class BestArmPolicy(RacingPolicy):
         For those who run the race where an arm can only be pulled a limited number of times. What
         is certified does not depend on these pulls.
         """
-        winner = self._winner
+        winner = self.winner
         if winner is not None:
             pulled = int(self._evidence.counts[winner, self.problem.target])
             self._measure = min(self._measure, pulled)
@@ -212,7 +212,8 @@ class BestArmPolicy(RacingPolicy):
         return 0.0 if pull is None else self._cost_of(pull.fidelity)
 
     @property
-    def _winner(self) -> int | None:
+    def winner(self) -> int | None:
+        """The arm that the race has ended with, whose value may still be measured; or None."""
         if self._certificate is not None:
             return self._certificate
         arms = self.active
@@ -221,7 +222,7 @@ class BestArmPolicy(RacingPolicy):
     @property
     def _certified(self) -> bool:
         """Whether there is a winner, measured, that was compared with something."""
-        winner = self._winner
+        winner = self.winner
         if winner is None or not self._measured(winner):
             return False
         return self._certificate is not None or not self._alone
@@ -282,7 +283,7 @@ class BestArmPolicy(RacingPolicy):
     def _reason(self, arm: int | None) -> str:
         if arm is None:
             return "every arm failed and left the race"
-        winner = self._winner
+        winner = self.winner
         if winner is None:
             reason = f"{len(self.active)} arms are not told apart yet"
             if self._piloting:
@@ -303,7 +304,7 @@ class BestArmPolicy(RacingPolicy):
         if leader is None or self._piloting:
             return None
         target = self.problem.target
-        winner = self._winner
+        winner = self.winner
         if winner is None:
             missing = remaining_pulls(self._evidence, self.active, leader, self.epsilon)
         else:

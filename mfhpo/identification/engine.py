@@ -91,7 +91,7 @@ class Elimination(BestArmPolicy):
             )
         if math.isfinite(self.budget):
             raise ValueError(f"rounds need budget=None, got {self.budget:g}; use ask and tell.")
-        winner = self._winner
+        winner = self.winner
         if winner is not None:
             target = self.problem.target
             done = int(self._evidence.counts[winner, target])
@@ -176,7 +176,7 @@ class Elimination(BestArmPolicy):
     def _judge(self, fidelity: int) -> None:
         """Apply the elimination rule and the stop at one fidelity."""
         arms = self.active
-        if len(arms) < 2 or self._winner is not None:
+        if len(arms) < 2 or self.winner is not None:
             return
         means = self._evidence.means(arms, fidelity)
         half = self._evidence.half_widths(arms, fidelity)

@@ -174,7 +174,7 @@ class MFGrad(MFTopTwo):
     def _judge(self, fidelity: int) -> None:
         super()._judge(fidelity)
         arms = self.active
-        decided = self._winner is not None or len(arms) < 2
+        decided = self.winner is not None or len(arms) < 2
         if self._standing is None or decided or len(arms) > self._max_arms:
             return
         if self._evidence.counts[arms].all():

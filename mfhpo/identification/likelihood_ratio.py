@@ -213,7 +213,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         """Eliminate and certify (`fidelity` does not matter: all are weighed together)."""
         standing = self._standing
         arms = self.active
-        if standing is None or len(arms) < 2 or self._winner is not None:
+        if standing is None or len(arms) < 2 or self.winner is not None:
             return
         standing.renew(arms, self._changed, self.epsilon)
         self._changed[:] = False
@@ -258,7 +258,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _remaining_cost(self, leader: int | None) -> float | None:
         """A guess: the statistics go on growing in proportion to what was paid for them."""
         standing = self._standing
-        if self._winner is not None or standing is None or standing.leader is None:
+        if self.winner is not None or standing is None or standing.leader is None:
             return super()._remaining_cost(leader)
         arms = self.active
         others = arms[arms != standing.leader]

@@ -295,7 +295,7 @@ class MFLUCB(BestArmPolicy):
     def _judge(self, fidelity: int) -> None:
         """Eliminate, certify, commit; note fidelities that the safeguard leaves."""
         active = self._roster.active
-        if self._winner is not None or active.sum() < 2:
+        if self.winner is not None or active.sum() < 2:
             return
         rules, cells = self._current_rules(), self._cells()
         lows, highs = target_bounds(cells, rules.bounds, active)
@@ -425,7 +425,7 @@ class MFLUCB(BestArmPolicy):
             )
         if math.isfinite(self.budget):
             raise ValueError(f"play needs budget=None, got {self.budget:g}; use ask and tell.")
-        if self._winner is not None or not self.active.size:
+        if self.winner is not None or not self.active.size:
             return
         n_arms, n_fidelities = self._evidence.counts.shape
         arms = np.arange(n_arms)

@@ -151,7 +151,7 @@ def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(lim
 @pytest.mark.parametrize(
     ("arguments", "kind", "shown"),
     [
-        ({"limit": 0.0}, ValueError, "limit must be a positive number of seconds, got 0.0"),
+        ({"limit": 0.0}, ValueError, "limit must be a positive number of seconds or None, got 0.0"),
         ({"limit": math.nan}, ValueError, "limit"),
         ({"limit": True}, TypeError, "limit must be a number of seconds or None, got True"),
         ({"limit": "60"}, TypeError, "limit"),

@@ -221,7 +221,7 @@ def test_fixed_trials_work() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "shown"),
     [
-        ({"limit": 0}, ValueError, "limit must be a positive number of seconds, got 0"),
+        ({"limit": 0}, ValueError, "limit must be a positive number of seconds or None, got 0"),
         ({"limit": -1.0}, ValueError, "limit"),
         ({"limit": math.nan}, ValueError, "limit"),
         ({"limit": True}, TypeError, "limit must be a number of seconds or None, got True"),

@@ -6,6 +6,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -1125,8 +1126,8 @@ def test_every_race_ends_and_tells_only_what_was_reported(drawn: dict[str, Any])
         arms=n_arms if n_arms > 1 else None,
         pilot_pulls=2,
     )
-    if scheduler._bias is None and drawn["n_replicates"] < 2:
-        scheduler._bias = Bias.max(*BIAS)
+    if scheduler._declaration.bias is None and drawn["n_replicates"] < 2:
+        scheduler._declaration = replace(scheduler._declaration, bias=Bias.max(*BIAS))
     run = race(
         scheduler,
         trials,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 
-from mfhpo_ray._time_limits import CENSORED_KEY, TimeLimits, check_limit
+from mfhpo_ray._time_limits import CENSORED_KEY, TimeLimits, finite_limit
 
 
 class Process:
@@ -271,7 +271,7 @@ def test_bad_limits(limit: Any, error: type[Exception], words: str) -> None:
 
 
 def test_good_limits() -> None:
-    assert [check_limit("limit", limit) for limit in (3, 0.5, None, math.inf)] == [
+    assert [finite_limit("limit", limit) for limit in (3, 0.5, None, math.inf)] == [
         3.0,
         0.5,
         None,
