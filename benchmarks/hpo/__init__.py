@@ -1,0 +1,1 @@
+"""Hyperparameter optimisation compared at equal cost, in HPOBench's terms."""

@@ -1,0 +1,173 @@
+"""What an optimiser pays and recommends while it runs: the same account for all of them."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.hpo.problem import Problem
+from benchmarks.hpo.space import Configuration, same_configuration
+
+__all__ = ["BudgetSpent", "Meter", "Step"]
+
+
+class BudgetSpent(Exception):
+    """The next evaluation would cost more than is left; the optimiser ends here."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A recommendation, and when it was made.
+
+    Parameters
+    ----------
+    cost
+        Paid until then, in evaluations at the target level.
+    seconds
+        CPU seconds that the optimiser itself had taken.
+    configuration
+        What it recommends.
+    claim
+        The value that it promises, or None if it promises nothing.
+    """
+
+    cost: float
+    seconds: float
+    configuration: Configuration
+    claim: float | None
+
+
+@dataclass
+class _Run:
+    """One training of one configuration, as far as it has come."""
+
+    seed: int
+    level: int = -1
+    cost: float = 0.0
+
+
+class Meter:
+    """Evaluates for one optimiser, keeps account, and ends it when the budget is spent.
+
+    An evaluation goes on from a cheaper one of the same configuration, if there is one and the
+    problem allows it; else it is another run, with noise of its own, from scratch.
+
+    Parameters
+    ----------
+    problem
+        What is optimised.
+    budget
+        In evaluations at the target level.
+    seed
+        Pairs the optimisers: run r of a configuration has the same noise for all of them.
+
+    Attributes
+    ----------
+    cost
+        Paid so far, in evaluations at the target level.
+    evaluations
+        Their number at each level.
+    failures
+        Number of evaluations without a finite value.
+    steps
+        Recommendations in their order.
+
+    Examples
+    --------
+    >>> from benchmarks.hpo.problems import problem_named
+    >>> meter = Meter(problem_named("branin"), budget=10, seed=0)
+    >>> value = meter.evaluate({"x1": 0.0, "x2": 5.0}, level=0)
+    >>> meter.recommend({"x1": 0.0, "x2": 5.0}, claim=value)
+    >>> len(meter.steps)
+    1
+    """
+
+    def __init__(self, problem: Problem, budget: float, seed: int) -> None:
+        self.problem = problem
+        self.budget = budget
+        self.seed = seed
+        self.cost = 0.0
+        self.evaluations = [0] * len(problem.fidelity.levels)
+        self.failures = 0
+        self.steps: list[Step] = []
+        self._runs: dict[tuple[tuple[str, object], ...], list[_Run]] = {}
+        self._evaluating = 0.0
+        self._began = time.process_time()
+
+    @property
+    def optimiser_seconds(self) -> float:
+        """CPU seconds taken by the optimiser itself, without the evaluations."""
+        return time.process_time() - self._began - self._evaluating
+
+    def cost_of(self, configuration: Configuration, level: int) -> float:
+        """What evaluating a configuration at a level would cost now, as far as levels tell."""
+        levels = self.problem.fidelity.levels
+        run = self._to_go_on_from(configuration, level)
+        done = 0.0 if run is None else levels[run.level]
+        return (levels[level] - done) / levels[-1]
+
+    def evaluate(self, configuration: Configuration, level: int) -> float:
+        """Evaluate a configuration and pay for it.
+
+        Parameters
+        ----------
+        configuration
+            Values of the parameters; those that do not apply are dropped.
+        level
+            Index of the level.
+
+        Returns
+        -------
+        float
+            The value, larger being better.
+
+        Raises
+        ------
+        BudgetSpent
+            If less than its cost is left; nothing is paid then.
+        """
+        began = time.process_time()
+        try:
+            configuration = self.problem.space.active(configuration)
+            if self.cost + self.cost_of(configuration, level) > self.budget + 1e-9:
+                raise BudgetSpent
+            return self._evaluate(configuration, level)
+        finally:
+            self._evaluating += time.process_time() - began
+
+    def recommend(self, configuration: Configuration, claim: float | None) -> None:
+        """Note what the optimiser would hand over now, and the value that it promises."""
+        kept = self.problem.space.active(configuration)
+        self.steps.append(Step(self.cost, self.optimiser_seconds, kept, claim))
+
+    def _evaluate(self, configuration: Configuration, level: int) -> float:
+        run = self._to_go_on_from(configuration, level)
+        if run is None:
+            key = same_configuration(configuration)
+            runs = self._runs.setdefault(key, [])
+            run = _Run(self._seed_of(key, len(runs)))
+            runs.append(run)
+        fidelity = self.problem.fidelity.levels[level]
+        result = self.problem.objective_function(configuration, fidelity, run.seed)
+        self.cost += max(0.0, result.cost - run.cost) / self.problem.full_cost
+        run.level, run.cost = level, result.cost
+        self.evaluations[level] += 1
+        self.failures += not np.isfinite(result.value)
+        return result.value
+
+    def _to_go_on_from(self, configuration: Configuration, level: int) -> _Run | None:
+        if not self.problem.fidelity.continues:
+            return None
+        runs = self._runs.get(same_configuration(configuration), ())
+        return max((run for run in runs if run.level < level), key=_level, default=None)
+
+    def _seed_of(self, key: tuple[tuple[str, object], ...], number: int) -> int:
+        words = [self.seed, number, zlib.crc32(repr(key).encode())]
+        return int(np.random.SeedSequence(words).generate_state(1)[0])
+
+
+def _level(run: _Run) -> int:
+    return run.level
