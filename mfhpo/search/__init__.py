@@ -1,0 +1,17 @@
+"""Search: which configurations are worth trying, and how far each of them is evaluated."""
+
+from mfhpo.search.halving import HalvingSearch
+from mfhpo.search.model_search import ModelSearch
+from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.space import Numeric, OneOf, Point, SearchSpace
+
+__all__ = [
+    "Begin",
+    "HalvingSearch",
+    "ModelSearch",
+    "Numeric",
+    "OneOf",
+    "Point",
+    "SearchPolicy",
+    "SearchSpace",
+]

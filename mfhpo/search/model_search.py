@@ -1,0 +1,271 @@
+"""Search by a model of all levels: what to begin, and which arms are worth going on with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.problem import Pull
+from mfhpo.search.acquisition import best_place, expected_improvement
+from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.process import LevelData, LevelProcess
+from mfhpo.search.score import scores
+
+__all__ = ["ModelSearch"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Observations that the model is conditioned on, and that its parameters are fitted to: the time
+# for a suggestion stays the same however many trials there are.
+_MOST, _MOST_FITTED = 300, 150
+_LATEST = 30  # arms that are kept for being new
+_GROWTH = 1.2  # of the observations, between two fits
+_GOOD = 5  # arms around which better ones are sought
+_STEPS = 40  # of a fit; each begins anew, so that it depends on the observations alone
+_NODES = np.array([-1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.5])
+
+
+@dataclass(frozen=True)
+class _View:
+    """The model after some observations."""
+
+    process: LevelProcess
+    features: FloatArray
+    arms: list[int]
+    means: FloatArray
+    spreads: FloatArray
+    best: float
+
+
+class ModelSearch(SearchPolicy):
+    """Begins the arm of which most is expected, and goes on with those that keep their promise.
+
+    One Gaussian process (`LevelProcess`) models the values at all levels; how much a cheap level
+    says of the target is part of what it learns, so that a misleading one is not followed. The
+    next step is the one with the largest expected improvement at the target for what it costs to
+    get there: beginning a new arm, or going on with one. Arms are never stopped for good: one that
+    is left waits until nothing better is in sight (freezing and thawing).
+
+    Parameters
+    ----------
+    costs, continues, initial, seed
+        See `SearchPolicy`.
+    patience
+        The share of its expected improvement that a new arm counts for. Below 1, arms that were
+        begun are preferred to new ones, whose promise is the largest of many guesses and is less
+        to be relied on.
+    random_share
+        Share of new arms that are drawn at random, against a model that is wrong.
+
+    References
+    ----------
+    Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014, for going
+    on with arms by what a model expects of them.
+
+    Examples
+    --------
+    >>> from mfhpo.problem import Observation
+    >>> from mfhpo.search import Numeric, SearchSpace
+    >>> search = ModelSearch(costs=(1.0, 3.0), continues=True, initial=4)
+    >>> search.space = SearchSpace({"x": Numeric()})
+    >>> rng, points = np.random.default_rng(0), []
+    >>> for _ in range(40):
+    ...     step = search.ask(len(points))
+    ...     if isinstance(step, Begin):
+    ...         points.append(step.point or {"x": float(rng.random())})
+    ...         search.describe(len(points) - 1, points[-1])
+    ...         step = Pull(len(points) - 1, step.fidelity)
+    ...     bias = 0.1 * (step.fidelity == 0)
+    ...     value = -((points[step.arm]["x"] - 0.3 - bias) ** 2)
+    ...     search.tell(step, Observation(value))
+    >>> abs(points[search.leader()]["x"] - 0.3) < 0.05
+    True
+    """
+
+    def __init__(
+        self,
+        costs: Sequence[float],
+        *,
+        continues: bool = False,
+        initial: int = 9,
+        patience: float = 0.3,
+        random_share: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(costs, continues=continues, initial=initial, seed=seed)
+        if not 0.0 < patience <= 1.0:
+            raise ValueError(f"patience must be in (0, 1], got {patience!r}.")
+        if not 0.0 <= random_share <= 1.0:
+            raise ValueError(f"random_share must be from 0 to 1, got {random_share!r}.")
+        self._patience = patience
+        self._random_share = random_share
+        self._process: LevelProcess | None = None
+        self._fitted: tuple[int, int] = (0, 0)
+        self._view: tuple[object, _View] | None = None
+
+    # Asking.
+
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
+        """What to evaluate next."""
+        step = self._first_arms(begun, pending)
+        if step is not None:
+            return step
+        if not self.finished_arms() or not self.space.parameters:
+            return Begin(self._first_level(), None)
+        rng = np.random.default_rng([self._seed, begun, self._told])
+        view = self._see(pending)
+        busy = {pull.arm for pull in pending}
+        waiting = [
+            index
+            for index, arm in enumerate(view.arms)
+            if self.level_of(arm) < self.target and arm not in busy and arm not in self._unfit
+        ]
+        new, improvement = self._new_arm(view, begun, rng)
+        # What a new arm's way to the target is worth for each unit of its cost.
+        rate = self._patience * improvement / self.costs[-1]
+        if waiting:
+            left = [
+                self.cost_from(self.level_of(view.arms[index]), self.target) for index in waiting
+            ]
+            merits = expected_improvement(view.means[waiting], view.spreads[waiting], view.best)
+            rates = merits / np.array(left)
+            chosen = int(np.argmax(rates))
+            if rates[chosen] >= rate:
+                index = waiting[chosen]
+                arm = view.arms[index]
+                features = view.features[index : index + 1]
+                return Pull(arm, self._level(view, features, arm, self.level_of(arm) + 1, rate))
+        if new is None:
+            return Begin(self._first_level(), None)
+        features = self.space.cube_features(new[None, :])
+        level = self._level(view, features, None, self._first_level(), rate)
+        return Begin(level, self.space.at(new))
+
+    def leader(self) -> int | None:
+        """The finished arm with the best mean by the model, which evens out its noise."""
+        finished = self.finished_arms()
+        if not finished or not self.space.parameters:
+            return super().leader()
+        view = self._see(())
+        where = {arm: index for index, arm in enumerate(view.arms)}
+        known = [arm for arm in finished if arm in where]
+        return max(known, key=lambda arm: (view.means[where[arm]], -arm)) if known else finished[0]
+
+    # The model.
+
+    def _see(self, pending: Sequence[Pull]) -> _View:
+        key = (self._told, len(self._points), tuple(pending), self.space.n_features)
+        if self._view is None or self._view[0] != key:
+            self._view = (key, self._new_view(pending))
+        return self._view[1]
+
+    def _new_view(self, pending: Sequence[Pull]) -> _View:
+        arms = sorted(arm for arm in self._points if arm not in self._merged)
+        self.space.learn_conditions([self._points[arm] for arm in arms])
+        features = self.space.features([self._points[arm] for arm in arms])
+        where = {arm: index for index, arm in enumerate(arms)}
+        data = self._data(features, where)
+        process = self._fit(data)
+        data = _part(data, _most_telling(data, _MOST))
+        process.condition(data)
+        means, spreads = process.at_target(features, np.array(arms))
+        ours = [where[pull.arm] for pull in pending if pull.arm in where]
+        if ours:
+            # Arms under way are taken to end as expected, so that the next one is another.
+            process.condition(
+                LevelData(
+                    np.vstack([data.features, features[ours]]),
+                    np.append(data.levels, np.full(len(ours), self.target)),
+                    np.append(data.arms, np.array(arms)[ours]),
+                    np.append(data.values, means[ours]),
+                )
+            )
+            means, spreads = process.at_target(features, np.array(arms))
+        finished = [where[arm] for arm in self.finished_arms() if arm in where]
+        best = float(means[finished].max()) if finished else float(means.max())
+        return _View(process, features, arms, means, spreads, best)
+
+    def _data(self, features: FloatArray, where: dict[int, int]) -> LevelData:
+        rows, levels, values = [], [], []
+        for level, told in enumerate(self._values):
+            here = [arm for arm in told if arm in where]
+            if here:
+                rows += here
+                levels += [level] * len(here)
+                values += scores(np.array([np.mean(told[arm]) for arm in here])).tolist()
+        worst = min(values, default=0.0)
+        for arm in sorted(self._out):
+            if arm in where:  # what fails is as good as the worst that was seen
+                rows.append(arm)
+                levels.append(self.target)
+                values.append(worst)
+        positions = [where[arm] for arm in rows]
+        return LevelData(features[positions], np.array(levels), np.array(rows), np.array(values))
+
+    def _fit(self, data: LevelData) -> LevelProcess:
+        """The model, fitted anew whenever there are so many more observations than last time."""
+        n, width = len(data.values), self.space.n_features
+        fitted, fitted_width = self._fitted
+        if self._process is None or width != fitted_width or n >= _GROWTH * fitted:
+            self._process = LevelProcess(width, len(self.costs))
+            self._process.fit(_part(data, _most_telling(data, _MOST_FITTED)), _STEPS)
+            self._fitted = (n, width)
+        return self._process
+
+    # Choosing.
+
+    def _new_arm(
+        self, view: _View, begun: int, rng: np.random.Generator
+    ) -> tuple[FloatArray | None, float]:
+        """A new arm's place in the unit cube, None for any, and its expected improvement."""
+
+        def merit(cube: FloatArray) -> FloatArray:
+            means, spreads = view.process.at_target(self.space.cube_features(cube))
+            return expected_improvement(means, spreads, view.best)
+
+        best = np.argsort(-view.means, kind="stable")[:_GOOD]
+        good = np.array([self.space.place(self._points[view.arms[i]], rng) for i in best])
+        place = best_place(merit, good, rng)
+        # The same for every step until the arm is begun.
+        at_random = np.random.default_rng([self._seed, begun]).random() < self._random_share
+        return None if at_random else place, float(merit(place[None, :])[0])
+
+    def _level(
+        self, view: _View, features: FloatArray, arm: int | None, lowest: int, rate: float
+    ) -> int:
+        """The level at which to evaluate next.
+
+        Where evaluations go on from the last one, each level is passed anyway, and the next one is
+        as good a place to reconsider as any. Where they begin from scratch, a level is worth its
+        cost only if what it tells is likely enough to spare the target's.
+        """
+        if self.continues or lowest >= self.target:
+            return lowest
+        levels = np.arange(lowest, self.target)
+        repeated = np.repeat(features, len(levels), axis=0)
+        arms = None if arm is None else np.full(len(levels), arm)
+        mean, moved, left = view.process.learnt_at(repeated, arms, levels)
+        means = mean[:, None] + moved[:, None] * _NODES
+        spreads = np.repeat(left[:, None], len(_NODES), axis=1)
+        weights = np.exp(-0.5 * _NODES**2)
+        given_up = expected_improvement(means, spreads, view.best) / self.costs[-1] < rate
+        spared = (given_up * weights).sum(axis=1) / weights.sum() * self.costs[-1]
+        gain = spared - np.array([self.costs[level] for level in levels])
+        return int(levels[np.argmax(gain)]) if gain.max() > 0.0 else self.target
+
+
+def _most_telling(data: LevelData, most: int) -> IntArray:
+    """Rows to keep of too many: the highest levels first, and there the latest and the best."""
+    if len(data.values) <= most:
+        return np.arange(len(data.values))
+    latest = data.arms > data.arms.max() - _LATEST
+    order = np.lexsort((-data.values, ~latest, -data.levels))
+    return np.sort(order[:most])
+
+
+def _part(data: LevelData, rows: IntArray) -> LevelData:
+    return LevelData(data.features[rows], data.levels[rows], data.arms[rows], data.values[rows])

@@ -1,0 +1,238 @@
+"""What searches share: configurations as they come, their values at levels, what is under way."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count, check_increasing
+from mfhpo.problem import Observation, Pull
+from mfhpo.search.space import Point, SearchSpace
+
+__all__ = ["Begin", "SearchPolicy"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_MAX_FAILURES = 3
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Evaluate a new configuration.
+
+    Parameters
+    ----------
+    fidelity
+        Index of the level.
+    point
+        The configuration, with values for all parameters of the space, also for those that turn
+        out not to apply. None: whoever asks draws it, at random or as it likes.
+    """
+
+    fidelity: int
+    point: Point | None
+
+
+class SearchPolicy(abc.ABC):
+    """Decides whether to begin another configuration or to evaluate one at a higher level.
+
+    Arms are numbered by whoever asks, 0, 1, ..., in the order in which they are begun. A search
+    does not end by itself: whoever runs it has a budget.
+
+    Parameters
+    ----------
+    costs
+        Cost of an evaluation from scratch at each level, increasing; the last one is the target.
+    continues
+        Whether an evaluation goes on from the arm's cheaper one, so that only the difference of
+        the costs is paid.
+    initial
+        Number of arms that are drawn at random before anything is concluded from their values.
+    seed
+        Of what is drawn.
+
+    Attributes
+    ----------
+    space
+        The parameters as far as they are known; set it when more become known.
+    """
+
+    def __init__(
+        self, costs: Sequence[float], *, continues: bool = False, initial: int = 9, seed: int = 0
+    ) -> None:
+        check_increasing("costs", costs)
+        if costs[0] <= 0.0:
+            raise ValueError(f"costs must be positive, got {list(costs)}.")
+        self.costs = tuple(float(cost) for cost in costs)
+        self.continues = continues
+        self.space = SearchSpace({})
+        self._initial = check_count("initial", initial, 2)
+        self._seed = check_count("seed", seed, 0)
+        self._points: dict[int, Point] = {}
+        self._values: list[dict[int, list[float]]] = [{} for _ in costs]
+        self._failures: dict[int, int] = {}
+        self._out: set[int] = set()
+        self._merged: set[int] = set()
+        self._told = 0
+
+    @property
+    def target(self) -> int:
+        """Index of the target level."""
+        return len(self.costs) - 1
+
+    # Learning.
+
+    def describe(self, arm: int, point: Point) -> None:
+        """Say which configuration an arm is, as soon as it is known.
+
+        Parameters
+        ----------
+        arm
+            The arm.
+        point
+            Its parameters; those that do not apply are absent.
+        """
+        self._points[arm] = point
+
+    def tell(self, pull: Pull, observation: Observation) -> None:
+        """Learn from an evaluation; any order, any number of times.
+
+        Raises
+        ------
+        ValueError
+            If there is no such level.
+        """
+        if not 0 <= pull.fidelity < len(self.costs):
+            raise ValueError(
+                f"fidelity must be 0 to {self.target}, the index of a level, got {pull.fidelity}."
+            )
+        self._told += 1
+        if observation.has_value and observation.value is not None:
+            self._failures.pop(pull.arm, None)
+            self._values[pull.fidelity].setdefault(pull.arm, []).append(float(observation.value))
+            return
+        self._failures[pull.arm] = self._failures.get(pull.arm, 0) + 1
+        if self._failures[pull.arm] >= _MAX_FAILURES:
+            self._out.add(pull.arm)
+
+    def merge(self, arm: int) -> None:
+        """Say that an arm turned out to be the same as an earlier one, which has its values."""
+        self._merged.add(arm)
+
+    # Asking.
+
+    @abc.abstractmethod
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
+        """What to evaluate next; asking changes nothing, and twice gives the same answer.
+
+        Parameters
+        ----------
+        begun
+            Number of arms begun so far.
+        pending
+            Pulls that are under way.
+        """
+
+    def leader(self) -> int | None:
+        """The arm to recommend now: the best at the highest level that any was evaluated at."""
+        for values in reversed(self._values):
+            arms = [arm for arm in values if arm not in self._out]
+            if arms:
+                return max(arms, key=lambda arm: (float(np.mean(values[arm])), -arm))
+        return None
+
+    # What is known.
+
+    def mean(self, arm: int, fidelity: int) -> float:
+        """Mean of an arm's values at a level; NaN without any."""
+        return float(np.mean(self._values[fidelity].get(arm, [math.nan])))
+
+    def finished_arms(self) -> list[int]:
+        """The arms that have a value at the target, in their order, without those that failed."""
+        return sorted(arm for arm in self._values[self.target] if arm not in self._out)
+
+    def level_of(self, arm: int) -> int:
+        """The highest level at which an arm has a value, or -1."""
+        for level in range(self.target, -1, -1):
+            if arm in self._values[level]:
+                return level
+        return -1
+
+    def cost_from(self, arm_level: int, fidelity: int) -> float:
+        """What an evaluation costs for an arm that has come to a level, -1 for a new arm."""
+        done = self.costs[arm_level] if self.continues and arm_level >= 0 else 0.0
+        return self.costs[fidelity] - done
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far, as plain JSON values."""
+        return {
+            "points": {str(arm): dict(point) for arm, point in self._points.items()},
+            "values": [
+                {str(arm): list(values) for arm, values in level.items()} for level in self._values
+            ],
+            "failures": {str(arm): count for arm, count in self._failures.items()},
+            "out": sorted(self._out),
+            "merged": sorted(self._merged),
+            "told": self._told,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state, in a search made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If the state has another number of levels.
+        """
+        if len(state["values"]) != len(self.costs):
+            raise ValueError(
+                f"the state has {len(state['values'])} levels, this search {len(self.costs)}; "
+                f"make it with the same costs."
+            )
+        self._points = {int(arm): dict(point) for arm, point in state["points"].items()}
+        self._values = [
+            {int(arm): list(values) for arm, values in level.items()} for level in state["values"]
+        ]
+        self._failures = {int(arm): count for arm, count in state["failures"].items()}
+        self._out, self._merged = set(state["out"]), set(state["merged"])
+        self._told = state["told"]
+
+    # What searches share.
+
+    def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
+        """The next step of the beginning: random arms, each level with half of the one below.
+
+        None when that is over, or when it waits for what is under way.
+        """
+        if begun < self._initial:
+            return Begin(self._first_level(), None)
+        first = range(self._initial)
+        reached = {pull.arm: pull.fidelity for pull in pending}
+        quota = self._initial
+        for level in range(self._first_level(), self.target):
+            here = [arm for arm in first if arm in self._values[level]]
+            if any(reached.get(arm) == level for arm in first):
+                return None
+            quota = max(1, math.ceil(quota / 2))
+            above = [
+                arm for arm in here if self.level_of(arm) > level or reached.get(arm, -1) > level
+            ]
+            left = [arm for arm in here if arm not in above and arm not in self._unfit]
+            if len(above) < quota and left:
+                best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
+                return Pull(best, level + 1)
+        return None
+
+    def _first_level(self) -> int:
+        """The level at which arms begin."""
+        return 0
+
+    @property
+    def _unfit(self) -> set[int]:
+        return self._out | self._merged

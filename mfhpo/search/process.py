@@ -1,0 +1,244 @@
+"""A model of values over configurations and levels: what cheap levels say of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+__all__ = ["LevelData", "LevelProcess"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_JITTER = 1e-6
+_STEPS = 25  # of the fit; it goes on from the last one's end
+_SCALE, _ALIKE, _OWN, _NOISE = 0.6, 0.9, 0.4, 0.05  # where a fit begins, and its prior's centre
+_SCALE_SPREAD, _MIXING_SPREAD, _NOISE_SPREAD = 1.0, 0.7, 1.5
+_NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
+
+
+@dataclass(frozen=True)
+class LevelData:
+    """Observations that a process is conditioned on.
+
+    Parameters
+    ----------
+    features
+        Of the configuration, shape (n, d).
+    levels, arms
+        Index of the level and of the configuration, shape (n,).
+    values
+        Of about unit size at each level, shape (n,).
+    """
+
+    features: FloatArray
+    levels: IntArray
+    arms: IntArray
+    values: FloatArray
+
+
+class LevelProcess:
+    """A Gaussian process over configurations, one output for each level.
+
+    The covariance of two observations is ``B[m, m'] k(x, x') + C[m, m'] 1[same arm]``, plus noise:
+    a smooth part, which tells of configurations that are alike, and a part of each configuration's
+    own, which tells of its other levels alone. Both matrices over levels are free (the linear
+    model of coregionalisation), so that a level that says nothing of the target is found out; `k`
+    is the Matérn kernel of 5/2 with a scale for each feature. Everything is fitted by the largest
+    posterior density, with weak priors.
+
+    Parameters
+    ----------
+    n_features, n_levels
+        Sizes.
+
+    References
+    ----------
+    Bonilla, Chai and Williams, Multi-task Gaussian process prediction, NIPS 2007. Swersky, Snoek
+    and Adams, Multi-task Bayesian optimization, NIPS 2013.
+    """
+
+    def __init__(self, n_features: int, n_levels: int) -> None:
+        self.n_features = n_features
+        self.n_levels = n_levels
+        self._triangle = np.tril_indices(n_levels)
+        self._prior = self._first_guess()
+        self._parameters = self._prior.copy()
+
+    # Fitting.
+
+    def fit(self, data: LevelData, steps: int = _STEPS) -> None:
+        """Fit scales, covariances and noise, from where the last fit ended."""
+        same = (data.arms[:, None] == data.arms[None, :]).astype(np.float64)
+        indicators = np.eye(self.n_levels)[data.levels]
+        result = minimize(
+            self._loss,
+            self._parameters,
+            args=(data, same, indicators),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": steps},
+        )
+        self._parameters = result.x
+
+    def condition(self, data: LevelData) -> None:
+        """Learn what was observed, with scales, covariances and noise as fitted."""
+        self._data = data
+        self._scales, smooth, own, self._noise = self._unpacked(self._parameters)
+        self._smooth, self._own = smooth @ smooth.T, own @ own.T
+        levels = data.levels
+        covariance = self._smooth[np.ix_(levels, levels)] * self._kernel(data.features)
+        covariance += self._own[np.ix_(levels, levels)] * (data.arms[:, None] == data.arms[None, :])
+        covariance[np.diag_indices_from(covariance)] += self._noise[levels] ** 2 + _JITTER
+        self._factor = cholesky(covariance, lower=True, check_finite=False)
+        self._weights = cho_solve((self._factor, True), data.values, check_finite=False)
+
+    # Predicting.
+
+    def at_target(
+        self, features: FloatArray, arms: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation at the target level, without noise.
+
+        Parameters
+        ----------
+        features
+            Shape (n, d).
+        arms
+            Indices of the configurations, shape (n,); None for new ones.
+        """
+        target = self.n_levels - 1
+        levels = np.full(len(features), target)
+        across = self._across(features, arms, levels)
+        half = solve_triangular(self._factor, across.T, lower=True, check_finite=False)
+        variance = self._smooth[target, target] + self._own[target, target] - (half**2).sum(axis=0)
+        return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
+
+    def learnt_at(
+        self, features: FloatArray, arms: IntArray | None, levels: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What observing configurations at levels would tell of the target.
+
+        Returns
+        -------
+        mean, moved, left : arrays of shape (n,)
+            Mean at the target now; standard deviation of that mean once the observation is made;
+            standard deviation of the target that would still be left.
+        """
+        target = self.n_levels - 1
+        at_target = self._across(features, arms, np.full(len(features), target))
+        at_level = self._across(features, arms, levels)
+        target_half = solve_triangular(self._factor, at_target.T, lower=True, check_finite=False)
+        level_half = solve_triangular(self._factor, at_level.T, lower=True, check_finite=False)
+        both = self._smooth + self._own
+        variance = both[target, target] - (target_half**2).sum(axis=0)
+        seen = both[levels, levels] - (level_half**2).sum(axis=0) + self._noise[levels] ** 2
+        shared = both[levels, target] - (target_half * level_half).sum(axis=0)
+        moved = np.minimum(np.abs(shared) / np.sqrt(np.maximum(seen, 1e-10)), np.sqrt(variance))
+        left = np.sqrt(np.maximum(variance - moved**2, 1e-10))
+        return at_target @ self._weights, moved, left
+
+    def correlation_with_target(self) -> FloatArray:
+        """Correlation of each level's values with the target's, over configurations."""
+        both = self._smooth + self._own
+        scale = np.sqrt(np.diag(both))
+        correlation: FloatArray = both[:, -1] / (scale * scale[-1])
+        return correlation
+
+    # Helpers.
+
+    def _first_guess(self) -> FloatArray:
+        apart = np.abs(np.subtract.outer(np.arange(self.n_levels), np.arange(self.n_levels)))
+        mixing = np.linalg.cholesky(_NEIGHBOURS**apart)[self._triangle]
+        return np.concatenate(
+            [
+                np.full(self.n_features, np.log(_SCALE)),
+                _ALIKE * mixing,
+                _OWN * mixing,
+                np.full(self.n_levels, np.log(_NOISE)),
+            ]
+        )
+
+    def _precision(self) -> FloatArray:
+        mixing = 2 * len(self._triangle[0])
+        spreads = np.concatenate(
+            [
+                np.full(self.n_features, _SCALE_SPREAD),
+                np.full(mixing, _MIXING_SPREAD),
+                np.full(self.n_levels, _NOISE_SPREAD),
+            ]
+        )
+        precision: FloatArray = spreads**-2.0
+        return precision
+
+    def _unpacked(
+        self, parameters: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        d, t = self.n_features, len(self._triangle[0])
+        smooth = np.zeros((self.n_levels, self.n_levels))
+        own = np.zeros((self.n_levels, self.n_levels))
+        smooth[self._triangle] = parameters[d : d + t]
+        own[self._triangle] = parameters[d + t : d + 2 * t]
+        return np.exp(parameters[:d]), smooth, own, np.exp(parameters[d + 2 * t :])
+
+    def _kernel(self, features: FloatArray, others: FloatArray | None = None) -> FloatArray:
+        distance = _distances(features, features if others is None else others, self._scales)
+        kernel: FloatArray = (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
+        return kernel
+
+    def _across(self, features: FloatArray, arms: IntArray | None, levels: IntArray) -> FloatArray:
+        data = self._data
+        across = self._smooth[levels][:, data.levels] * self._kernel(features, data.features)
+        if arms is not None:
+            same = arms[:, None] == data.arms[None, :]
+            across += self._own[levels][:, data.levels] * same
+        return across
+
+    def _loss(
+        self, parameters: FloatArray, data: LevelData, same: FloatArray, indicators: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Minus the log posterior density of the parameters, and its gradient."""
+        d, t = self.n_features, len(self._triangle[0])
+        scales, smooth, own, noise = self._unpacked(parameters)
+        levels = data.levels
+        distance = _distances(data.features, data.features, scales)
+        decay = np.exp(-distance)
+        kernel = (1.0 + distance + distance**2 / 3.0) * decay
+        smooth_levels = (smooth @ smooth.T)[np.ix_(levels, levels)]
+        covariance = smooth_levels * kernel + (own @ own.T)[np.ix_(levels, levels)] * same
+        covariance[np.diag_indices_from(covariance)] += noise[levels] ** 2 + _JITTER
+        off = parameters - self._prior
+        precision = self._precision()
+        try:
+            factor = cholesky(covariance, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros_like(parameters)
+        weights = cho_solve((factor, True), data.values, check_finite=False)
+        inverse = cho_solve((factor, True), np.eye(len(levels)), check_finite=False)
+        loss = 0.5 * data.values @ weights + np.log(np.diag(factor)).sum()
+        # Half the trace of `pull` times a derivative of the covariance is the loss's derivative.
+        pull = inverse - np.outer(weights, weights)
+        gradient = np.empty_like(parameters)
+        # d kernel / d log scale = 5/3 (1 + distance) exp(-distance) times the squared difference.
+        spread = pull * smooth_levels * (5.0 / 3.0) * (1.0 + distance) * decay
+        scaled = data.features / scales
+        gradient[:d] = (scaled**2 * spread.sum(axis=1)[:, None]).sum(axis=0)
+        gradient[:d] -= (scaled * (spread @ scaled)).sum(axis=0)
+        by_level = indicators.T @ (pull * kernel) @ indicators
+        gradient[d : d + t] = (by_level @ smooth)[self._triangle]
+        by_level = indicators.T @ (pull * same) @ indicators
+        gradient[d + t : d + 2 * t] = (by_level @ own)[self._triangle]
+        gradient[d + 2 * t :] = indicators.T @ np.diag(pull) * noise**2
+        return loss + 0.5 * float(off**2 @ precision), gradient + precision * off
+
+
+def _distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
+    """Distances times the square root of 5, shape (n, m)."""
+    left, right = features / scales, others / scales
+    squares = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None, :]
+    distances: FloatArray = np.sqrt(5.0 * np.maximum(squares - 2.0 * left @ right.T, 0.0) + 1e-12)
+    return distances

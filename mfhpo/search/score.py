@@ -1,0 +1,43 @@
+"""Values on a scale that tells good ones apart, however far off bad ones are."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["scores"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_NEAR = 0.1  # of the distance from the median to the best: below it, gaps to the best look alike
+
+
+def scores(values: FloatArray) -> FloatArray:
+    """Minus the logarithm of each value's gap to the best one, with mean 0 and unit variance.
+
+    Many configurations of a space are hopeless, and how hopeless does not matter, while among good
+    ones small differences decide. A model of the values themselves would spend itself on the first.
+
+    Parameters
+    ----------
+    values
+        Larger is better, shape (n,).
+
+    Returns
+    -------
+    array of shape (n,)
+        In the same order as the values.
+
+    Examples
+    --------
+    >>> scores(np.array([0.1, 0.5, 0.8, 0.9])).round(2).tolist()
+    [-1.14, -0.64, 0.28, 1.49]
+    """
+    best = values.max()
+    near = _NEAR * float(best - np.median(values))
+    # With half the values at the best, the mean gap says what a gap is; with all, there is none.
+    near = near or _NEAR * float(best - values.mean()) or 1.0
+    logarithms = -np.log((best - values + near) / near)
+    spread = float(logarithms.std())
+    scaled: FloatArray = (logarithms - logarithms.mean()) / (spread or 1.0)
+    return scaled

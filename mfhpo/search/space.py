@@ -1,0 +1,190 @@
+"""What configurations look like to a model: numbers in a unit range, and choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count
+
+__all__ = ["Numeric", "OneOf", "Point", "SearchSpace"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+Point: TypeAlias = Mapping[str, float]
+"""A configuration: by name, a number's place in its range, from 0 to 1, or the index of a choice.
+
+Parameters that do not apply to the configuration are absent.
+"""
+
+_MISSING = 0.5  # the feature of a number that does not apply: the middle of its range
+_CHOICE = math.sqrt(0.5)  # two choices are then as far apart as the ends of a range
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A parameter with an order, given by its place in its range: from 0 to 1."""
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return 1
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A parameter without an order, given by the index of its value among `n` choices."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        check_count("n", self.n, 1)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.n
+
+
+class SearchSpace:
+    """The parameters that are known of, and when they apply as far as configurations told.
+
+    Parameters
+    ----------
+    parameters
+        By name, `Numeric` or `OneOf`.
+
+    Examples
+    --------
+    >>> space = SearchSpace({"kernel": OneOf(2), "gamma": Numeric()})
+    >>> space.features([{"kernel": 1, "gamma": 0.25}, {"kernel": 0}]).round(2).tolist()
+    [[0.0, 0.71, 0.25], [0.71, 0.0, 0.5]]
+    """
+
+    def __init__(self, parameters: Mapping[str, Numeric | OneOf]) -> None:
+        self.parameters = dict(parameters)
+        self._conditions: dict[str, tuple[str, frozenset[float]]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SearchSpace) and self.parameters == other.parameters
+
+    __hash__ = None  # type: ignore[assignment]  # it learns conditions
+
+    @property
+    def n_features(self) -> int:
+        """Length of a configuration's vector of features."""
+        return sum(parameter.width for parameter in self.parameters.values())
+
+    def features(self, points: Sequence[Point]) -> FloatArray:
+        """Configurations as vectors.
+
+        Returns
+        -------
+        array of shape (len(points), n_features)
+            Numbers as they are, .5 for those that do not apply; choices as indicators, all 0 if
+            the parameter does not apply.
+        """
+        columns = np.full((len(points), self.n_features), 0.0)
+        column = 0
+        for name, parameter in self.parameters.items():
+            values = np.array([point.get(name, math.nan) for point in points])
+            there = ~np.isnan(values)
+            if isinstance(parameter, Numeric):
+                columns[:, column] = np.where(there, values, _MISSING)
+            else:
+                chosen = values[there].astype(int)
+                columns[np.flatnonzero(there), column + chosen] = _CHOICE
+            column += parameter.width
+        return columns
+
+    def cube_features(self, cube: FloatArray) -> FloatArray:
+        """Points of the unit cube as vectors, as `features` of `at` of them.
+
+        Parameters
+        ----------
+        cube
+            Shape (n, number of parameters).
+        """
+        columns = np.zeros((len(cube), self.n_features))
+        chosen = self._chosen(cube)
+        rows = np.arange(len(cube))
+        column = 0
+        for index, (name, parameter) in enumerate(self.parameters.items()):
+            there = self._applies(name, chosen, len(cube))
+            if isinstance(parameter, Numeric):
+                columns[:, column] = np.where(there, cube[:, index], _MISSING)
+            else:
+                columns[rows[there], column + chosen[name][there]] = _CHOICE
+            column += parameter.width
+        return columns
+
+    def at(self, place: FloatArray) -> dict[str, float]:
+        """The configuration at a point of the unit cube, with values for all parameters.
+
+        Those that turn out not to apply are simply not asked for.
+        """
+        point: dict[str, float] = {}
+        for value, (name, parameter) in zip(place, self.parameters.items(), strict=True):
+            if isinstance(parameter, Numeric):
+                point[name] = float(value)
+            else:
+                point[name] = float(_index(np.asarray(value), parameter.n))
+        return point
+
+    def place(self, point: Point, rng: np.random.Generator) -> FloatArray:
+        """A point of the unit cube that stands for a configuration; the inverse of `at`.
+
+        What does not apply is drawn at random.
+        """
+        cube = rng.random(len(self.parameters))
+        for index, (name, parameter) in enumerate(self.parameters.items()):
+            if name in point:
+                value = point[name]
+                numeric = isinstance(parameter, Numeric)
+                cube[index] = value if numeric else (value + 0.5) / parameter.width
+        return cube
+
+    def learn_conditions(self, points: Sequence[Point]) -> None:
+        """Find out from configurations which choices make which parameters apply.
+
+        A parameter that some configurations lack is taken to depend on the first parameter with
+        choices that explains it: each choice that was seen had it either always or never. What is
+        not explained so is taken to apply always.
+        """
+        self._conditions.clear()
+        for name in self.parameters:
+            if all(name in point for point in points):
+                continue
+            for parent, parameter in self.parameters.items():
+                if parent == name or not isinstance(parameter, OneOf):
+                    continue
+                with_it = {point.get(parent, -1.0) for point in points if name in point}
+                without = {point.get(parent, -1.0) for point in points if name not in point}
+                if not with_it & without:
+                    self._conditions[name] = (parent, frozenset(without))
+                    break
+
+    def _chosen(self, cube: FloatArray) -> dict[str, npt.NDArray[np.int64]]:
+        return {
+            name: _index(cube[:, index], parameter.n)
+            for index, (name, parameter) in enumerate(self.parameters.items())
+            if isinstance(parameter, OneOf)
+        }
+
+    def _applies(
+        self, name: str, chosen: Mapping[str, npt.NDArray[np.int64]], n: int
+    ) -> npt.NDArray[np.bool_]:
+        if name not in self._conditions:
+            return np.ones(n, dtype=bool)
+        parent, without = self._conditions[name]
+        parents = np.where(self._applies(parent, chosen, n), chosen[parent], -1)
+        return ~np.isin(parents, [int(value) for value in without])
+
+
+def _index(cube: FloatArray, n: int) -> npt.NDArray[np.int64]:
+    return np.minimum((cube * n).astype(np.int64), n - 1)
