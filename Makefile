@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-ray lint format table1 mf-mab mf-grad mf-ucb rcucb rcucb-forest overhead time-limit ray-tune quickstart-cost delta clean
+.PHONY: help quickstart test test-ray lint format table1 mf-mab mf-grad mf-ucb rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full quickstart-cost delta certify peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -68,14 +68,42 @@ time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a tim
 ray-tune: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## Ray Tune: a certificate's cost beside ASHA's, and the schedulers' own time
 	$(RUN) -m benchmarks.ray_tune --output $(RESULTS)/ray_tune.json --figure $(RESULTS)/ray_tune.html $(ARGS)
 
+bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minutes; needs MFHPO_DATA
+	$(RUN) -m benchmarks.hpo run --quick $(ARGS)
+	$(RUN) -m benchmarks.hpo report --quick
+
+bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## all tasks, 30 seeds, and the peers made by make peer-NAME, in hours; resumable
+	$(RUN) -m benchmarks.hpo run $(ARGS)
+	$(RUN) -m benchmarks.hpo report
+
 quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's race costs, by which policy
 	$(RUN) -m benchmarks.quickstart --output $(RESULTS)/quickstart.json $(ARGS)
 
 delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 	$(RUN) -m benchmarks.delta_correctness --output $(RESULTS)/delta_correctness.json $(ARGS)
 
-clean: ## remove the environment and what tools left behind
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 216 finished studies, and its cost; needs MFHPO_DATA
+	$(RUN) -m benchmarks.certify --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/certify.json $(ARGS)
+
+# Other optimisers, each in an environment of its own, pinned for one version of Python.
+PEER_PYTHON ?= python3.11
+PEERS := $(patsubst benchmarks/peers/requirements/%.txt,%,$(wildcard benchmarks/peers/requirements/*.txt))
+PEERS_MADE := $(PEERS:%=.venvs/peer-%/.made)
+
+.PHONY: $(addprefix peer-,$(PEERS))
+peers: $(addprefix peer-,$(PEERS)) ## make the environments of other optimisers (16 GB), or one: make peer-smac
+
+$(addprefix peer-,$(PEERS)): peer-%: .venvs/peer-%/.made
+	.venvs/peer-$*/bin/python -m benchmarks.peers._check $(subst -,_,$*)
+
+$(PEERS_MADE): .venvs/peer-%/.made: benchmarks/peers/requirements/%.txt
+	@echo "Installing $< into $(@D) ..."
+	@$(PEER_PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+clean: ## remove the environments and what tools left behind
+	rm -rf $(VENV) .venvs build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RESULTS):

@@ -102,6 +102,11 @@ class Meter:
         """CPU seconds taken by the optimiser itself, without the evaluations."""
         return time.process_time() - self._began - self._evaluating
 
+    @property
+    def tried(self) -> list[Configuration]:
+        """Every configuration that was evaluated, at whatever level, in order, each once."""
+        return [dict(key) for key in self._runs]
+
     def cost_of(self, configuration: Configuration, level: int) -> float:
         """What evaluating a configuration at a level would cost now, as far as levels tell."""
         levels = self.problem.fidelity.levels

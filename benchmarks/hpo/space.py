@@ -140,7 +140,9 @@ class ConfigurationSpace:
         kept: dict[str, Any] = {}
         for name in self.parameters:
             if self.applies(name, kept):
-                kept[name] = configuration[name]
+                value = configuration[name]
+                # A NumPy scalar is equal to a number, but is written otherwise.
+                kept[name] = value.item() if isinstance(value, np.generic) else value
         return kept
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from benchmarks.hpo.problems.surrogate import surrogate
 
 __all__ = ["EPOCHS", "LCBENCH_TASKS", "SYNTHETIC_TASKS", "lcbench", "synthetic", "table"]
 
@@ -58,12 +57,7 @@ def lcbench(data: Path, task: str, count: int, seed: int) -> FloatArray:
     FileNotFoundError
         If the folder lacks the surrogate.
     """
-    for file in ("model.onnx", "encoding.json"):
-        if not (data / file).is_file():
-            raise FileNotFoundError(
-                f"{data / file} is missing: the folder must hold lcbench of slds-lmu/yahpo_data."
-            )
-    names = json.loads((data / "encoding.json").read_text(encoding="utf-8"))["OpenML_task_id"]
+    model = surrogate(data)
     uniform = np.random.default_rng(seed).random((count, 7))
 
     def between(column: int, low: float, high: float) -> FloatArray:
@@ -85,21 +79,9 @@ def lcbench(data: Path, task: str, count: int, seed: int) -> FloatArray:
     )
     epochs = np.tile(np.arange(1.0, EPOCHS + 1), count)[:, None]
     values = np.hstack([epochs, np.repeat(configurations, EPOCHS, axis=0)])
-    inputs = {
-        "x_cont": values.astype(np.float32),
-        "x_cat": np.full((len(values), 1), names[task], dtype=np.int32),
-    }
-    [outputs] = _surrogate(data / "model.onnx").run(None, inputs)
-    return np.asarray(outputs[:, _ACCURACY], dtype=np.float64).reshape(count, EPOCHS)
-
-
-@cache
-def _surrogate(model: Path) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(model), options)
+    code = model.encoding["OpenML_task_id"][task]
+    outputs = model.predict(values, np.full((len(values), 1), code))
+    return outputs[:, _ACCURACY].astype(np.float64).reshape(count, EPOCHS)
 
 
 def synthetic(number: int, count: int, seed: int) -> FloatArray:

@@ -1,0 +1,169 @@
+"""Hyperparameter optimisers side by side, at equal cost, on the same runs.
+
+    python -m benchmarks.hpo run --quick      # ten minutes on two cores: ours and Optuna
+    python -m benchmarks.hpo run              # all, in hours; goes on where it was stopped
+    python -m benchmarks.hpo report
+
+Every optimiser gets the same budget, counted in evaluations at the target level, on surrogates of
+YAHPO Gym and on synthetic functions, all with noise; the seeds are paired. Its own recommendation
+is held against the true value that it has at the target level, and its own claim. Our methods
+and Optuna's are played by the Python that runs this; each other peer by its own environment (`make
+peer-NAME`), and those without one are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.hpo.methods import OURS
+from benchmarks.hpo.problems import problem_named
+from benchmarks.hpo.record import file_of, read
+from benchmarks.hpo.reference import reference
+from benchmarks.hpo.report import Report, pinned
+from benchmarks.hpo.runs import Environment, Plan, environments, jobs, play_all
+from benchmarks.hpo.scores import BUDGETS
+from benchmarks.hpo.tasks import ALL_TASKS, QUICK_TASKS, label_of
+from benchmarks.provenance import provenance
+from benchmarks.report import as_json, html_page, progress, write
+
+__all__ = ["main"]
+
+_RESULTS = Path(__file__).parents[1] / "results"
+_QUICK_SEEDS, _QUICK_MINUTES = 5, 9.5
+_QUICK_PEERS = ("random_search", "optuna")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    options = _options(arguments)
+    try:
+        return _run(options) if options.command == "run" else _report(options)
+    except FileNotFoundError as error:
+        progress(f"python -m benchmarks.hpo: {error}")
+        return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.quick:
+        progress(
+            f"Quick: {len(options.tasks)} of {len(ALL_TASKS)} tasks, {len(options.seeds)} of 30 "
+            f"seeds, {' and '.join(options.peers)}, stopped after {options.minutes:g} minutes; too "
+            "few runs for a verdict."
+        )
+    for task in options.tasks:
+        problem_named(task, options.data)  # a missing file is said before anything is played
+    found = _found(options)
+    names = [name for environment in found for name in environment.methods]
+    unknown = set(options.methods or ()) - set(names)
+    if unknown:
+        progress(f"--methods: {sorted(unknown)} not among {names}.")
+        return 2
+    plan = Plan(
+        tasks=tuple(options.tasks),
+        seeds=options.seeds,
+        budget=BUDGETS[-1],
+        records=options.records.resolve(),
+        block=1 if options.quick else 5,
+        sigma=options.sigma,
+        data=None if options.data is None else options.data.resolve(),
+    )
+    for name in options.again:
+        for task in plan.tasks:
+            file_of(name, label_of(task, plan.sigma), plan.records).unlink(missing_ok=True)
+    wanted = list(jobs(plan, found, options.methods))
+    progress(f"{len(wanted)} jobs on {options.workers} processes; records in {plan.records}")
+    failed = play_all(wanted, options.workers, progress, options.minutes)
+    for line in failed:
+        progress(line)
+    return 1 if failed else 0
+
+
+def _found(options: argparse.Namespace) -> list[Environment]:
+    found, missing = environments(options.peers)
+    for environment in found:
+        progress(f"{environment.peer}: {', '.join(environment.methods)}")
+    for peer, reason in missing.items():
+        progress(f"{peer} is missing: {reason}")
+    return found
+
+
+def _report(options: argparse.Namespace) -> int:
+    problems = {
+        label_of(task, options.sigma): problem_named(task, options.data) for task in options.tasks
+    }
+    records = [
+        record
+        for record in read(sorted(options.records.glob("*.jsonl")))
+        if (not options.methods or record.method in options.methods)
+        and record.budget == BUDGETS[-1]
+        and record.seed in options.seeds
+    ]
+    found, _ = environments([OURS])
+    report = Report.of(
+        records,
+        references={label: reference(problem) for label, problem in problems.items()},
+        seconds={
+            label: problem.seconds
+            for label, problem in problems.items()
+            if problem.seconds is not None
+        },
+        ours=[name for environment in found for name in environment.methods],
+    )
+    tables = [report.markdown(), *(report.markdown_of_duels(name) for name in report.ours)]
+    print("\n\n".join([*tables, report.notes()]))
+    command = ["report", *(["--quick"] if options.quick else [])]
+    figures = provenance("benchmarks.hpo", command, "optuna", "onnxruntime")
+    figures |= {"peers": pinned()} | report.figures()
+    write(options.output / "hpo.json", as_json(figures))
+    write(options.output / "hpo.svg", report.picture())
+    pictures = report.pictures()
+    write(options.output / "hpo.html", html_page("Hyperparameter optimisers", pictures))
+    progress(f"hpo.json, hpo.svg and hpo.html are in {options.output}")
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.hpo", description=(__doc__ or "").splitlines()[0]
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--quick", action="store_true", help="fewer tasks, seeds and peers")
+    common.add_argument("--tasks", nargs="+", metavar="TASK", help="names of problems")
+    common.add_argument("--methods", nargs="+", metavar="NAME", help="default: all there are")
+    common.add_argument("--seeds", type=int, help="number of seeds (default: 30)")
+    common.add_argument("--sigma", type=float, help="noise, if not the tasks' usual one")
+    common.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
+    common.add_argument(
+        "--records", type=Path, default=_RESULTS / ".hpo-records", help="folder of the raw records"
+    )
+    run = commands.add_parser("run", parents=[common], help="play what has not been played")
+    run.add_argument("--peers", nargs="+", metavar="MODULE", help="default: all, and ours")
+    run.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    run.add_argument("--minutes", type=float, help="stop after this time")
+    run.add_argument(
+        "--again", nargs="+", default=[], metavar="NAME", help="methods to play from the beginning"
+    )
+    report = commands.add_parser("report", parents=[common], help="say what the records show")
+    report.add_argument("--output", type=Path, help="folder (default: benchmarks/results)")
+    options = parser.parse_args(arguments)
+    if options.seeds is not None and options.seeds < 1:
+        parser.error(f"--seeds must be at least 1, got {options.seeds}.")
+    options.seeds = range(options.seeds or (_QUICK_SEEDS if options.quick else 30))
+    options.tasks = options.tasks or (QUICK_TASKS if options.quick else ALL_TASKS)
+    if options.command == "run":
+        if options.workers < 1:
+            parser.error(f"--workers must be at least 1, got {options.workers}.")
+        if options.quick:
+            options.minutes = options.minutes or _QUICK_MINUTES
+            options.peers = options.peers or [OURS, *_QUICK_PEERS]
+    elif options.output is None:
+        options.output = _RESULTS / ".hpo-quick" if options.quick else _RESULTS
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

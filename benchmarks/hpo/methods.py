@@ -1,0 +1,35 @@
+"""The optimisers that are compared, by the module that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TypeAlias
+
+from benchmarks.hpo.meter import Meter
+
+__all__ = ["OURS", "Method", "methods_of"]
+
+Method: TypeAlias = Callable[[Meter, int], None]
+"""Called with a meter and a seed; optimises until the meter raises BudgetSpent."""
+
+OURS = "ours"
+"""The module of this project's own optimisers."""
+
+
+def methods_of(peer: str) -> dict[str, Method]:
+    """Methods by name.
+
+    Parameters
+    ----------
+    peer
+        Name of a module of benchmarks/peers/, or "ours".
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If there is no such module, or it needs a package that is not installed here.
+    """
+    module = import_module("benchmarks.hpo.ours" if peer == OURS else f"benchmarks.peers.{peer}")
+    methods: dict[str, Method] = module.METHODS
+    return methods

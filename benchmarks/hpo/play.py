@@ -1,0 +1,176 @@
+"""Play optimisers on problems, and keep how good their recommendations were.
+
+    python -m benchmarks.hpo.play --peer MODULE --problem NAME --budget 100 --seeds 0:30 \
+        --output FOLDER
+
+One JSON line for every run is added to a file in the folder; runs that are there are not played
+again, so a command that was killed goes on where it was. Needs no more than NumPy, the peer, and
+what the problem needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.hpo.meter import BudgetSpent, Meter, Step
+from benchmarks.hpo.methods import Method, methods_of
+from benchmarks.hpo.problem import Problem
+from benchmarks.hpo.problems import problem_named
+from benchmarks.hpo.record import Record, append, file_of, read
+from benchmarks.hpo.space import Configuration, same_configuration
+from benchmarks.hpo.tasks import label_of
+
+__all__ = ["main", "play"]
+
+
+def play(name: str, method: Method, problem: Problem, budget: float, seed: int) -> Record:
+    """Run an optimiser until its budget is spent, and hold what it recommended against the truth.
+
+    Parameters
+    ----------
+    name
+        Of the method.
+    method
+        The optimiser; what it raises is recorded, not raised, but for ImportError.
+    problem
+        What it optimises.
+    budget
+        In evaluations at the target level.
+    seed
+        Of the optimiser and of the noise, which is the same for all optimisers.
+
+    Raises
+    ------
+    ImportError
+        If the method needs a package that is not installed here.
+    """
+    meter = Meter(problem, budget, seed)
+    crash = None
+    try:
+        method(meter, seed)
+    except BudgetSpent:
+        pass
+    except ImportError:  # what is missing here says nothing about the optimiser
+        raise
+    except Exception:
+        crash = traceback.format_exc(limit=-5)
+    total_seconds = meter.optimiser_seconds
+    truth = _remembered(problem.true_value)
+    tried = [truth(configuration) for configuration in meter.tried]
+    known = [value for value in tried if value is not None]
+    steps = _changes(meter.steps)
+    return Record(
+        method=name,
+        problem=problem.name,
+        budget=budget,
+        seed=seed,
+        cost=tuple(step.cost for step in steps),
+        seconds=tuple(round(step.seconds, 6) for step in steps),
+        value=tuple(truth(step.configuration) for step in steps),
+        claim=tuple(_finite(step.claim) for step in steps),
+        evaluations=tuple(meter.evaluations),
+        failures=int(meter.failures),
+        total_cost=meter.cost,
+        total_seconds=round(total_seconds, 6),
+        tried=len(tried),
+        best_tried=max(known, default=None),
+        crash=crash,
+    )
+
+
+def _changes(steps: Sequence[Step]) -> list[Step]:
+    """Leave out recommendations that only repeat the one before."""
+    kept: list[Step] = []
+    for step in steps:
+        said = step.configuration, step.claim
+        if not kept or said != (kept[-1].configuration, kept[-1].claim):
+            kept.append(step)
+    return kept
+
+
+def _remembered(
+    true_value: Callable[[Configuration], float | None],
+) -> Callable[[Configuration], float | None]:
+    known: dict[object, float | None] = {}
+
+    def value(configuration: Configuration) -> float | None:
+        key = same_configuration(configuration)
+        if key not in known:
+            found = true_value(configuration)
+            known[key] = None if found is None else float(found)
+        return known[key]
+
+    return value
+
+
+def _finite(claim: float | None) -> float | None:
+    return None if claim is None or not math.isfinite(claim) else float(claim)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    options = _options(arguments)
+    try:
+        methods = methods_of(options.peer)
+    except ModuleNotFoundError as error:
+        print(f"{options.peer}: {error}", file=sys.stderr)
+        return 2
+    if options.list:
+        print("\n".join(methods))
+        return 0
+    if not options.problem or options.output is None:
+        print("--problem and --output are needed.", file=sys.stderr)
+        return 2
+    unknown = set(options.method or ()) - set(methods)
+    if unknown:
+        print(f"--method: {sorted(unknown)} not among {list(methods)}.", file=sys.stderr)
+        return 2
+    for wanted in options.problem:
+        problem = problem_named(wanted, data=options.data, sigma=options.sigma)
+        problem.name = label_of(wanted, options.sigma)
+        for name in options.method or methods:
+            file = file_of(name, problem.name, options.output)
+            there = {record.run for record in read([file] if file.exists() else [])}
+            for seed in options.seeds:
+                if (name, problem.name, options.budget, seed) not in there:
+                    append(play(name, methods[name], problem, options.budget, seed), file)
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.hpo.play", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--peer", required=True, help="module in benchmarks/peers/, or ours")
+    parser.add_argument("--list", action="store_true", help="list its methods, and no more")
+    parser.add_argument("--method", action="append", help="name of one (default: all of them)")
+    parser.add_argument("--problem", action="append", help="name; repeatable")
+    parser.add_argument("--budget", type=float, default=100.0, help="full evaluations (100)")
+    parser.add_argument("--seeds", type=_seeds, default=range(30), help="first:end (0:30)")
+    parser.add_argument("--sigma", type=float, help="noise, if not the problem's usual one")
+    parser.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
+    parser.add_argument("--output", type=Path, help="folder of the records")
+    options = parser.parse_args(arguments)
+    if not options.budget > 0:
+        parser.error(f"--budget must be positive, got {options.budget:g}.")
+    return options
+
+
+def _seeds(text: str) -> Iterable[int]:
+    first, _, end = text.partition(":")
+    try:
+        seeds = range(int(first), int(end) if end else int(first) + 1)
+    except ValueError:
+        seeds = range(0)
+    if not seeds or seeds[0] < 0:
+        raise argparse.ArgumentTypeError(f"must be like 0:30 or 7, got {text!r}.")
+    return seeds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""What is kept of a run of an optimiser, and the files that hold it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+__all__ = ["Record", "Run", "append", "file_of", "read"]
+
+Run: TypeAlias = tuple[str, str, float, int]
+"""What tells runs apart: method, problem, budget, seed."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run of an optimiser on a problem.
+
+    The tuples from `cost` to `claim` have one entry for every recommendation that differs from the
+    one before.
+
+    Parameters
+    ----------
+    method, problem, budget, seed
+        Which run it is; the budget in evaluations at the target level.
+    cost
+        Paid until the recommendation, in evaluations at the target level.
+    seconds
+        CPU seconds that the optimiser itself had taken until then.
+    value
+        The recommended configuration's true value at the target level; None where nobody knows.
+    claim
+        The value that the optimiser promises; None if it promises nothing, or no finite value.
+    evaluations
+        Their number at each level.
+    failures
+        Evaluations without a finite value.
+    total_cost, total_seconds
+        At the end of the run.
+    tried
+        Number of different configurations that were evaluated, at whatever level.
+    best_tried
+        The largest true value among them; None where nobody knows.
+    crash
+        What the optimiser raised, if it did; what it had recommended until then is kept.
+    """
+
+    method: str
+    problem: str
+    budget: float
+    seed: int
+    cost: tuple[float, ...]
+    seconds: tuple[float, ...]
+    value: tuple[float | None, ...]
+    claim: tuple[float | None, ...]
+    evaluations: tuple[int, ...]
+    failures: int
+    total_cost: float
+    total_seconds: float
+    tried: int
+    best_tried: float | None
+    crash: str | None = None
+
+    @property
+    def run(self) -> Run:
+        """What tells it from other runs."""
+        return self.method, self.problem, self.budget, self.seed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Record:
+        """The record of which `to_dict` gave these values.
+
+        Raises
+        ------
+        ValueError
+            If one is missing, or there are more.
+        """
+        names = {field.name for field in fields(cls)}
+        if names != set(values):
+            different = sorted(names.symmetric_difference(values))
+            raise ValueError(f"values: {different} are missing or unknown; of another version?")
+        arguments: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**arguments)
+
+
+def file_of(method: str, problem: str, folder: Path) -> Path:
+    """Where the runs of a method on a problem are kept."""
+    words = (re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") for name in (method, problem))
+    return folder / f"{'--'.join(words)}.jsonl"
+
+
+def read(files: Iterable[Path]) -> list[Record]:
+    """Records in files, one on a line; a last line that was not written to its end is left out.
+
+    Raises
+    ------
+    ValueError
+        If another line is no record.
+    """
+    records = []
+    for file in files:
+        lines = file.read_text(encoding="utf-8").split("\n")[:-1]
+        for number, line in enumerate(lines, 1):
+            try:
+                records.append(Record.from_dict(json.loads(line)))
+            except ValueError as error:
+                raise ValueError(f"{file}, line {number}, is no record: {error}") from error
+    return records
+
+
+def append(record: Record, file: Path) -> None:
+    """Add a record to a file; what a killed process left of a line before it is removed."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(record.to_dict(), allow_nan=False) + "\n"
+    with file.open("a+b") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # or what another process is adding would be cut off
+        stream.seek(0)
+        stream.truncate(stream.read().rfind(b"\n") + 1)
+        stream.write(line.encode())

@@ -1,0 +1,1 @@
+"""Tables of recorded trainings, and the command that builds them."""

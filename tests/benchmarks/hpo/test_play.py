@@ -1,0 +1,172 @@
+"""Tests of runs, their records, and the files that keep these."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.hpo import play as playing
+from benchmarks.hpo.meter import Meter
+from benchmarks.hpo.play import main, play
+from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
+from benchmarks.hpo.record import Record, append, file_of, read
+from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float
+
+
+class Line(Problem):
+    """The parameter is the value; what is seen of it is too high by the seed's noise."""
+
+    name = "line"
+    space = ConfigurationSpace({"x": Float(0.0, 1.0)})
+    fidelity = FidelitySpace("epochs", (1.0, 4.0), continues=True)
+    full_cost = 4.0
+
+    def objective_function(
+        self, configuration: Configuration, fidelity: float, seed: int
+    ) -> Evaluation:
+        noise = float(np.random.default_rng([seed, int(fidelity)]).random())
+        return Evaluation(configuration["x"] + noise, fidelity)
+
+    def true_value(self, configuration: Configuration) -> float:
+        return float(configuration["x"])
+
+
+def careful(meter: Meter, seed: int) -> None:
+    for x in (0.2, 0.9, 0.4):
+        meter.evaluate({"x": x}, 0)
+    for x in (0.2, 0.4):
+        meter.recommend({"x": x}, claim=meter.evaluate({"x": x}, 1))
+        meter.recommend({"x": x}, claim=meter.steps[-1].claim)
+    while True:
+        meter.evaluate({"x": 0.4}, 1)
+
+
+def broken(meter: Meter, seed: int) -> None:
+    meter.recommend({"x": 0.2}, claim=math.nan)
+    meter.evaluate({"x": 0.2}, 1)
+    raise RuntimeError("out of ideas")
+
+
+def test_a_record_tells_the_truth_of_recommendations() -> None:
+    record = play("careful", careful, Line(), budget=3.0, seed=1)
+    assert record.run == ("careful", "line", 3.0, 1)
+    assert record.value == (0.2, 0.4)
+    assert record.cost == pytest.approx((1.5, 2.25))
+    assert all(claim > value for claim, value in zip(record.claim, record.value, strict=True))
+    assert (record.tried, record.best_tried) == (3, 0.9)
+    assert record.evaluations == (3, 2)
+    assert record.total_cost == pytest.approx(2.25)
+    assert record.crash is None
+
+
+def test_a_crash_is_kept_with_what_came_before() -> None:
+    record = play("broken", broken, Line(), budget=3.0, seed=1)
+    assert record.crash is not None
+    assert "out of ideas" in record.crash
+    assert record.value == (0.2,)
+    assert record.claim == (None,)
+    assert record.total_cost == 1.0
+
+
+def test_a_missing_package_is_no_crash() -> None:
+    def incomplete(meter: Meter, seed: int) -> None:
+        raise ImportError("no torch")
+
+    with pytest.raises(ImportError, match="no torch"):
+        play("incomplete", incomplete, Line(), budget=3.0, seed=1)
+
+
+def test_evaluations_are_not_the_optimisers_time() -> None:
+    class Slow(Line):
+        def objective_function(
+            self, configuration: Configuration, fidelity: float, seed: int
+        ) -> Evaluation:
+            end = time.process_time() + 0.1
+            while time.process_time() < end:
+                pass
+            return super().objective_function(configuration, fidelity, seed)
+
+    record = play("careful", careful, Slow(), budget=3.0, seed=1)
+    assert 0.0 <= record.total_seconds < 0.1
+
+
+def test_plain_values_and_back() -> None:
+    record = play("careful", careful, Line(), budget=3.0, seed=1)
+    values = json.loads(json.dumps(record.to_dict(), allow_nan=False))
+    assert Record.from_dict(values) == record
+    with pytest.raises(ValueError, match="'seed'"):
+        Record.from_dict({name: value for name, value in values.items() if name != "seed"})
+
+
+class TestFiles:
+    def record(self, seed: int) -> Record:
+        return replace(play("broken", broken, Line(), budget=3.0, seed=1), seed=seed)
+
+    def test_names_are_apart(self, tmp_path: Path) -> None:
+        file = file_of("optuna tpe + hyperband", "lcbench 3945, sigma 0.2", tmp_path)
+        assert file.name == "optuna-tpe-hyperband--lcbench-3945-sigma-0.2.jsonl"
+
+    def test_half_a_line_is_lost_and_no_more(self, tmp_path: Path) -> None:
+        file = tmp_path / "folder" / "x.jsonl"
+        append(self.record(0), file)
+        append(self.record(1), file)
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-10])
+        assert [record.seed for record in read([file])] == [0]
+        append(self.record(2), file)
+        assert [record.seed for record in read([file])] == [0, 2]
+
+    def test_another_bad_line_is_told(self, tmp_path: Path) -> None:
+        file = tmp_path / "x.jsonl"
+        file.write_text('{"seed": 1}\n', encoding="utf-8")
+        with pytest.raises(ValueError, match=r"x\.jsonl, line 1, is no record"):
+            read([file])
+
+
+class TestCommandLine:
+    def arguments(self, folder: Path, seeds: str) -> list[str]:
+        words = ["--peer=random_search", "--problem=branin", "--budget=3", f"--seeds={seeds}"]
+        return [*words, f"--output={folder}"]
+
+    def test_what_is_there_is_not_played_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert main(self.arguments(tmp_path, "0:2")) == 0
+        [file] = tmp_path.iterdir()
+        assert [record.seed for record in read([file])] == [0, 1]
+        before = file.read_bytes()
+        played: list[int] = []
+
+        def counted(*arguments: Any) -> Record:
+            record = play(*arguments)
+            played.append(record.seed)
+            return record
+
+        monkeypatch.setattr(playing, "play", counted)
+        file.write_bytes(before[:-5])  # killed while it wrote the second
+        assert main(self.arguments(tmp_path, "0:3")) == 0
+        assert played == [1, 2]
+        records = read([file])
+        assert [record.seed for record in records] == [0, 1, 2]
+        assert {record.method for record in records} == {"random"}
+        assert records[1].value == Record.from_dict(json.loads(before.splitlines()[1])).value
+
+    def test_what_there_is(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["--peer=random_search", "--list"]) == 0
+        assert capsys.readouterr().out == "random\n"
+        assert main(["--peer=nobody", "--list"]) == 2
+        assert "benchmarks.peers.nobody" in capsys.readouterr().err
+
+    def test_mistakes_are_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*self.arguments(tmp_path, "0"), "--method=wild"]) == 2
+        assert "'wild'" in capsys.readouterr().err
+        with pytest.raises(SystemExit):
+            main(self.arguments(tmp_path, "3:3"))
+        assert "must be like 0:30" in capsys.readouterr().err

@@ -1,0 +1,427 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.hpo.problem import Problem
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS, LIVE, SYNTHETIC, problem_named, tables
+from benchmarks.hpo.problems.known import KnownProblem
+from benchmarks.hpo.problems.scikit_learn import MODELS, LiveProblem, trained
+from benchmarks.hpo.problems.surrogate import SurrogateProblem
+from benchmarks.hpo.problems.synthetic import Synthetic
+from benchmarks.hpo.reference import Reference, reference
+
+SURROGATES = ("lcbench 3945", "rbv2_xgboost 16")
+TABLES = (
+    "logistic_regression digits table",
+    "svm digits table",
+    "gradient_boosting breast_cancer table",
+)
+KNOWN = (*SURROGATES, *SYNTHETIC, *TABLES)
+TRAINED = tuple(f"{model} wine" for model in MODELS)
+
+
+@pytest.fixture(scope="module", params=(*KNOWN, *TRAINED))
+def problem(request: pytest.FixtureRequest) -> Problem:
+    return named(request.param, request)
+
+
+@pytest.fixture(scope="module", params=KNOWN)
+def known(request: pytest.FixtureRequest) -> KnownProblem:
+    found = named(request.param, request)
+    assert isinstance(found, KnownProblem)
+    return found
+
+
+def named(name: str, request: pytest.FixtureRequest) -> Problem:
+    if name in SURROGATES:
+        return problem_named(name, request.getfixturevalue("data_folder") / "yahpo")
+    return problem_named(name)
+
+
+def draws(problem: Problem, count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    return (problem.space.draw(rng) for _ in range(count))
+
+
+class TestContract:
+    def test_values_are_finite_and_cost_something(self, problem: Problem) -> None:
+        for configuration in draws(problem, 2):
+            for level in problem.fidelity.levels:
+                result = problem.objective_function(configuration, level, seed=1)
+                assert math.isfinite(result.value)
+                assert result.cost > 0.0
+
+    def test_the_seed_is_the_noise(self, problem: Problem) -> None:
+        level = problem.fidelity.target
+        differ = 0
+        for configuration in draws(
+            problem, 20 if isinstance(problem, KnownProblem) else 3, seed=10
+        ):
+            values = [
+                problem.objective_function(configuration, level, seed).value for seed in range(3)
+            ]
+            again = problem.objective_function(configuration, level, seed=2)
+            assert again.value == values[2]
+            differ += len(set(values)) > 1
+        assert differ >= 1  # a model that names one class for all scores the same on all splits
+
+    def test_large_seeds(self, problem: Problem) -> None:
+        [configuration] = draws(problem, 1)
+        level = problem.fidelity.levels[0]
+        assert math.isfinite(problem.objective_function(configuration, level, seed=2**32 - 1).value)
+
+    def test_what_is_wrong_is_named(self, problem: Problem) -> None:
+        [configuration] = draws(problem, 1)
+        level = problem.fidelity.target
+        first = next(iter(problem.space.parameters))
+        lacking = {name: value for name, value in configuration.items() if name != first}
+        with pytest.raises(ValueError, match=f"lacks '{first}'"):
+            problem.objective_function(lacking, level, seed=0)
+        with pytest.raises(ValueError, match="must be of"):
+            problem.objective_function({**configuration, first: -1e9}, level, seed=0)
+        with pytest.raises(ValueError, match="what applies and no more"):
+            problem.objective_function({**configuration, "foreign": 1}, level, seed=0)
+        with pytest.raises(ValueError, match=r"fidelity must be one of"):
+            problem.objective_function(configuration, 0.12345, seed=0)
+        with pytest.raises(ValueError, match=f"lacks '{first}'"):
+            problem.true_value(lacking)
+
+    def test_full_cost_is_that_of_the_target(self, known: KnownProblem) -> None:
+        costs = [
+            known.objective_function(configuration, known.fidelity.target, seed=0).cost
+            for configuration in draws(known, 101)
+        ]
+        assert known.full_cost == pytest.approx(np.median(costs), rel=0.3)
+
+    def test_higher_levels_cost_more(self, known: KnownProblem) -> None:
+        for configuration in draws(known, 5):
+            costs = [
+                known.objective_function(configuration, level, seed=0).cost
+                for level in known.fidelity.levels
+            ]
+            if known.name in TABLES:  # measured, so neighbours may be in the wrong order
+                assert costs[0] < costs[-1]
+            else:
+                assert (np.diff(costs) > 0.0).all()
+
+    def test_true_value_is_the_mean_of_the_noisy_ones(self, known: KnownProblem) -> None:
+        for configuration in draws(known, 3, seed=4):
+            values = [
+                known.objective_function(configuration, known.fidelity.target, seed).value
+                for seed in range(300)
+            ]
+            error = np.std(values) / np.sqrt(len(values))
+            assert abs(np.mean(values) - known.true_value(configuration)) <= 5.0 * error
+
+    def test_levels_have_noise_of_their_own(self) -> None:
+        for name in SYNTHETIC:
+            problem = problem_named(name, sigma=1.0)
+            assert isinstance(problem, Synthetic)
+            [configuration] = draws(problem, 1)
+            noise = [
+                problem.objective_function(configuration, level, seed=5).value
+                - problem.noiseless([configuration], level)[0]
+                for level in problem.fidelity.levels
+            ]
+            assert len({round(each, 9) for each in noise}) == 4
+
+    def test_many_true_values_at_once(self, known: KnownProblem) -> None:
+        configurations = list(draws(known, 20))
+        np.testing.assert_allclose(
+            known.true_values(configurations),
+            [known.true_value(configuration) for configuration in configurations],
+            atol=1e-3,
+        )
+
+    def test_no_value_is_better_than_the_best(self, known: KnownProblem) -> None:
+        if known.best_value is None:
+            assert isinstance(known, SurrogateProblem)
+            return
+        assert known.true_values(list(draws(known, 2000))).max() <= known.best_value
+
+
+class TestNames:
+    def test_options(self, data_folder: Path) -> None:
+        problem = problem_named("lcbench 3945", data_folder / "yahpo", 0.0, (1, 3, 9, 27, 52))
+        assert problem.fidelity.levels == (1.0, 3.0, 9.0, 27.0, 52.0)
+        assert problem.full_cost == 52.0
+        [configuration] = draws(problem, 1)
+        result = problem.objective_function(configuration, 52, seed=0)
+        assert result.value == problem.true_value(configuration)
+        assert problem_named("svm wine", levels=[0.5, 1.0]).fidelity.levels == (0.5, 1.0)
+
+    @pytest.mark.parametrize(
+        ("name", "options", "words"),
+        [
+            ("ackley", {}, "no problem is named 'ackley'"),
+            ("lcbench 1", {}, "OpenML_task_id must be one of"),
+            ("lcbench 3945", {"levels": [0.5, 52]}, "whole numbers of epochs"),
+            ("rbv2_xgboost 16", {"levels": [0.01, 1]}, "shares of the data"),
+            ("branin", {"levels": [1.0, 0.5]}, "must increase strictly"),
+            ("branin", {"levels": []}, "at least one"),
+            ("branin", {"levels": [0.25, 0.5]}, "end with 1"),
+            ("branin", {"sigma": -1.0}, "sigma must be finite and at least 0"),
+            ("svm wine", {"sigma": 1.0}, "noise of its own"),
+            ("svm wine", {"levels": [0.01, 1.0]}, "shares of 1/9 to 1"),
+            ("mlp wine", {"levels": [1.5, 9.0]}, "whole numbers of iterations"),
+            (TABLES[0], {"levels": [3.0, 9.0]}, "they are recorded"),
+        ],
+    )
+    def test_what_is_wrong_is_named(
+        self, name: str, options: dict[str, Any], words: str, data_folder: Path
+    ) -> None:
+        with pytest.raises(ValueError, match=words):
+            problem_named(name, data_folder / "yahpo", **options)
+
+    def test_what_is_missing_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with pytest.raises(FileNotFoundError, match=r"lcbench of github.com/slds-lmu/yahpo_data"):
+            problem_named("lcbench 3945", tmp_path)
+        with pytest.raises(FileNotFoundError, match=r"python -m benchmarks\.hpo\.tables"):
+            problem_named("mlp digits table")
+        monkeypatch.delenv("MFHPO_DATA", raising=False)
+        with pytest.raises(FileNotFoundError, match="set MFHPO_DATA"):
+            problem_named("rbv2_xgboost 16")
+
+    def test_development_tasks(self, data_folder: Path) -> None:
+        assert len(DEVELOPMENT_TASKS) == 12
+        for name in DEVELOPMENT_TASKS:
+            assert problem_named(name, data_folder / "yahpo").name == name
+
+    def test_tables_that_are_there(self) -> None:
+        assert set(TABLES) <= set(tables())
+        assert tables(Path("nowhere")) == ()
+        assert len(LIVE) == 15
+
+
+class TestSurrogates:
+    def test_lcbench_by_hand(self, data_folder: Path) -> None:
+        folder = data_folder / "yahpo"
+        problem = problem_named("lcbench 7593", folder, sigma=0.0)
+        configuration = {
+            "max_units": 200,
+            "num_layers": 3,
+            "batch_size": 64,
+            "learning_rate": 0.01,
+            "momentum": 0.5,
+            "weight_decay": 0.02,
+            "max_dropout": 0.25,
+        }
+        code = 35  # of task 7593 in encoding.json
+        for epochs in (2.0, 52.0):
+            row = [epochs, 64, 0.01, 0.5, 0.02, 3, 200, 0.25]
+            outputs = run(folder / "lcbench" / "model.onnx", row, [code])
+            found = problem.objective_function(configuration, epochs, seed=0)
+            assert found.value == pytest.approx(outputs[1], abs=1e-4)
+            assert found.cost == epochs
+        assert problem.fidelity.continues
+        assert problem.seconds is not None
+        assert 10.0 < problem.seconds < 10_000.0
+
+    @pytest.mark.parametrize("booster", ["gblinear", "gbtree", "dart"])
+    def test_rbv2_xgboost_by_hand(self, booster: str, data_folder: Path) -> None:
+        folder = data_folder / "yahpo"
+        problem = problem_named("rbv2_xgboost 1501", folder, sigma=0.0)
+        always = {
+            "booster": booster,
+            "num.impute.selected.cpo": "impute.hist",
+            "nrounds": 300,
+            "lambda": 0.1,
+            "alpha": 0.2,
+            "subsample": 0.7,
+        }
+        of_trees = {
+            "eta": 0.05,
+            "gamma": 0.01,
+            "max_depth": 8,
+            "min_child_weight": 5.0,
+            "colsample_bytree": 0.6,
+            "colsample_bylevel": 0.8,
+        }
+        of_dart = {"rate_drop": 0.3, "skip_drop": 0.4}
+        given = always | (of_trees if booster != "gblinear" else {})
+        given |= of_dart if booster == "dart" else {}
+        columns = (
+            *("nrounds", "eta", "gamma", "lambda", "alpha", "subsample", "max_depth"),
+            *("min_child_weight", "colsample_bytree", "colsample_bylevel"),
+            *("rate_drop", "skip_drop"),
+        )
+        row = [given.get(name, 0.0) for name in columns] + [1 / 27, 10]
+        # Codes of encoding.json; "#na#" is 0, then come the names in alphabetical order.
+        codes = [code_of_1501(folder), {"dart": 1, "gblinear": 2, "gbtree": 3}[booster], 1]
+        outputs = run(folder / "rbv2_xgboost" / "model.onnx", row, codes)
+        found = problem.objective_function(given, 1 / 27, seed=0)
+        assert found.value == pytest.approx(100.0 * outputs[0], abs=1e-4)
+        assert found.cost == 1 / 27
+        assert not problem.fidelity.continues
+        other = "gblinear" if booster != "gblinear" else "dart"
+        with pytest.raises(ValueError, match=r"what applies and no more|lacks"):
+            problem.objective_function({**given, "booster": other}, 1 / 27, seed=0)
+
+    def test_configurations_hold_what_applies(self, data_folder: Path) -> None:
+        problem = problem_named("rbv2_xgboost 16", data_folder / "yahpo")
+        sizes = {"gblinear": 6, "gbtree": 12, "dart": 14}
+        found = {(each["booster"], len(each)) for each in draws(problem, 100)}
+        assert found == set(sizes.items())
+        assert not {"trainsize", "repl", "task_id"} & set(problem.space.parameters)
+
+    def test_noise(self, data_folder: Path) -> None:
+        problem = problem_named("lcbench 3945", data_folder / "yahpo")
+        [configuration] = draws(problem, 1)
+        values = [
+            problem.objective_function(configuration, 52.0, seed).value for seed in range(500)
+        ]
+        assert np.std(values) == pytest.approx(0.5, rel=0.15)
+
+
+def run(model: Path, continuous: list[float], categories: list[int]) -> Any:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(model))
+    inputs = {
+        "x_cont": np.array([continuous], dtype=np.float32),
+        "x_cat": np.array([categories], dtype=np.int32),
+    }
+    return session.run(None, inputs)[0][0]
+
+
+def code_of_1501(folder: Path) -> int:
+    import json
+
+    codes = json.loads((folder / "rbv2_xgboost" / "encoding.json").read_text(encoding="utf-8"))
+    code: int = codes["task_id"]["1501"]
+    return code
+
+
+class TestSynthetic:
+    @pytest.mark.parametrize(
+        ("name", "place", "value"),
+        [
+            ("branin", (-math.pi, 12.275), -0.397887),
+            ("branin", (math.pi, 2.275), -0.397887),
+            ("branin", (9.42478, 2.475), -0.397887),
+            ("currin", (0.216667, 0.0), 13.798722),
+            ("forrester", (0.757249,), 6.020740),
+            ("hartmann3", (0.114614, 0.555649, 0.852547), 3.86278),
+            ("hartmann6", (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573), 3.32237),
+        ],
+    )
+    def test_published_optima(self, name: str, place: tuple[float, ...], value: float) -> None:
+        problem = problem_named(name)
+        found = problem.true_value({f"x{i}": x for i, x in enumerate(place, 1)})
+        assert found == pytest.approx(value, abs=2e-6)
+        assert problem.best_value == pytest.approx(value, abs=5e-6)
+        assert found <= problem.best_value
+
+    def test_lower_levels_by_hand(self) -> None:
+        def at(name: str, place: tuple[float, ...], level: float) -> float:
+            problem = Synthetic(name, sigma=0.0, levels=(level, 1.0))
+            configuration = {f"x{i}": x for i, x in enumerate(place, 1)}
+            return problem.objective_function(configuration, level, seed=0).value
+
+        # (0 - 0 + 0 - 6)^2 + 10 (1 - 1 / (8 pi) - .005 * 2 / 3) cos(0) + 10
+        assert at("branin", (0.0, 0.0), 1 / 3) == pytest.approx(-(36.0 + 9.568779 + 10.0))
+        # sin(2) at the target, sin(2) / 2 - 5 below it
+        assert at("forrester", (0.5,), 1 / 3) == pytest.approx(
+            -(math.sin(2.0) / 3 + (math.sin(2.0) / 2 - 5.0) * 2 / 3)
+        )
+
+        def ratio(x: float) -> float:
+            return (2300 * x**3 + 1900 * x**2 + 2092 * x + 60) / (
+                100 * x**3 + 500 * x**2 + 4 * x + 20
+            )
+
+        # Of the four places around (.5, 0), two are above it and two are put back onto x2 = 0.
+        crude = (ratio(0.45) + ratio(0.55)) * (1.0 + 1.0 - math.exp(-10.0)) / 4
+        assert at("currin", (0.5, 0.0), 0.25) == pytest.approx(0.25 * ratio(0.5) + 0.75 * crude)
+        # In the third centre the third peak is whole; each peak is .1 (1 - .2) lower than at 1.
+        centres = [(0.3689, 0.117, 0.2673), (0.4699, 0.4387, 0.747), (0.1091, 0.8732, 0.5547)]
+        centres.append((0.0381, 0.5743, 0.8828))
+        widths = [(3, 10, 30), (0.1, 10, 35), (3, 10, 30), (0.1, 10, 35)]
+        peaks = [
+            math.exp(-sum(a * (x - c) ** 2 for a, x, c in zip(w, centres[2], centre, strict=True)))
+            for w, centre in zip(widths, centres, strict=True)
+        ]
+        heights = (0.92, 1.12, 2.92, 3.12)
+        assert peaks[2] == 1.0
+        assert at("hartmann3", centres[2], 0.2) == pytest.approx(
+            sum(h * p for h, p in zip(heights, peaks, strict=True))
+        )
+
+    def test_default_noise_is_a_twentieth_of_the_spread(self) -> None:
+        problem = Synthetic("branin")
+        assert problem.best_value is not None
+        spread = problem.best_value - reference(problem).median
+        assert problem.sigma == pytest.approx(0.05 * spread, rel=0.1)
+
+
+class TestTrained:
+    def test_more_iterations_cost_more_and_go_on_from_fewer(self) -> None:
+        configuration = {"alpha": 1e-4, "eta0": 0.01}
+        results = [
+            trained("logistic_regression", "digits", configuration, iterations, seed=0)
+            for iterations in (3.0, 81.0)
+        ]
+        assert results[0].cost < results[1].cost
+        assert 80.0 < results[0].value <= results[1].value <= 100.0
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize("model", ["random_forest", "gradient_boosting", "mlp"])
+    def test_a_longer_training_passes_through_the_shorter_ones(self, model: str) -> None:
+        from sklearn.datasets import load_wine
+
+        features, target = load_wine(return_X_y=True)
+        configuration = LiveProblem(model, "wine").space.at([0.5] * len(MODELS[model].parameters))
+        short, long = (
+            MODELS[model].untrained(configuration, count, 7, 13).fit(features, target)
+            for count in (3.0, 9.0)
+        )
+        if model == "mlp":
+            assert long.loss_curve_[:3] == short.loss_curve_
+            return
+        if model == "gradient_boosting":
+            first = long.predict_proba(features, num_iteration=3)
+        else:
+            first = np.mean([tree.predict_proba(features) for tree in long.estimators_[:3]], axis=0)
+        np.testing.assert_allclose(first, short.predict_proba(features))
+
+    def test_true_values_are_not_known(self) -> None:
+        problem = problem_named("svm wine")
+        [configuration] = draws(problem, 1)
+        assert problem.true_value(configuration) is None
+        with pytest.raises(ValueError, match="'svm wine' must have true values"):
+            reference(problem)
+
+    def test_names(self) -> None:
+        with pytest.raises(ValueError, match="model must be one of"):
+            LiveProblem("perceptron", "wine")
+        with pytest.raises(ValueError, match="data_set must be one of"):
+            LiveProblem("svm", "iris")
+
+
+class TestReference:
+    def test_local_search_finds_the_optimum(self) -> None:
+        problem = Synthetic("hartmann3")
+        exact = problem.best_value
+        assert exact is not None
+        problem.best_value, problem.name = None, "hartmann3 of unknown optimum"
+        found = reference(problem)
+        assert exact - 1e-3 < found.best <= exact
+        assert reference(problem) is found
+
+    def test_a_table_is_known(self) -> None:
+        problem = problem_named(TABLES[0])
+        assert isinstance(problem, KnownProblem)
+        every = [{"alpha": alpha, "eta0": eta0} for alpha in range(11) for eta0 in range(11)]
+        values = problem.true_values(every)
+        found = reference(problem)
+        assert found.best == values.max()
+        assert found.median == pytest.approx(np.median(values), abs=2.0)
+        assert isinstance(found, Reference)

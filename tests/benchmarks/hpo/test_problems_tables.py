@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.hpo.problem import Evaluation, FidelitySpace
+from benchmarks.hpo.problems.known import require_valid
+from benchmarks.hpo.problems.scikit_learn import MODELS
+from benchmarks.hpo.problems.table import (
+    FOLDER,
+    Table,
+    TableProblem,
+    configurations_of,
+    table_file,
+)
+from benchmarks.hpo.space import ConfigurationSpace, Integer
+from benchmarks.hpo.tables import __main__ as command
+
+GRID = {"C": (1.0, 2.0), "gamma": (0.25, 0.5, 1.0)}
+
+
+def small() -> Table:
+    # Row r at level l with seed s: 10 r + l + s / 4; it takes r + 1 seconds at the lower level.
+    rows, levels, seeds = np.ogrid[:6, :2, :4]
+    values = 10.0 * rows + levels + seeds / 4
+    seconds = (1.0 + np.arange(6.0))[:, None] * [1.0, 3.0]
+    return Table("svm wine", GRID, FidelitySpace("share", (0.5, 1.0), False), values, seconds)
+
+
+class TestReplay:
+    def test_by_hand(self) -> None:
+        problem = TableProblem(small())
+        assert problem.name == "svm wine table"
+        assert dict(problem.space.parameters) == {"C": Integer(0, 1), "gamma": Integer(0, 2)}
+        assert problem.true_value({"C": 1, "gamma": 2}) == 51.375  # row 5: (0 + 1 + 2 + 3) / 16
+        assert problem.best_value == 51.375
+        assert problem.full_cost == problem.seconds == 10.5  # between rows 2 and 3
+        results = [
+            [problem.objective_function({"C": 1, "gamma": 0}, level, s) for level in (0.5, 1.0)]
+            for s in range(50)
+        ]
+        for low, high in results:
+            assert (low.cost, high.cost) == (4.0, 12.0)
+            assert high.value - low.value == 1.0  # one recorded training at both levels
+        assert {low.value for low, _ in results} == {30.0, 30.25, 30.5, 30.75}
+
+    def test_many_rows(self) -> None:
+        problem = TableProblem(small())
+        places = [{"C": c, "gamma": g} for c in range(2) for g in range(3)]
+        np.testing.assert_allclose(problem.true_values(places), 1.375 + 10.0 * np.arange(6.0))
+
+    def test_what_does_not_fit_is_named(self) -> None:
+        table = small()
+        with pytest.raises(ValueError, match=r"values must have shape \(6, 2, 'seeds'\)"):
+            Table(table.name, GRID, table.fidelity, table.values[:5], table.seconds)
+        with pytest.raises(ValueError, match=r"seconds must have shape \(6, 2\)"):
+            Table(table.name, GRID, table.fidelity, table.values, table.seconds[:5])
+        with pytest.raises(ValueError, match="must be of Integer"):
+            TableProblem(table).objective_function({"C": 2, "gamma": 0}, 1.0, 0)
+
+    def test_saved_and_loaded(self, tmp_path: Path) -> None:
+        table, file = small(), tmp_path / "table.npz"
+        table.save(file)
+        again = Table.load(file)
+        assert (again.name, again.grid, again.fidelity) == (table.name, GRID, table.fidelity)
+        np.testing.assert_array_equal(again.values, table.values)
+        np.testing.assert_array_equal(again.seconds, table.seconds)
+        assert configurations_of(again.grid)[1] == {"C": 1.0, "gamma": 0.5}
+
+
+class TestBuilding:
+    def test_what_was_interrupted_goes_on(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calls: list[tuple[float, int]] = []
+        allowed = 30
+
+        def counted(
+            model: str, data_set: str, given: Mapping[str, Any], level: float, seed: int
+        ) -> Evaluation:
+            assert (model, data_set) == ("svm", "wine")
+            if len(calls) == allowed:
+                raise KeyboardInterrupt
+            calls.append((level, seed))
+            return Evaluation(given["C"] + given["gamma"] + seed, level * (1.0 + seed))
+
+        monkeypatch.setattr(command, "trained", counted)
+        with pytest.raises(KeyboardInterrupt):
+            command.build("svm wine", tmp_path, seeds=2, grid=GRID)
+        # A seed is a first training that is thrown away, and 6 configurations at 3 levels.
+        assert [seed for _, seed in calls].count(0) == 19
+        assert not table_file("svm wine", tmp_path).exists()
+        allowed = 1000
+        file = command.build("svm wine", tmp_path, seeds=2, grid=GRID)
+        assert [seed for _, seed in calls].count(0) == 19
+        assert list(tmp_path.iterdir()) == [file]
+        table = Table.load(file)
+        assert table.values[4].tolist() == [[2.5, 3.5]] * 3
+        np.testing.assert_allclose(table.seconds[4], [1.5 / 9, 1.5 / 3, 1.5])
+        assert command.build("svm wine", tmp_path, seeds=9) == file
+
+    def test_real_trainings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(command, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
+        arguments = ["--problems", "svm wine", "--seeds=2", "--workers=1", f"--output={tmp_path}"]
+        assert command.main(arguments) == 0
+        problem = TableProblem(Table.load(table_file("svm wine", tmp_path)))
+        assert problem.best_value > 90.0
+        assert problem.true_value({"C": 0, "gamma": 1}) < 60.0
+        with pytest.raises(SystemExit):
+            command.main(["--seeds=0"])
+
+
+class TestShipped:
+    @pytest.mark.parametrize("model", MODELS)
+    def test_grids_lie_in_the_spaces(self, model: str) -> None:
+        space = ConfigurationSpace(MODELS[model].parameters)
+        configurations = configurations_of(command.GRIDS[model])
+        assert 100 <= len(configurations) <= 500
+        for configuration in configurations:
+            require_valid(space, configuration)
+
+    @pytest.mark.parametrize(
+        "name", ["logistic_regression digits", "svm digits", "gradient_boosting breast_cancer"]
+    )
+    def test_tables(self, name: str) -> None:
+        file = table_file(name)
+        assert file.parent == FOLDER
+        assert file.stat().st_size < 300_000
+        table = Table.load(file)
+        model = name.split()[0]
+        assert table.grid == command.GRIDS[model]
+        assert table.fidelity == MODELS[model].fidelity
+        assert table.values.shape[2] == 10
+        # The lowest level tells something of the target, but not all.
+        ranks = table.values.mean(axis=2).argsort(axis=0).argsort(axis=0)
+        assert 0.3 < np.corrcoef(ranks[:, 0], ranks[:, -1])[0, 1] < 0.995
+        assert (np.diff(np.median(table.seconds, axis=0)) > 0.0).all()
