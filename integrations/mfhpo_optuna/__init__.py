@@ -3,6 +3,7 @@
 from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._arms import draw_arms
 from mfhpo_optuna._best_arm import MFGradSampler, MFLUCBSampler, MFTopTwoSampler
+from mfhpo_optuna._certify import StudyCertificate, certify
 from mfhpo_optuna._choice import MFSampler
 from mfhpo_optuna._elimination_pruner import MFEliminationPruner
 from mfhpo_optuna._iise import IISESampler
@@ -28,11 +29,13 @@ __all__ = [
     "MFTopTwoSampler",
     "MFUCBSampler",
     "RCUCBSampler",
+    "StudyCertificate",
     "StudyLimitRecommendation",
     "StudyRecommendation",
     "TimeLimitPruner",
     "TimeLimited",
     "ZoomingRCUCBSampler",
+    "certify",
     "draw_arms",
     "plot_gain",
     "plot_race",

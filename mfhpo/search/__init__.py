@@ -3,15 +3,19 @@
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.race import BudgetUnit, Replicate, SearchRace
 from mfhpo.search.space import Numeric, OneOf, Point, SearchSpace
 
 __all__ = [
     "Begin",
+    "BudgetUnit",
     "HalvingSearch",
     "ModelSearch",
     "Numeric",
     "OneOf",
     "Point",
+    "Replicate",
     "SearchPolicy",
+    "SearchRace",
     "SearchSpace",
 ]

@@ -26,6 +26,7 @@ _LATEST = 30  # arms that are kept for being new
 _GROWTH = 1.2  # of the observations, between two fits
 _GOOD = 5  # arms around which better ones are sought
 _STEPS = 40  # of a fit; each begins anew, so that it depends on the observations alone
+_REACH = 2.0  # standard deviations in which an arm's value may lie
 _NODES = np.array([-1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.5])
 
 
@@ -154,6 +155,20 @@ class ModelSearch(SearchPolicy):
         where = {arm: index for index, arm in enumerate(view.arms)}
         known = [arm for arm in finished if arm in where]
         return max(known, key=lambda arm: (view.means[where[arm]], -arm)) if known else finished[0]
+
+    def contenders(self, most: int) -> list[int]:
+        """The finished arms whose interval by the model reaches the leader's, at most so many."""
+        finished = self.finished_arms()
+        if not finished or not self.space.parameters:
+            return super().contenders(most)
+        view = self._see(())
+        where = {arm: index for index, arm in enumerate(view.arms)}
+        known = [where[arm] for arm in finished if arm in where]
+        known.sort(key=lambda index: (-view.means[index], index))
+        floor = view.means[known[0]] - _REACH * view.spreads[known[0]]
+        reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
+        chosen = reaching if len(reaching) > 1 else known[:2]
+        return [view.arms[index] for index in chosen[:most]]
 
     # The model.
 

@@ -147,11 +147,23 @@ class SearchPolicy(abc.ABC):
                 return max(arms, key=lambda arm: (float(np.mean(values[arm])), -arm))
         return None
 
+    def contenders(self, most: int) -> list[int]:
+        """The finished arms that may be the best, the leader first, at most so many.
+
+        At least two, if there are as many.
+        """
+        finished = self.finished_arms()
+        return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
+
     # What is known.
 
     def mean(self, arm: int, fidelity: int) -> float:
         """Mean of an arm's values at a level; NaN without any."""
         return float(np.mean(self._values[fidelity].get(arm, [math.nan])))
+
+    def count(self, arm: int, fidelity: int) -> int:
+        """Number of an arm's values at a level."""
+        return len(self._values[fidelity].get(arm, ()))
 
     def finished_arms(self) -> list[int]:
         """The arms that have a value at the target, in their order, without those that failed."""

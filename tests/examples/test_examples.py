@@ -15,6 +15,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What an example leaves behind, if anything, and a word of what it prints.
 EXPECTED = {
     "automl_service.py": (None, "\nRCUCB "),
+    "certify_study.py": (None, "\nthe certificate promises "),
     "quickstart.py": ("race.html", "\nCERTIFIED"),
     "ray_architecture_search.py": (None, "\nCERTIFIED"),
     "ray_lightgbm.py": (None, "\n  the certificate, "),

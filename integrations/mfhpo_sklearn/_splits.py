@@ -1,0 +1,94 @@
+"""Fresh splits of the data, like those of a search but for their seeds."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import is_classifier
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.utils.multiclass import type_of_target
+
+__all__ = ["Split", "Splits"]
+
+Split = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+class Splits:
+    """Splits by their number.
+
+    Parameters
+    ----------
+    search
+        The fitted search whose splits they are to be like.
+    cv
+        A splitter with a `random_state`, of which the first split is taken each time; or None for
+        the search's own.
+    X, y, groups
+        What is split.
+    seed
+        Makes them repeatable; None draws new ones each time.
+
+    Attributes
+    ----------
+    words
+        What they are.
+
+    Raises
+    ------
+    ValueError
+        If there is no telling how fresh splits can be made.
+    """
+
+    def __init__(self, search: Any, cv: Any, X: Any, y: Any, groups: Any, seed: int | None) -> None:
+        self._data = (X, y, groups)
+        self._entropy = np.random.SeedSequence(seed).entropy
+        self._splitter = _splitter_like(search, cv, y, groups)
+        name = type(self._splitter).__name__
+        train, test = self[0]
+        self.words = f"random splits by {name} into {len(train)} samples and {len(test)}"
+        if np.array_equal(test, self[1][1]) and np.array_equal(test, self[2][1]):
+            raise ValueError(
+                f"cv={self._splitter!r} gives the same split whatever its random_state, so there "
+                f"are no fresh ones; give one that shuffles, such as ShuffleSplit()."
+            )
+
+    def __getitem__(self, number: int) -> Split:
+        """The split of a number: training and test indices."""
+        key = np.random.SeedSequence(self._entropy, spawn_key=(number,))
+        splitter = copy.copy(self._splitter)
+        splitter.random_state = int(key.generate_state(1)[0])
+        X, y, groups = self._data
+        train, test = next(iter(splitter.split(X, y, groups)))
+        return np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)
+
+
+def _splitter_like(search: Any, cv: Any, y: Any, groups: Any) -> Any:
+    if cv is not None:
+        if not hasattr(cv, "split") or not hasattr(cv, "random_state"):
+            raise ValueError(
+                f"cv must be a splitter with a random_state, such as ShuffleSplit(), or None, got "
+                f"{cv!r}."
+            )
+        return copy.copy(cv)
+    own = search.cv
+    if own is None or isinstance(own, (int, np.integer)):
+        share = 1.0 / search.n_splits_
+        if groups is not None:
+            return GroupShuffleSplit(n_splits=1, test_size=share)
+        classes = y is not None and type_of_target(y) in ("binary", "multiclass")
+        if is_classifier(search.estimator) and classes:
+            return StratifiedShuffleSplit(n_splits=1, test_size=share)
+        return ShuffleSplit(n_splits=1, test_size=share)
+    if not hasattr(own, "split") or not hasattr(own, "random_state"):
+        raise ValueError(
+            f"search.cv={own!r} has no random_state, so there are no fresh splits like its own; "
+            f"give a splitter that draws some, such as cv=ShuffleSplit(test_size=0.2), if the data "
+            f"may be shuffled."
+        )
+    splitter = copy.copy(own)
+    if hasattr(splitter, "shuffle"):
+        splitter.shuffle = True  # the folds of a search in the order of the data are some of many
+    return splitter

@@ -1,0 +1,396 @@
+"""Search, then certify: one budget for both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count, check_number
+from mfhpo.certification import Candidate, Certificate, Certification
+from mfhpo.declared import SigmaLike, check_options
+from mfhpo.policy import Policy
+from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.space import Point
+
+__all__ = ["BudgetUnit", "Replicate", "SearchRace"]
+
+BudgetUnit = Literal["cost", "evaluations"]
+
+# A certificate needs a few evaluations of each candidate: fewer candidates are better than none.
+_EVALUATIONS_EACH = 3
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate(Pull):
+    """An evaluation at the target for the certificate: from scratch, and with a new seed.
+
+    Parameters
+    ----------
+    arm, fidelity, limit
+        See `Pull`.
+    shortlist
+        The arms that are compared.
+    """
+
+    shortlist: tuple[int, ...] = ()
+
+
+class SearchRace(Policy):
+    """A search, and at its end a race among its best arms, on one budget.
+
+    The search spends the budget but for a share that is kept for the end. Then the arms that may be
+    the best by what the search knows, the shortlist, are evaluated again from scratch
+    (`mfhpo.certification.Certification`): a value that a search has selected is a lucky one, and
+    only new ones say what it is worth. The race ends when the best of the shortlist is certified,
+    or the budget is spent.
+
+    Arms are numbered in the order in which they are begun: a pull of an arm that is neither told
+    nor pending begins it, and `point_of` says what it is.
+
+    Parameters
+    ----------
+    search
+        Chooses what to evaluate until the shortlist is made.
+    budget
+        What may be spent; None: the search goes on until whoever runs it stops, and nothing is
+        certified.
+    unit
+        What the budget counts: "cost", in the unit of the search's costs, or "evaluations".
+    certify_share
+        Share of the budget that is kept for the shortlist; 0 for none.
+    top
+        Largest size of the shortlist, at least 2. It is smaller where what is kept would not do for
+        three evaluations of each arm.
+    delta, epsilon, sigma, max_failures, seed
+        Of the certificate, see `Certification`.
+    sign
+        -1 where the user's values are minimised: inside they are maximised.
+    params
+        Gives the parameters of an arm, for the certificate.
+
+    Attributes
+    ----------
+    search
+        The search.
+    shortlist
+        The arms that are compared; empty during the search.
+    begun
+        Number of arms of which anything was told.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments of the wrong type, or out of range.
+    """
+
+    def __init__(
+        self,
+        search: SearchPolicy,
+        *,
+        budget: float | None = None,
+        unit: BudgetUnit = "cost",
+        certify_share: float = 0.1,
+        top: int = 8,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        sigma: SigmaLike = None,
+        max_failures: int = 3,
+        sign: float = 1.0,
+        params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
+        seed: int = 0,
+    ) -> None:
+        if budget is not None and not check_number("budget", budget, " or None") > 0.0:
+            raise ValueError(f"budget must be positive or None, got {budget!r}.")
+        if unit not in ("cost", "evaluations"):
+            raise ValueError(f"unit must be 'cost' or 'evaluations', got {unit!r}.")
+        if not 0.0 <= check_number("certify_share", certify_share) < 1.0:
+            raise ValueError(f"certify_share must be in [0, 1), got {certify_share!r}.")
+        check_options({"delta": delta, "epsilon": epsilon})
+        self.search = search
+        self.shortlist: tuple[int, ...] = ()
+        self.begun = 0
+        self._budget = math.inf if budget is None else float(budget)
+        self._in_evaluations = unit == "evaluations"
+        self._share = certify_share
+        self._top = check_count("top", top, 2)
+        self._options: dict[str, Any] = {
+            "delta": delta,
+            "epsilon": epsilon,
+            "sigma": sigma,
+            "max_failures": check_count("max_failures", max_failures, 1),
+            "seed": seed,
+        }
+        self._sign = sign
+        self._params = params
+        self._levels: dict[int, int] = {}
+        self._certification: Certification | None = None
+        self._replicates: list[tuple[int, float | None]] = []
+        self._cost = 0.0
+        self._evaluations = 0
+        self._asked: tuple[int, Point | None] = (-1, None)
+
+    # Learning.
+
+    def tell(self, pull: Pull, observation: Observation) -> None:
+        """Learn from an evaluation; the first `Replicate` decides on the shortlist."""
+        self._cost += self._cost_of(pull) if observation.cost is None else observation.cost
+        self._evaluations += 1
+        self.begun = max(self.begun, pull.arm + 1)
+        if not isinstance(pull, Replicate):
+            self._levels[pull.arm] = max(self._levels.get(pull.arm, -1), pull.fidelity)
+            self.search.tell(pull, observation)
+            return
+        self._begin_certifying(pull.shortlist)
+        if self._certification is not None and pull.arm in self.shortlist:
+            value = None
+            if observation.has_value and observation.value is not None:
+                value = self._sign * float(observation.value)
+            self._certification.tell(self.shortlist.index(pull.arm), value)
+            self._replicates.append((pull.arm, value))
+
+    def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
+        """Take an arm out, as a repeat of another one or for a reason that nobody here sees."""
+        self.search.merge(arm)
+
+    def _begin_certifying(self, shortlist: Sequence[int]) -> None:
+        if self.shortlist:
+            return
+        self.shortlist = tuple(shortlist)
+        claims = [self.search.mean(arm, self.search.target) for arm in self.shortlist]
+        candidates = [
+            Candidate(f"arm {arm}", dict(self._params(arm)), self._sign * claim)
+            for arm, claim in zip(self.shortlist, claims, strict=True)
+        ]
+        self._certification = Certification(
+            candidates,
+            luckiest=int(np.nanargmax(claims)),
+            maximise=self._sign > 0.0,
+            **self._options,
+        )
+
+    # Asking.
+
+    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+        """What to evaluate next: up to `n` pulls, none when the race is over."""
+        check_count("n", n, 1)
+        pulls: list[Pull] = []
+        for _ in range(n):
+            pull = self._next([*pending, *pulls])
+            if pull is None:
+                break
+            pulls.append(pull)
+        return pulls
+
+    def point_of(self, arm: int) -> Point | None:
+        """The configuration that the arm begun by the last `ask` is to be; None for any."""
+        asked, point = self._asked
+        return point if asked == arm else None
+
+    def _next(self, pending: Sequence[Pull]) -> Pull | None:
+        committed = self._spent + sum(self._price(pull) for pull in pending)
+        if not self.shortlist:
+            pull = self._search_on(pending)
+            share = 1.0 - self._share if len(self.search.finished_arms()) > 1 else 1.0
+            if committed + self._price(pull) <= share * self._budget + _ROUNDING:
+                return pull
+        if self.finished or self._share == 0.0:
+            return None
+        shortlist = self.shortlist or self._new_shortlist()
+        chosen = self._next_candidate(shortlist, pending)
+        if chosen is None:
+            return None
+        pull = Replicate(chosen, self.search.target, None, shortlist)
+        return pull if committed + self._price(pull) <= self._budget + _ROUNDING else None
+
+    def _search_on(self, pending: Sequence[Pull]) -> Pull:
+        begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
+        under_way = [pull for pull in pending if not isinstance(pull, Replicate)]
+        step = self.search.ask(begun, under_way)
+        if not isinstance(step, Begin):
+            return step
+        self._asked = (begun, step.point)
+        return Pull(begun, step.fidelity)
+
+    def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> int | None:
+        if len(shortlist) < 2:
+            return None
+        under_way = [
+            shortlist.index(pull.arm)
+            for pull in pending
+            if isinstance(pull, Replicate) and pull.arm in shortlist
+        ]
+        if self._certification is None:  # nothing is known yet: each in its turn
+            return shortlist[len(under_way) % len(shortlist)]
+        chosen = self._certification.ask(under_way)
+        return None if chosen is None else shortlist[chosen]
+
+    def _new_shortlist(self) -> tuple[int, ...]:
+        """The arms that may be the best, the search's leader first."""
+        price = 1.0 if self._in_evaluations else self.search.costs[-1]
+        affordable = int((self._budget - self._spent) / (_EVALUATIONS_EACH * price))
+        return tuple(self.search.contenders(max(2, min(self._top, affordable))))
+
+    # Answering.
+
+    @property
+    def finished(self) -> bool:
+        """Whether the race is over: certified, or the budget is spent."""
+        if self._certification is not None and self._certification.finished:
+            return True
+        if self._in_evaluations:
+            return self._spent + 1.0 > self._budget + _ROUNDING
+        cheapest = self.search.costs[-1] if self.shortlist else self._cheapest_step()
+        return self._spent + cheapest > self._budget + _ROUNDING
+
+    def recommend(self) -> Recommendation:
+        """The certified arm, or the best by all that is known so far."""
+        certificate = self.certificate()
+        arm, mean, interval, fidelity = self.leader()
+        epsilon = self._options["epsilon"]
+        answer = Recommendation(
+            arm=arm,
+            mean=mean,
+            interval=interval,
+            fidelity=fidelity,
+            delta=self._options["delta"],
+            epsilon=math.nan if epsilon is None else epsilon,
+            finished=self.finished,
+            certified=False,
+            reason=self._why_no_certificate(),
+            cost=self._cost,
+            pulls=self._evaluations,
+            survivors=tuple(self.search.finished_arms()),
+            compared=len(self.search.finished_arms()),
+        )
+        if certificate is None:
+            return answer
+        return replace(
+            answer,
+            epsilon=certificate.epsilon,
+            certified=certificate.certified,
+            reason=certificate.reason,
+            survivors=self.shortlist,
+            compared=len(self.shortlist),
+            assumptions=certificate.assumptions,
+            remaining_cost=certificate.remaining,
+        )
+
+    def _why_no_certificate(self) -> str:
+        lucky = "the mean is the search's own, of a configuration selected for it"
+        if self._share == 0.0 or math.isinf(self._budget):
+            return f"nothing is kept for a certificate; {lucky}"
+        if self.finished:
+            return f"the budget was spent before a shortlist could be evaluated; {lucky}"
+        return f"the search goes on; {lucky}"
+
+    def certificate(self) -> Certificate | None:
+        """What the shortlist's race says so far; None during the search."""
+        if self._certification is None:
+            return None
+        n, tried = len(self.shortlist), len(self._levels)
+        words = (
+            f"of {tried} configurations that were tried, the search brought "
+            f"{len(self.search.finished_arms())} to the target; {n} of these may be the best by "
+            f"what it knew; no mean below contains its values"
+        )
+        return self._certification.certificate(f"the shortlist of {n} configurations", words)
+
+    def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
+        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far."""
+        everything = (-math.inf, math.inf)
+        certificate = self.certificate()
+        if certificate is not None and certificate.winner is not None:
+            low, high = sorted(self._sign * bound for bound in certificate.interval)
+            arm = self.shortlist[certificate.winner]
+            return arm, self._sign * certificate.mean, (low, high), self.search.target
+        leader = self.search.leader()
+        if leader is None:
+            return None, math.nan, everything, self.search.target
+        level = self.search.level_of(leader)
+        return leader, self.search.mean(leader, level), everything, level
+
+    def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
+        """Count and mean of what the search has seen of an arm at a level; no radius is known."""
+        count = self.search.count(arm, fidelity)
+        return count, self.search.mean(arm, fidelity), math.inf
+
+    @property
+    def active(self) -> npt.NDArray[np.int64]:
+        """The shortlist, or during the search the arms that were brought to the target."""
+        return np.array(self.shortlist or self.search.finished_arms(), dtype=np.int64)
+
+    @property
+    def fidelity(self) -> int:
+        """The target."""
+        return self.search.target
+
+    @property
+    def piloting(self) -> bool:
+        """Whether the shortlist is still being searched for."""
+        return not self.shortlist
+
+    @property
+    def cost(self) -> float:
+        """What was paid so far."""
+        return self._cost
+
+    # Saving.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far, as plain JSON values."""
+        return {
+            "search": self.search.state_dict(),
+            "shortlist": list(self.shortlist),
+            "replicates": [list(replicate) for replicate in self._replicates],
+            "levels": {str(arm): level for arm, level in self._levels.items()},
+            "begun": self.begun,
+            "cost": self._cost,
+            "evaluations": self._evaluations,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state, in a race made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If the state has another number of levels.
+        """
+        self.search.load_state_dict(state["search"])
+        self.shortlist, self._certification, self._replicates = (), None, []
+        if state["shortlist"]:
+            self._begin_certifying(state["shortlist"])
+        for arm, value in state["replicates"]:
+            assert self._certification is not None
+            self._certification.tell(self.shortlist.index(arm), value)
+            self._replicates.append((arm, value))
+        self._levels = {int(arm): level for arm, level in state["levels"].items()}
+        self.begun = state["begun"]
+        self._cost, self._evaluations = state["cost"], state["evaluations"]
+
+    # Paying.
+
+    @property
+    def _spent(self) -> float:
+        return float(self._evaluations) if self._in_evaluations else self._cost
+
+    def _price(self, pull: Pull) -> float:
+        return 1.0 if self._in_evaluations else self._cost_of(pull)
+
+    def _cost_of(self, pull: Pull) -> float:
+        if isinstance(pull, Replicate):
+            return self.search.costs[-1]
+        return self.search.cost_from(self._levels.get(pull.arm, -1), pull.fidelity)
+
+    def _cheapest_step(self) -> float:
+        costs = self.search.costs
+        if not self.search.continues:
+            return costs[0]
+        return min(after - before for before, after in zip((0.0, *costs), costs, strict=False))

@@ -1,0 +1,49 @@
+"""The benchmark of `certify` on a problem that needs no data: a record, and its summary."""
+
+from __future__ import annotations
+
+import optuna
+import pytest
+
+from benchmarks.certify import WAYS, one_study, summary, what_holds
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+@pytest.fixture(scope="module")
+def records():
+    return [one_study("branin", 5.0, seed, n_trials=20) for seed in (0, 1)]
+
+
+def test_record_tells_claims_from_truth(records):
+    first, second = records
+    assert "search_on" in first
+    assert "search_on" not in second
+    for record in records:
+        assert record["best_trial"]["gap"] > 0.0
+        default, limited, small = (record[name] for name in WAYS)
+        assert default["certified"]
+        assert default["within"] <= default["epsilon"]
+        assert default["short_of_best"] >= 0.0
+        assert limited["evaluations"] <= 20
+        assert small["evaluations"] <= 10
+        assert abs(default["gap"]) < default["half_width"]
+
+
+def test_summary_counts(records):
+    found = summary(records)
+    assert found["studies"] == 2
+    for name in WAYS:
+        shares = [found[name][key] for key in ("better", "equal", "worse")]
+        assert sum(shares) == pytest.approx(1.0)
+    assert found["default"]["certified"] == 1.0
+    assert found["default"]["true value outside its interval"] == 0.0
+    assert found["search goes on for as many trials as default"]["studies"] == 1
+    gaps = [record["best_trial"]["gap"] for record in records]
+    claim = found["best_trial's claim minus its true value"]
+    assert claim["mean"] == pytest.approx(sum(gaps) / 2, abs=1e-3)
+
+
+def test_more_evaluations_say_more():
+    few, many = (what_holds(3, budget, 1.0, runs=2)["within"] for budget in (10, 60))
+    assert 0.0 < many < few

@@ -1,0 +1,313 @@
+"""`mfhpo_sklearn.certify`: shortlists of searches, fresh splits, and what they say."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.datasets import make_classification, make_regression
+from sklearn.exceptions import NotFittedError
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingRandomSearchCV,
+    KFold,
+    LeaveOneOut,
+    RandomizedSearchCV,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from mfhpo_sklearn import certify
+
+X, y = make_classification(n_samples=120, n_features=6, flip_y=0.2, random_state=0)
+
+
+class Noted(ClassifierMixin, BaseEstimator):
+    """Scores `worth` plus what is hard about the split; notes what it was fitted on."""
+
+    fits: list[tuple[float, tuple[int, ...]]] = []  # noqa: RUF012
+
+    def __init__(self, worth=0.0, n_trees=1):
+        self.worth = worth
+        self.n_trees = n_trees
+
+    def fit(self, X, y, fails=None):
+        if fails is not None and fails[0]:
+            raise ValueError("it fails")
+        self.classes_ = np.unique(y)
+        Noted.fits.append((self.worth, tuple(X[:, 0])))
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def score(self, X, y):
+        split = float(np.sum(X[:, 0]))
+        own = float(np.sin(1e4 * split * (1 + self.worth)))
+        return self.worth + 0.05 * split / len(X) + 0.01 * own
+
+
+def searched(grid=(0.1, 0.2, 0.5, 0.4), **options):
+    return GridSearchCV(Noted(), {"worth": list(grid)}, **{"cv": 4, **options}).fit(X, y)
+
+
+def test_winner_is_the_best_on_fresh_splits_and_fitted_on_all_data():
+    search = searched()
+    Noted.fits.clear()
+    answer = certify(search, X, y, top=3, epsilon=0.02, random_state=0)
+    assert answer.certified
+    assert answer.best_params_ == {"worth": 0.5}
+    assert answer.best_score_ == answer.mean == pytest.approx(0.5, abs=0.05)
+    assert answer.best_estimator_.worth == 0.5
+    *fits, last = Noted.fits
+    assert len(fits) == answer.evaluations
+    assert last == (0.5, tuple(X[:, 0]))
+    assert {len(rows) for _, rows in fits} == {90}  # three of four parts, as in the search
+    assert [result.params["worth"] for result in answer.candidates] == [0.5, 0.4, 0.2]
+    assert search.best_params_ == {"worth": 0.5}
+
+
+def test_all_that_are_left_share_a_split_and_every_round_has_another():
+    search = searched()
+    Noted.fits.clear()
+    answer = certify(search, X, y, top=4, epsilon=1e-3, measure=0, refit=False, random_state=0)
+    rounds: dict[tuple[int, ...], list[float]] = {}
+    for worth, rows in Noted.fits:
+        rounds.setdefault(rows, []).append(worth)
+    assert all(len(set(worths)) == len(worths) for worths in rounds.values())
+    assert len(next(iter(rounds.values()))) == 4
+    assert len(rounds) == max(result.evaluations for result in answer.candidates) > 4
+    assert answer.best_estimator_ is None
+
+
+def test_seed_repeats_the_splits():
+    search = searched()
+    first, again, other = (
+        certify(search, X, y, epsilon=0.02, random_state=seed) for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first.mean != other.mean
+
+
+def test_text_and_plain_values():
+    answer = certify(searched(), X, y, top=2, epsilon=0.02, random_state=0)
+    text = str(answer)
+    assert text.startswith("CERTIFIED: row 2, worth=0.5\n")
+    assert "within 0.02 of the best of the 2 best of 4 settings" in text
+    assert "by the search's own mean score over its 4 splits" in text
+    assert "into 90 samples and 30, the same for all settings; all of this one data set" in text
+    content = json.loads(json.dumps(answer.to_dict()))
+    assert content["winner"] == 0
+    assert "best_estimator_" not in content
+    assert answer.best_estimator_ is not None
+
+
+def test_luckiest_setting_is_compared_whatever_its_rank():
+    search = searched(refit=lambda results: 0)
+    assert search.best_params_ == {"worth": 0.1}
+    answer = certify(search, X, y, top=2, epsilon=0.02, random_state=0)
+    assert [result.params["worth"] for result in answer.candidates] == [0.5, 0.1]
+    assert answer.luckiest_result.params == {"worth": 0.1}
+
+
+def test_random_search_of_a_pipeline():
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    space = {
+        "logisticregression__C": np.logspace(-3, 2, 20),
+        "standardscaler": [None, "passthrough"],
+    }
+    space["standardscaler"] = [StandardScaler(), StandardScaler(with_mean=False)]
+    search = RandomizedSearchCV(pipeline, space, n_iter=6, random_state=0, cv=3).fit(X, y)
+    answer = certify(search, X, y, top=3, random_state=0)
+    assert answer.certified
+    assert set(answer.best_params_) == set(space)
+    assert answer.best_estimator_.predict(X).shape == (120,)
+
+
+@pytest.mark.parametrize("resource", ["n_samples", "n_trees"])
+def test_halving_search(resource):
+    most = {} if resource == "n_samples" else {"max_resources": 9}
+    search = HalvingRandomSearchCV(
+        Noted(), {"worth": [0.1, 0.2, 0.3, 0.4, 0.5]}, resource=resource, n_candidates=5, cv=3,
+        random_state=0, **most,
+    ).fit(X, y)  # fmt: skip
+    rows = search.cv_results_["params"]
+    assert len(rows) > 5
+    answer = certify(search, X, y, top=9, epsilon=0.02, random_state=0)
+    assert len(answer.candidates) == 5
+    assert answer.luckiest == 0
+    assert answer.luckiest_result.params["worth"] == search.best_params_["worth"]
+    assert "settings that came farthest first" in answer.shortlist
+    if resource == "n_trees":
+        most_given = int(max(search.cv_results_["n_resources"]))
+        assert {result.params["n_trees"] for result in answer.candidates} == {most_given}
+
+
+def test_metric_that_refit_names_counts():
+    options = {"scoring": ["accuracy", "neg_log_loss"]}
+    grid = {"C": [1e-3, 1.0, 100.0]}
+    search = GridSearchCV(LogisticRegression(), grid, refit="neg_log_loss", **options).fit(X, y)
+    answer = certify(search, X, y, budget=9, random_state=0)
+    assert answer.mean < 0.0
+    assert "mean neg_log_loss" in answer.shortlist
+    unclear = GridSearchCV(LogisticRegression(), grid, refit=False, **options).fit(X, y)
+    with pytest.raises(ValueError, match="refit=False, which does not say which of them counts"):
+        certify(unclear, X, y)
+
+
+def test_regression_and_a_search_that_was_not_refitted():
+    data, target = make_regression(n_samples=80, n_features=5, noise=20.0, random_state=0)
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 1.0, 1e4]}, refit=False).fit(data, target)
+    answer = certify(search, data, target, random_state=0, top=3)
+    assert answer.certified
+    assert answer.best_params_["alpha"] < 1e4
+    assert "ShuffleSplit into 64 samples and 16" in str(answer)
+
+
+class ByGroup(RegressorMixin, BaseEstimator):
+    def __init__(self, worth=0.0):
+        self.worth = worth
+
+    def fit(self, X, y):
+        self.seen_ = set(X[:, 0])
+        return self
+
+    def predict(self, X):
+        assert not self.seen_ & set(X[:, 0])
+        return np.random.default_rng().normal(size=len(X))
+
+
+@pytest.mark.parametrize("cv", [3, GroupKFold(3, shuffle=True)])
+def test_groups_stay_together(cv):
+    groups = np.repeat(np.arange(12), 5)
+    data = groups[:, None].astype(float)
+    target = np.random.default_rng(0).normal(size=60)
+    kept = cv if isinstance(cv, GroupKFold) else GroupKFold(3)
+    search = GridSearchCV(ByGroup(), {"worth": [1, 2]}, cv=kept).fit(data, target, groups=groups)
+    search.cv = cv
+    answer = certify(search, data, target, groups=groups, budget=6, random_state=0, refit=False)
+    assert answer.evaluations == 6
+
+
+def test_search_with_folds_in_order_gets_shuffled_ones_of_its_kind():
+    search = searched(cv=KFold(6))
+    Noted.fits.clear()
+    answer = certify(search, X, y, epsilon=0.02, random_state=0)
+    assert "by KFold into 100 samples and 20" in str(answer)
+    assert len({rows for _, rows in Noted.fits}) > 4
+
+
+def test_given_splitter_is_used_and_not_changed():
+    splitter = ShuffleSplit(5, test_size=0.5, random_state=7)
+    answer = certify(searched(), X, y, cv=splitter, epsilon=0.02, random_state=0)
+    assert "ShuffleSplit into 60 samples and 60" in str(answer)
+    assert splitter.random_state == 7
+
+
+def test_unseeded_search_has_other_splits_each_time():
+    search = searched()
+    assert certify(search, X, y, budget=4).mean != certify(search, X, y, budget=4).mean
+
+
+def test_setting_that_fails_leaves_and_others_go_on():
+    class Fragile(Noted):
+        def fit(self, X, y):
+            if self.worth == 0.4 and Fragile.breaks:
+                raise ValueError("too much")
+            return super().fit(X, y)
+
+    Fragile.breaks = False
+    search = GridSearchCV(Fragile(), {"worth": [0.1, 0.4, 0.2]}, cv=3).fit(X, y)
+    Fragile.breaks = True
+    answer = certify(search, X, y, epsilon=0.02, random_state=0)
+    assert answer.certified
+    assert answer.best_params_ == {"worth": 0.2}
+    assert answer.luckiest_result.standing == "failed"
+
+
+def test_what_all_settings_raise_is_raised():
+    with pytest.raises(ValueError, match="it fails"):
+        certify(searched(), X, y, fit_params={"fails": np.ones(120)})
+
+
+def test_fit_parameters_are_split_like_the_data():
+    weights = np.where(y == 1, 3.0, 1.0)
+    search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2]})
+    search.fit(X, y, sample_weight=weights)
+    answer = certify(search, X, y, budget=4, fit_params={"sample_weight": weights})
+    assert answer.evaluations == 4
+    assert answer.best_estimator_.tree_.weighted_n_node_samples[0] == weights.sum()
+
+
+def test_several_at_once_give_the_same_answer():
+    search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}).fit(X, y)
+    one = certify(search, X, y, random_state=0)
+    with joblib.parallel_config(backend="threading"):
+        assert certify(search, X, y, random_state=0, n_jobs=2) == one
+
+
+def test_budget_and_timeout():
+    short = certify(searched(), X, y, top=4, budget=11, epsilon=0.0, random_state=0)
+    assert (short.evaluations, short.finished, short.certified) == (8, True, False)
+    timed = certify(searched(), X, y, timeout=1e-9)
+    assert (timed.evaluations, timed.finished, timed.winner) == (0, False, None)
+    assert timed.best_estimator_ is None
+    assert math.isnan(timed.mean)
+
+
+def test_scores_that_never_differ():
+    class Constant(Noted):
+        def score(self, X, y):
+            return self.worth
+
+    search = GridSearchCV(Constant(), {"worth": [0.1, 0.4]}, cv=3).fit(X, y)
+    answer = certify(search, X, y, random_state=0)
+    assert not answer.certified
+    assert "exactly the same value" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"top": 1}, ValueError, ["top", "at least 2", "1"]),
+        ({"delta": 1.0}, ValueError, ["delta", "between 0 and 1"]),
+        ({"epsilon": -0.1}, ValueError, ["epsilon", "-0.1"]),
+        ({"budget": 3}, ValueError, ["budget", "at least 4", "3"]),
+        ({"timeout": -1}, ValueError, ["timeout", "-1", "positive"]),
+        ({"random_state": -1}, ValueError, ["random_state", "at least 0", "-1"]),
+        ({"random_state": "a"}, TypeError, ["random_state", "whole number", "'a'"]),
+        ({"refit": "accuracy"}, TypeError, ["refit", "True or False", "'accuracy'"]),
+        ({"cv": 5}, ValueError, ["cv", "splitter", "random_state", "5"]),
+        ({"cv": LeaveOneOut()}, ValueError, ["cv", "random_state", "LeaveOneOut"]),
+        ({"cv": StratifiedKFold(3)}, ValueError, ["cv", "same split", "shuffles"]),
+        ({"max_failures": 0}, ValueError, ["max_failures", "0"]),
+        ({"measure": -1}, ValueError, ["measure", "-1"]),
+    ],
+)
+def test_bad_options(options, error, words):
+    with pytest.raises(error) as caught:
+        certify(searched(), X, y, **options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_searches_that_will_not_do():
+    with pytest.raises(TypeError, match="search must be a search such as GridSearchCV, got 3"):
+        certify(3, X, y)
+    with pytest.raises(NotFittedError, match=r"call search\.fit first"):
+        certify(GridSearchCV(Noted(), {"worth": [1, 2]}), X, y)
+    with pytest.raises(ValueError, match="1 different settings with a finite score"):
+        certify(searched(grid=[0.3]), X, y)
+    with pytest.raises(ValueError, match=r"TimeSeriesSplit.*there are no fresh ones"):
+        certify(searched(cv=TimeSeriesSplit(3)), X, y)
