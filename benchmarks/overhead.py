@@ -42,7 +42,7 @@ from mfhpo_optuna import (
     MFTopTwoSampler,
     MFUCBSampler,
 )
-from mfhpo_optuna._base import RaceSampler
+from mfhpo_optuna._base import FidelitySampler
 
 __all__ = ["OURS", "SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]
 
@@ -59,7 +59,7 @@ _HOOKS = (
 # A small pilot, so that at 100 trials a race is past it.
 _PILOT_ARMS = 5
 
-OURS: dict[str, Callable[[int], RaceSampler]] = {
+OURS: dict[str, Callable[[int], FidelitySampler]] = {
     "IISESampler": lambda seed: IISESampler(
         "fidelity", _ARMS, epsilon=0.0, pilot_arms=_PILOT_ARMS, seed=seed
     ),
@@ -149,7 +149,7 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
                 _fill(study, size - window - done, np.random.default_rng(seed + repeat))
             else:
                 study.optimize(objective, n_trials=size - window - done)
-            if isinstance(sampler, RaceSampler):
+            if isinstance(sampler, FidelitySampler):
                 reason = sampler.recommendation(study).reason
                 if "pilot" in reason:
                     raise RuntimeError(f"after {size - window} trials: {reason}.")

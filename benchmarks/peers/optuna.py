@@ -15,10 +15,11 @@ from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float
 from benchmarks.peers._levels import FACTOR, step_of
 
-__all__ = ["METHODS", "optimise"]
+__all__ = ["METHODS", "optimise", "suggest"]
 
 
-def _suggest(trial: optuna.Trial, space: ConfigurationSpace) -> dict[str, Any]:
+def suggest(trial: optuna.Trial, space: ConfigurationSpace) -> dict[str, Any]:
+    """Ask for a configuration as an objective does that is defined by running it."""
     configuration: dict[str, Any] = {}
     for name, parameter in space.parameters.items():
         if not space.applies(name, configuration):
@@ -73,7 +74,7 @@ def optimise(
     levels = len(meter.problem.fidelity.levels)
 
     def objective(trial: optuna.Trial) -> float:
-        configuration = _suggest(trial, meter.problem.space)
+        configuration = suggest(trial, meter.problem.space)
         if pruner is not None:
             for level in range(levels - 1):
                 trial.report(meter.evaluate(configuration, level), step=step_of(level))

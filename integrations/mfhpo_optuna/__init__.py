@@ -11,6 +11,8 @@ from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
 from mfhpo_optuna._plot import plot_race
 from mfhpo_optuna._plot_gain import plot_gain
 from mfhpo_optuna._pruner import IISEPruner
+from mfhpo_optuna._race_recommendation import RaceRecommendation
+from mfhpo_optuna._race_sampler import RaceSampler, training_of
 from mfhpo_optuna._rcucb import RCUCBSampler, ZoomingRCUCBSampler
 from mfhpo_optuna._recommendation import StudyRecommendation
 from mfhpo_optuna._reward import MFEliminationSampler, MFUCBSampler
@@ -29,6 +31,8 @@ __all__ = [
     "MFTopTwoSampler",
     "MFUCBSampler",
     "RCUCBSampler",
+    "RaceRecommendation",
+    "RaceSampler",
     "StudyCertificate",
     "StudyLimitRecommendation",
     "StudyRecommendation",
@@ -40,4 +44,5 @@ __all__ = [
     "plot_gain",
     "plot_race",
     "time_limited",
+    "training_of",
 ]

@@ -105,6 +105,9 @@ class Arms:
     def __len__(self) -> int:
         return len(self._arms)
 
+    def _add(self) -> None:
+        self._arms.append(_Arm())
+
     def params(self, arm: int) -> Params:
         """The parameters known of an arm, without the fidelity."""
         return self._arms[arm].params

@@ -27,10 +27,10 @@ from mfhpo_optuna._race import Race
 from mfhpo_optuna._recommendation import StudyRecommendation
 from mfhpo_optuna._study_race import CERTIFICATE_KEY
 
-__all__ = ["RaceSampler"]
+__all__ = ["FidelitySampler"]
 
 
-class RaceSampler(PolicySampler[Race]):
+class FidelitySampler(PolicySampler[Race]):
     """Runs a policy that chooses arms and levels of a fidelity.
 
     Parameters

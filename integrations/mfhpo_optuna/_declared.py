@@ -14,7 +14,7 @@ from mfhpo.bias import Kind
 from mfhpo.declared import BiasLike, Declaration, SigmaLike, check_options
 from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._arms import ArmsLike
-from mfhpo_optuna._base import RaceSampler
+from mfhpo_optuna._base import FidelitySampler
 
 __all__ = ["DeclaredSampler"]
 
@@ -22,7 +22,7 @@ __all__ = ["DeclaredSampler"]
 _NUMBERS = {"budget", "delta", "epsilon", "ratio", "rho"}
 
 
-class DeclaredSampler(RaceSampler):
+class DeclaredSampler(FidelitySampler):
     """A race whose arms, costs, bias and noise are declared as `IISESampler` says.
 
     Values are maximised inside. What is declared of them is declared in the unit and the direction

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optuna
 
-from mfhpo_optuna._base import RaceSampler
+from mfhpo_optuna._base import FidelitySampler
 from mfhpo_optuna._race_story import Point, RaceStory
 from mfhpo_optuna._recommendation import StudyRecommendation
 
@@ -27,7 +27,7 @@ _WINNER = "rgb(213, 94, 0)"
 _INK = "#333333"
 
 
-def plot_race(study: optuna.Study, *, sampler: RaceSampler | None = None) -> go.Figure:
+def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) -> go.Figure:
     """Plot each arm's interval over the cost of the race, and where it stood in the end.
 
     Left: mean and confidence interval of every arm after each of its evaluations, one line for
@@ -74,7 +74,7 @@ def plot_race(study: optuna.Study, *, sampler: RaceSampler | None = None) -> go.
     """
     go, make_subplots = _import_plotly()
     chosen = study.sampler if sampler is None else sampler
-    if not isinstance(chosen, RaceSampler):
+    if not isinstance(chosen, FidelitySampler):
         raise TypeError(
             f"plot_race needs a sampler that runs races, such as IISESampler, but "
             f"{'study.sampler' if sampler is None else 'sampler'} is a "

@@ -330,7 +330,11 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
     def _new_race(self, study: optuna.Study) -> RaceT:
         # Without a seed, the study's name gives one that all its workers agree on.
         seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
-        return self._make_race(study, Arms(self._arms, self._owned, seed), seed)
+        return self._make_race(study, self._new_arms(seed), seed)
+
+    def _new_arms(self, seed: int) -> Arms:
+        """The arms of a study of which nothing is read yet."""
+        return Arms(self._arms, self._owned, seed)
 
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         key = [self._seed or 0, trial.number, zlib.crc32(name.encode())]

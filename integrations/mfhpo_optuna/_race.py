@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -38,6 +39,8 @@ class Race(StudyRace):
         Makes the policy, given the number of arms, the levels of the fidelity, and the sign of
         the values: -1 where the study minimises.
     """
+
+    _owns_fidelity = True  # whether the objective is to ask for the fidelity
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class Race(StudyRace):
             self._asked_for_fidelity = True
             self.fidelity_distribution = asked
             self.resolve_levels(asked)
-        elif succeeded:
+        elif succeeded and self._owns_fidelity:
             self._note_missing_fidelity(trial)
             succeeded = False
             if not self._asked_for_fidelity:
@@ -95,7 +98,7 @@ class Race(StudyRace):
         if succeeded and belongs:
             # Cheaper levels may ask for fewer parameters, so that arms only look the same there.
             at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
-            pull = Pull(self._owner_of(pull.arm, trial), pull.fidelity) if at_target else pull
+            pull = replace(pull, arm=self._owner_of(pull.arm, trial)) if at_target else pull
         observed = self.sign * value if succeeded and belongs and value is not None else None
         if self.policy is None:
             self._early_failures.append(pull.arm)
@@ -210,7 +213,7 @@ class Race(StudyRace):
             return planned, False
         fidelity = self.levels.index(level)
         self._overridden = 0 if fidelity == planned.fidelity else self._overridden + 1
-        return Pull(planned.arm, fidelity), True
+        return replace(planned, fidelity=fidelity), True
 
     # What the sampler asks.
 

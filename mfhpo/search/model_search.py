@@ -21,9 +21,9 @@ IntArray = npt.NDArray[np.int64]
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
-_MOST, _MOST_FITTED = 300, 150
+_MOST, _MOST_FITTED = 240, 120
 _LATEST = 30  # arms that are kept for being new
-_GROWTH = 1.2  # of the observations, between two fits
+_GROWTH = 1.25  # of the observations, between two fits
 _GOOD = 5  # arms around which better ones are sought
 _STEPS = 40  # of a fit; each begins anew, so that it depends on the observations alone
 _REACH = 2.0  # standard deviations in which an arm's value may lie
@@ -274,11 +274,22 @@ class ModelSearch(SearchPolicy):
 
 
 def _most_telling(data: LevelData, most: int) -> IntArray:
-    """Rows to keep of too many: the highest levels first, and there the latest and the best."""
+    """Rows to keep of too many, arm by arm, so that what is kept shows how levels go together.
+
+    The arms that came furthest go first, and among these the latest and those with the best values.
+    """
     if len(data.values) <= most:
         return np.arange(len(data.values))
-    latest = data.arms > data.arms.max() - _LATEST
-    order = np.lexsort((-data.values, ~latest, -data.levels))
+    arms, which = np.unique(data.arms, return_inverse=True)
+    reached = np.full(len(arms), -1)
+    np.maximum.at(reached, which, data.levels)
+    value = np.full(len(arms), -np.inf)
+    at_top = data.levels == reached[which]
+    value[which[at_top]] = data.values[at_top]
+    latest = arms > arms[-1] - _LATEST
+    place = np.empty(len(arms), dtype=np.int64)
+    place[np.lexsort((-value, ~latest, -reached))] = np.arange(len(arms))
+    order = np.lexsort((data.levels, place[which]))
     return np.sort(order[:most])
 
 

@@ -70,6 +70,8 @@ class SearchRace(Policy):
         three evaluations of each arm.
     delta, epsilon, sigma, max_failures, seed
         Of the certificate, see `Certification`.
+    measured
+        Whether the search's costs are but a guess, to be replaced by what evaluations cost.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params
@@ -102,6 +104,7 @@ class SearchRace(Policy):
         epsilon: float | None = None,
         sigma: SigmaLike = None,
         max_failures: int = 3,
+        measured: bool = False,
         sign: float = 1.0,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
         seed: int = 0,
@@ -129,6 +132,9 @@ class SearchRace(Policy):
         }
         self._sign = sign
         self._params = params
+        self._guess = search.costs if measured else None
+        self._paid: dict[int, float] = {}
+        self._paid_at: list[list[float]] = [[] for _ in search.costs]
         self._levels: dict[int, int] = {}
         self._certification: Certification | None = None
         self._replicates: list[tuple[int, float | None]] = []
@@ -140,8 +146,11 @@ class SearchRace(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist."""
-        self._cost += self._cost_of(pull) if observation.cost is None else observation.cost
+        cost = self._cost_of(pull) if observation.cost is None else observation.cost
+        self._cost += cost
         self._evaluations += 1
+        if self._guess is not None:
+            self._learn_cost(pull, cost)
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
             self._levels[pull.arm] = max(self._levels.get(pull.arm, -1), pull.fidelity)
@@ -351,6 +360,9 @@ class SearchRace(Policy):
             "replicates": [list(replicate) for replicate in self._replicates],
             "levels": {str(arm): level for arm, level in self._levels.items()},
             "begun": self.begun,
+            "costs": list(self.search.costs),
+            "paid": {str(arm): cost for arm, cost in self._paid.items()},
+            "paid_at": [list(paid) for paid in self._paid_at],
             "cost": self._cost,
             "evaluations": self._evaluations,
         }
@@ -373,6 +385,9 @@ class SearchRace(Policy):
             self._replicates.append((arm, value))
         self._levels = {int(arm): level for arm, level in state["levels"].items()}
         self.begun = state["begun"]
+        self.search.costs = tuple(state["costs"])
+        self._paid = {int(arm): cost for arm, cost in state["paid"].items()}
+        self._paid_at = [list(paid) for paid in state["paid_at"]]
         self._cost, self._evaluations = state["cost"], state["evaluations"]
 
     # Paying.
@@ -388,6 +403,21 @@ class SearchRace(Policy):
         if isinstance(pull, Replicate):
             return self.search.costs[-1]
         return self.search.cost_from(self._levels.get(pull.arm, -1), pull.fidelity)
+
+    def _learn_cost(self, pull: Pull, cost: float) -> None:
+        """Take the mean of what evaluations from scratch cost; scale the guess for other levels."""
+        assert self._guess is not None
+        if self.search.continues and not isinstance(pull, Replicate):
+            cost += self._paid.get(pull.arm, 0.0)
+            self._paid[pull.arm] = cost
+        self._paid_at[pull.fidelity].append(cost)
+        guess = np.array(self._guess)
+        seen = np.array([bool(paid) for paid in self._paid_at])
+        means = np.array([np.mean(paid) if paid else np.nan for paid in self._paid_at])
+        scales = np.interp(np.log(guess), np.log(guess[seen]), means[seen] / guess[seen])
+        costs = np.maximum.accumulate(np.maximum(np.where(seen, means, scales * guess), 1e-9))
+        # Levels that cost the same by chance still have to be told apart.
+        self.search.costs = tuple(costs * (1.0 + 1e-9 * np.arange(len(costs))))
 
     def _cheapest_step(self) -> float:
         costs = self.search.costs

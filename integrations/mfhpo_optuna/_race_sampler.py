@@ -1,0 +1,276 @@
+"""The sampler that searches, and certifies what it has found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial
+
+from mfhpo._validation import check_count, check_number, is_number
+from mfhpo.declared import SigmaLike, check_options
+from mfhpo.fidelity import Fidelity
+from mfhpo.search import HalvingSearch, ModelSearch, SearchPolicy, SearchRace
+from mfhpo_optuna._arms import Arms
+from mfhpo_optuna._base import FidelitySampler
+from mfhpo_optuna._open_arms import OpenArms
+from mfhpo_optuna._policy_sampler import Answer
+from mfhpo_optuna._race import Race
+from mfhpo_optuna._race_recommendation import RaceRecommendation
+from mfhpo_optuna._search_study import ONE_LEVEL, SearchStudy
+from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY
+
+__all__ = ["RaceSampler", "training_of"]
+
+
+class RaceSampler(FidelitySampler):
+    """Searches a space with cheap and dear evaluations, then certifies the best it has found.
+
+    When to use it: as you would use TPE with Hyperband, for any space and a budget of some tens or
+    hundreds of full evaluations. A model of all levels of the fidelity decides which configuration
+    to begin and which of those begun to go on with; it learns how far cheap levels can be relied
+    on. At the end, those that may be the best are evaluated again, and the answer has a mean, an
+    interval and a probability of being wrong.
+
+    What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
+    better than the certified one by more than `epsilon`. Of configurations outside the shortlist
+    nothing is certain. The intervals rest on the evaluations of the shortlist alone, never on
+    values that the search has selected.
+
+    Each trial is one evaluation of one configuration at one level of the fidelity, which the
+    objective asks for like any other parameter. No pruner is needed. When the budget is spent or
+    the answer is certified, the study stops, and ``study.best_trial`` is the answer.
+
+    Parameters
+    ----------
+    fidelity
+        The parameter that sets how dear an evaluation is, such as the number of epochs: its name,
+        or a `Fidelity` with levels and costs (bounds on its bias are not used). None: the objective
+        has no such parameter, and each trial is a full evaluation.
+    budget
+        What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
+        sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
+        None, together with ``trials=None``: the search goes on as long as the study does, and
+        nothing is certified; see `conclude`, and `certify`.
+    trials
+        The budget in trials, instead of `budget`.
+    certify_share
+        Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
+        answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
+        is large.
+    top
+        Largest number of configurations on the shortlist, at least 2; fewer where what is kept
+        would not do for three evaluations of each.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the objective. None: one standard deviation of the noise, as it is
+        estimated.
+    sigma
+        What is known of the noise, for the certificate: a sub-Gaussian scale, `mfhpo.Bounded`,
+        `mfhpo.Gaussian`; 0 says that there is none. None: estimated.
+    checkpoints
+        Whether the objective goes on from the same configuration's last level, so that only the
+        difference of the costs is paid. It then keeps its checkpoint under `training_of`.
+    proposer
+        Another sampler of Optuna, such as ``TPESampler()``, to draw the configurations. It is shown
+        only those that were evaluated at the target, and they are advanced by asynchronous halving.
+        None: the model draws them.
+    max_failures
+        A configuration of the shortlist leaves after so many failures in a row.
+    lease
+        Seconds after which a running trial is no longer waited for. None: ten times what the
+        slowest one would have taken, and at least a minute.
+    progress
+        Whether to write a line of progress to standard error. None: if it is a terminal.
+    seed
+        Makes a study with one worker repeatable. None: derived from the study's name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments of the wrong type, or out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> from mfhpo_optuna import RaceSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> rng = np.random.default_rng(0)
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", -1, 1)
+    ...     epochs = trial.suggest_int("epochs", 1, 27)
+    ...     return (x - 0.3) ** 2 + 0.2 / epochs + 0.01 * rng.normal()
+    >>> study = optuna.create_study(sampler=RaceSampler("epochs", budget=1500, seed=0))
+    >>> study.optimize(objective)
+    >>> abs(study.best_params["x"] - 0.3) < 0.1
+    True
+    """
+
+    def __init__(
+        self,
+        fidelity: str | Fidelity | None = None,
+        *,
+        budget: float | None = None,
+        trials: int | None = None,
+        certify_share: float = 0.1,
+        top: int = 8,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        sigma: SigmaLike = None,
+        checkpoints: bool = False,
+        proposer: BaseSampler | None = None,
+        max_failures: int = 3,
+        lease: float | None = None,
+        progress: bool | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            fidelity=ONE_LEVEL if fidelity is None else fidelity,
+            arms=1,
+            arm_sampler=proposer,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+        )
+        if budget is not None and trials is not None:
+            raise ValueError(
+                f"budget={budget!r} and trials={trials!r} both say what may be spent; give one."
+            )
+        if not isinstance(checkpoints, bool):
+            raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")
+        if trials is not None:
+            trials = check_count("trials", trials, 1)
+        if not 0.0 <= check_number("certify_share", certify_share) < 1.0:
+            raise ValueError(f"certify_share must be in [0, 1), got {certify_share!r}.")
+        check_options({"delta": delta, "epsilon": epsilon, "budget": budget})
+        self._checkpoints = checkpoints
+        self._options: dict[str, Any] = {
+            "budget": budget if trials is None else float(trials),
+            "unit": "cost" if trials is None else "evaluations",
+            "certify_share": float(certify_share),
+            "top": check_count("top", top, 2),
+            "delta": delta,
+            "epsilon": epsilon,
+            "sigma": sigma,
+            "max_failures": check_count("max_failures", max_failures, 1),
+        }
+        self._make_policy(1, (1, 2), 0, 1.0)  # raises for a bad budget or sigma now
+
+    # What users call.
+
+    def recommendation(self, study: optuna.Study) -> RaceRecommendation:
+        """The best answer so far, with its certificate as far as there is one.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If no trial has told the levels of the fidelity yet.
+        """
+        answer = super().recommendation(study)
+        with self._lock:
+            race = self._search_race(self._read(study))
+            content = {name: getattr(answer, name) for name in answer.__dataclass_fields__}
+            return RaceRecommendation(
+                **content,
+                tried=race.begun,
+                at_target=len(race.search.finished_arms()),
+                certificate=race.certificate(),
+            )
+
+    def conclude(self, study: optuna.Study) -> None:
+        """Make the best answer so far ``study.best_trial``, without waiting for the budget's end.
+
+        Single trials are no answers and never best trials; this adds one that stands for the
+        recommended configuration. A race that ends by itself does this, too.
+        """
+        with self._lock:
+            self._conclude(study, self._read(study))
+
+    # What differs from a race among given arms.
+
+    def _new_arms(self, seed: int) -> Arms:
+        return OpenArms(self._owned, seed)
+
+    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> Race:
+        if not isinstance(arms, OpenArms):
+            raise TypeError(f"arms must be OpenArms, got {arms!r}.")
+
+        def make_race(levels: tuple[Any, ...], sign: float) -> SearchRace:
+            return self._policy(levels, seed, sign, arms)
+
+        return SearchStudy(study, arms, self._fidelity, make_race, self._lease)
+
+    def _make_policy(
+        self, n_arms: int, levels: Sequence[Any], seed: int, sign: float
+    ) -> SearchRace:
+        return self._policy(levels, seed, sign, OpenArms(self._owned, seed))
+
+    def _policy(self, levels: Sequence[Any], seed: int, sign: float, arms: OpenArms) -> SearchRace:
+        costs = self._fidelity.costs_of(levels)
+        measured = costs is None
+        if costs is None:
+            numbers = all(is_number(level) and level > 0 for level in levels)
+            costs = tuple(levels) if numbers else tuple(range(1, len(levels) + 1))
+        kind: type[SearchPolicy] = ModelSearch if self._arm_sampler is None else HalvingSearch
+        return SearchRace(
+            kind(costs, continues=self._checkpoints, seed=seed),
+            measured=measured,
+            sign=sign,
+            params=arms.params,
+            seed=seed,
+            **self._options,
+        )
+
+    def _search_race(self, race: Race) -> SearchRace:
+        if not isinstance(race.policy, SearchRace):
+            raise ValueError("no trial has asked for the fidelity yet.")
+        return race.policy
+
+    def _values_of_arms(self, race: Race) -> list[tuple[int, float]]:
+        return race.drawn() if isinstance(race, SearchStudy) else []
+
+    def _answer(self, race: Race) -> Answer:
+        answer = super()._answer(race)
+        if math.isfinite(answer.value):
+            return answer
+        return replace(answer, value=answer.mean)
+
+    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
+        now = answer.attributes[CERTIFICATE_KEY]
+        return bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
+
+
+def training_of(trial: optuna.Trial | FrozenTrial) -> str:
+    """A name for the training that a trial goes on with, to keep its checkpoint under.
+
+    Trials of one configuration at rising levels share it. Each evaluation for the certificate has
+    one of its own, since it has to begin anew, with a new seed.
+
+    Parameters
+    ----------
+    trial
+        A trial of a study whose sampler chooses the levels, after its first suggestion.
+
+    Raises
+    ------
+    ValueError
+        If the trial is not of such a study, or nothing was suggested yet.
+    """
+    tag = trial.user_attrs.get(ARM_KEY)
+    if tag is None:
+        raise ValueError(
+            f"trial {trial.number} belongs to no configuration of a race: call this after the "
+            f"first trial.suggest_*, in a study with a sampler such as RaceSampler."
+        )
+    replicate = f"-replicate-{trial.number}" if "shortlist" in tag else ""
+    return f"configuration-{tag['arm']}{replicate}"
