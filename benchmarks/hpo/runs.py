@@ -145,7 +145,8 @@ def environments(
 def _surroundings() -> dict[str, str]:
     # Threads would be counted as time of the optimiser, and disturb what runs beside it.
     alone = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-    return {**os.environ, **alone}
+    # Some peers go through sets of names, whose order differs from process to process else.
+    return {**os.environ, **alone, "PYTHONHASHSEED": "0"}
 
 
 def jobs(

@@ -1,7 +1,5 @@
 """A space in the terms of the package ConfigSpace, for the peers that use it."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 from typing import Any

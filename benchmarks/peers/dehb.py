@@ -1,7 +1,5 @@
 """DEHB: differential evolution within Hyperband."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 import math

@@ -1,7 +1,5 @@
 """FLAML: cost-frugal local search, alone or blended with Optuna's; both schedule the resource."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 import functools

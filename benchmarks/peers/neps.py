@@ -1,7 +1,5 @@
 """NePS: its Hyperband, asked and told."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 import logging

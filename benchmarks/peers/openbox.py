@@ -1,7 +1,5 @@
 """OpenBox: Bayesian optimisation with BOHB's schedule."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 import math

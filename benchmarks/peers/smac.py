@@ -1,7 +1,5 @@
 """SMAC3: its multi-fidelity facade, which is Hyperband over a random forest's proposals."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 import logging

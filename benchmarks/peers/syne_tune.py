@@ -1,7 +1,5 @@
 """Syne Tune: its schedulers, asked and told as its tuner does with one worker."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 import datetime

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 __all__ = ["best_place", "expected_improvement"]
 
@@ -14,8 +14,8 @@ FloatArray = npt.NDArray[np.float64]
 
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
 _STEP, _SHARE, _ELSEWHERE = 0.1, 0.5, 0.05
-_ROUNDS, _KEPT, _MOVED, _MOVED_SHARE = 2, 8, 12, 0.4
 _EDGE = 1.0 - 1e-9
+_ROUNDS, _KEPT, _MOVED, _MOVED_SHARE = 2, 8, 12, 0.4
 
 
 def expected_improvement(mean: FloatArray, spread: FloatArray, best: float) -> FloatArray:
@@ -39,11 +39,12 @@ def expected_improvement(mean: FloatArray, spread: FloatArray, best: float) -> F
     [0.3989]
     """
     z = (mean - best) / spread
+    # The scaled error function keeps the small difference of two terms that far below are alike.
+    below = np.minimum(z, 0.0)
+    ratio = 1.0 / np.sqrt(2.0 * np.pi) + 0.5 * below * erfcx(-below / np.sqrt(2.0))
+    tail = np.exp(-0.5 * z**2) * np.maximum(ratio, 0.0)
     density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
-    plain = z * ndtr(z) + density
-    # Far below, the two terms cancel; there the ratio of Mills gives density / z^2.
-    far = np.exp(log_ndtr(z)) / np.maximum(-z, 1.0)
-    improvement: FloatArray = spread * np.where(z > -6.0, np.maximum(plain, 0.0), far)
+    improvement: FloatArray = spread * np.where(z < 0.0, tail, z * ndtr(z) + density)
     return improvement
 
 
@@ -85,8 +86,12 @@ def best_place(
 def _moved(
     places: FloatArray, copies: int, step: float, share: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Copies of places with a share of their coordinates moved a little."""
+    """Copies of places, each with at least one coordinate moved a little."""
     repeated = np.repeat(places, copies, axis=0)
-    moves = step * rng.normal(size=repeated.shape) * (rng.random(repeated.shape) < share)
+    chosen = rng.random(repeated.shape) < share
+    rows = np.arange(len(repeated))
+    chosen[rows, rng.integers(repeated.shape[1], size=len(repeated))] = True
+    moves = step * rng.normal(size=repeated.shape) * chosen
+    # Clipped rather than reflected: the best value of a parameter is often the end of its range.
     clipped: FloatArray = np.clip(repeated + moves, 0.0, _EDGE)
     return clipped

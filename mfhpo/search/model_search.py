@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,11 +22,11 @@ IntArray = npt.NDArray[np.int64]
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
-_MOST, _MOST_FITTED = 240, 120
+_MOST, _MOST_FITTED = 300, 200
 _LATEST = 30  # arms that are kept for being new
+_WHOLE = 25  # arms of which all levels are kept
 _GROWTH = 1.25  # of the observations, between two fits
 _GOOD = 5  # arms around which better ones are sought
-_STEPS = 40  # of a fit; each begins anew, so that it depends on the observations alone
 _REACH = 2.0  # standard deviations in which an arm's value may lie
 _NODES = np.array([-1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.5])
 
@@ -94,7 +95,7 @@ class ModelSearch(SearchPolicy):
         continues: bool = False,
         initial: int = 9,
         patience: float = 0.3,
-        random_share: float = 0.1,
+        random_share: float = 0.05,
         seed: int = 0,
     ) -> None:
         super().__init__(costs, continues=continues, initial=initial, seed=seed)
@@ -105,7 +106,7 @@ class ModelSearch(SearchPolicy):
         self._patience = patience
         self._random_share = random_share
         self._process: LevelProcess | None = None
-        self._fitted: tuple[int, int] = (0, 0)
+        self._fitted = (0, 0, 0)
         self._view: tuple[object, _View] | None = None
 
     # Asking.
@@ -115,7 +116,7 @@ class ModelSearch(SearchPolicy):
         step = self._first_arms(begun, pending)
         if step is not None:
             return step
-        if not self.finished_arms() or not self.space.parameters:
+        if not self.finished_arms() or not self.space.parameters or not self._points:
             return Begin(self._first_level(), None)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see(pending)
@@ -149,21 +150,25 @@ class ModelSearch(SearchPolicy):
     def leader(self) -> int | None:
         """The finished arm with the best mean by the model, which evens out its noise."""
         finished = self.finished_arms()
-        if not finished or not self.space.parameters:
+        if not finished or not self.space.parameters or not self._points:
             return super().leader()
         view = self._see(())
         where = {arm: index for index, arm in enumerate(view.arms)}
         known = [arm for arm in finished if arm in where]
-        return max(known, key=lambda arm: (view.means[where[arm]], -arm)) if known else finished[0]
+        if not known:
+            return super().leader()
+        return max(known, key=lambda arm: (view.means[where[arm]], -arm))
 
     def contenders(self, most: int) -> list[int]:
         """The finished arms whose interval by the model reaches the leader's, at most so many."""
         finished = self.finished_arms()
-        if not finished or not self.space.parameters:
+        if not finished or not self.space.parameters or not self._points:
             return super().contenders(most)
         view = self._see(())
         where = {arm: index for index, arm in enumerate(view.arms)}
         known = [where[arm] for arm in finished if arm in where]
+        if not known:
+            return super().contenders(most)
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]
         reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
@@ -173,18 +178,20 @@ class ModelSearch(SearchPolicy):
     # The model.
 
     def _see(self, pending: Sequence[Pull]) -> _View:
-        key = (self._told, len(self._points), tuple(pending), self.space.n_features)
+        key = (self._changes, tuple(pending))
         if self._view is None or self._view[0] != key:
             self._view = (key, self._new_view(pending))
         return self._view[1]
 
     def _new_view(self, pending: Sequence[Pull]) -> _View:
         arms = sorted(arm for arm in self._points if arm not in self._merged)
-        self.space.learn_conditions([self._points[arm] for arm in arms])
+        seen = {arm for arm, _, _ in self._history}
+        # Of arms under way it is not known yet which parameters they are asked for.
+        self.space.learn_conditions([self._points[arm] for arm in arms if arm in seen])
         features = self.space.features([self._points[arm] for arm in arms])
         where = {arm: index for index, arm in enumerate(arms)}
-        data = self._data(features, where)
-        process = self._fit(data)
+        process = self._fit(features, where)
+        data = self._data(features, where, len(self._history))
         data = _part(data, _most_telling(data, _MOST))
         process.condition(data)
         means, spreads = process.at_target(features, np.array(arms))
@@ -201,34 +208,46 @@ class ModelSearch(SearchPolicy):
             )
             means, spreads = process.at_target(features, np.array(arms))
         finished = [where[arm] for arm in self.finished_arms() if arm in where]
-        best = float(means[finished].max()) if finished else float(means.max())
+        best = float(means[finished + ours].max()) if finished + ours else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
-    def _data(self, features: FloatArray, where: dict[int, int]) -> LevelData:
-        rows, levels, values = [], [], []
-        for level, told in enumerate(self._values):
-            here = [arm for arm in told if arm in where]
+    def _data(self, features: FloatArray, where: dict[int, int], first: int) -> LevelData:
+        """The first so many values that were told, as the model takes them."""
+        told: list[dict[int, list[float]]] = [{} for _ in self.costs]
+        for arm, level, value in self._history[:first]:
+            if arm in where:
+                told[level].setdefault(arm, []).append(value)
+        arms, levels, values = [], [], []
+        for level, here in enumerate(told):
             if here:
-                rows += here
+                arms += list(here)
                 levels += [level] * len(here)
-                values += scores(np.array([np.mean(told[arm]) for arm in here])).tolist()
+                values += scores(np.array([np.mean(here[arm]) for arm in here])).tolist()
         worst = min(values, default=0.0)
         for arm in sorted(self._out):
             if arm in where:  # what fails is as good as the worst that was seen
-                rows.append(arm)
+                arms.append(arm)
                 levels.append(self.target)
                 values.append(worst)
-        positions = [where[arm] for arm in rows]
-        return LevelData(features[positions], np.array(levels), np.array(rows), np.array(values))
+        positions = [where[arm] for arm in arms]
+        return LevelData(features[positions], np.array(levels), np.array(arms), np.array(values))
 
-    def _fit(self, data: LevelData) -> LevelProcess:
-        """The model, fitted anew whenever there are so many more observations than last time."""
-        n, width = len(data.values), self.space.n_features
-        fitted, fitted_width = self._fitted
-        if self._process is None or width != fitted_width or n >= _GROWTH * fitted:
-            self._process = LevelProcess(width, len(self.costs))
-            self._process.fit(_part(data, _most_telling(data, _MOST_FITTED)), _STEPS)
-            self._fitted = (n, width)
+    def _fit(self, features: FloatArray, where: dict[int, int]) -> LevelProcess:
+        """The model, fitted anew whenever there are so many more values than last time.
+
+        When that is depends on their number alone, so that a search that is loaded or replayed goes
+        on as the one that was not.
+        """
+        n = len(self._history)
+        fitted = self._initial
+        while (following := math.ceil(_GROWTH * fitted)) <= n:
+            fitted = following
+        key = (fitted, self.space.n_features, self._corrections)
+        if self._process is None or self._fitted != key:
+            data = self._data(features, where, fitted)
+            self._process = LevelProcess(self.space.n_features, len(self.costs))
+            self._process.fit(_part(data, _most_telling(data, _MOST_FITTED)))
+            self._fitted = key
         return self._process
 
     # Choosing.
@@ -274,23 +293,26 @@ class ModelSearch(SearchPolicy):
 
 
 def _most_telling(data: LevelData, most: int) -> IntArray:
-    """Rows to keep of too many, arm by arm, so that what is kept shows how levels go together.
+    """Rows to keep of too many.
 
-    The arms that came furthest go first, and among these the latest and those with the best values.
+    An arm's value at its highest level says nearly all that its values say of the target, so the
+    lower ones are kept of a few arms alone, which show how levels go together. Arms that came
+    furthest go first, and among these the latest and those with the best values.
     """
     if len(data.values) <= most:
         return np.arange(len(data.values))
     arms, which = np.unique(data.arms, return_inverse=True)
     reached = np.full(len(arms), -1)
     np.maximum.at(reached, which, data.levels)
-    value = np.full(len(arms), -np.inf)
     at_top = data.levels == reached[which]
+    value = np.full(len(arms), -np.inf)
     value[which[at_top]] = data.values[at_top]
     latest = arms > arms[-1] - _LATEST
     place = np.empty(len(arms), dtype=np.int64)
     place[np.lexsort((-value, ~latest, -reached))] = np.arange(len(arms))
-    order = np.lexsort((data.levels, place[which]))
-    return np.sort(order[:most])
+    kept = at_top | (place[which] < _WHOLE)
+    order = np.lexsort((~at_top, place[which], ~kept))
+    return np.sort(order[: min(most, int(kept.sum()))])
 
 
 def _part(data: LevelData, rows: IntArray) -> LevelData:

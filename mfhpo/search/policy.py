@@ -56,11 +56,6 @@ class SearchPolicy(abc.ABC):
         Number of arms that are drawn at random before anything is concluded from their values.
     seed
         Of what is drawn.
-
-    Attributes
-    ----------
-    space
-        The parameters as far as they are known; set it when more become known.
     """
 
     def __init__(
@@ -71,7 +66,7 @@ class SearchPolicy(abc.ABC):
             raise ValueError(f"costs must be positive, got {list(costs)}.")
         self.costs = tuple(float(cost) for cost in costs)
         self.continues = continues
-        self.space = SearchSpace({})
+        self._space = SearchSpace({})
         self._initial = check_count("initial", initial, 2)
         self._seed = check_count("seed", seed, 0)
         self._points: dict[int, Point] = {}
@@ -79,7 +74,20 @@ class SearchPolicy(abc.ABC):
         self._failures: dict[int, int] = {}
         self._out: set[int] = set()
         self._merged: set[int] = set()
+        self._history: list[tuple[int, int, float]] = []
         self._told = 0
+        self._changes = 0
+        self._corrections = 0  # of what was said of arms that had values already
+
+    @property
+    def space(self) -> SearchSpace:
+        """The parameters as far as they are known; set it when more become known."""
+        return self._space
+
+    @space.setter
+    def space(self, space: SearchSpace) -> None:
+        self._space = space
+        self._changes += 1
 
     @property
     def target(self) -> int:
@@ -98,7 +106,12 @@ class SearchPolicy(abc.ABC):
         point
             Its parameters; those that do not apply are absent.
         """
+        if self._points.get(arm) == point:
+            return
+        if arm in self._points and self.level_of(arm) >= 0:
+            self._corrections += 1
         self._points[arm] = point
+        self._changes += 1
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; any order, any number of times.
@@ -113,9 +126,10 @@ class SearchPolicy(abc.ABC):
                 f"fidelity must be 0 to {self.target}, the index of a level, got {pull.fidelity}."
             )
         self._told += 1
+        self._changes += 1
         if observation.has_value and observation.value is not None:
             self._failures.pop(pull.arm, None)
-            self._values[pull.fidelity].setdefault(pull.arm, []).append(float(observation.value))
+            self._learn(pull.arm, pull.fidelity, float(observation.value))
             return
         self._failures[pull.arm] = self._failures.get(pull.arm, 0) + 1
         if self._failures[pull.arm] >= _MAX_FAILURES:
@@ -124,6 +138,7 @@ class SearchPolicy(abc.ABC):
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
         self._merged.add(arm)
+        self._changes += 1
 
     # Asking.
 
@@ -142,7 +157,7 @@ class SearchPolicy(abc.ABC):
     def leader(self) -> int | None:
         """The arm to recommend now: the best at the highest level that any was evaluated at."""
         for values in reversed(self._values):
-            arms = [arm for arm in values if arm not in self._out]
+            arms = [arm for arm in values if arm not in self._unfit]
             if arms:
                 return max(arms, key=lambda arm: (float(np.mean(values[arm])), -arm))
         return None
@@ -185,9 +200,8 @@ class SearchPolicy(abc.ABC):
         """Everything learned so far, as plain JSON values."""
         return {
             "points": {str(arm): dict(point) for arm, point in self._points.items()},
-            "values": [
-                {str(arm): list(values) for arm, values in level.items()} for level in self._values
-            ],
+            "levels": len(self.costs),
+            "history": [list(told) for told in self._history],
             "failures": {str(arm): count for arm, count in self._failures.items()},
             "out": sorted(self._out),
             "merged": sorted(self._merged),
@@ -202,20 +216,26 @@ class SearchPolicy(abc.ABC):
         ValueError
             If the state has another number of levels.
         """
-        if len(state["values"]) != len(self.costs):
+        if state["levels"] != len(self.costs):
             raise ValueError(
-                f"the state has {len(state['values'])} levels, this search {len(self.costs)}; "
+                f"the state has {state['levels']} levels, this search {len(self.costs)}; "
                 f"make it with the same costs."
             )
         self._points = {int(arm): dict(point) for arm, point in state["points"].items()}
-        self._values = [
-            {int(arm): list(values) for arm, values in level.items()} for level in state["values"]
-        ]
+        self._values = [{} for _ in self.costs]
+        self._history = []
+        for arm, level, value in state["history"]:
+            self._learn(arm, level, value)
         self._failures = {int(arm): count for arm, count in state["failures"].items()}
         self._out, self._merged = set(state["out"]), set(state["merged"])
         self._told = state["told"]
+        self._changes += 1
 
     # What searches share.
+
+    def _learn(self, arm: int, level: int, value: float) -> None:
+        self._values[level].setdefault(arm, []).append(value)
+        self._history.append((arm, level, value))
 
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
         """The next step of the beginning: random arms, each level with half of the one below.
@@ -224,22 +244,26 @@ class SearchPolicy(abc.ABC):
         """
         if begun < self._initial:
             return Begin(self._first_level(), None)
-        first = range(self._initial)
-        reached = {pull.arm: pull.fidelity for pull in pending}
+        # Arms that failed are replaced by the next ones, as far as there are any.
+        first = [arm for arm in range(begun) if arm not in self._out][: self._initial]
+        under_way = {pull.arm: pull.fidelity for pull in pending}
+        for arm in first:
+            if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
+                return Pull(arm, self._first_level())  # it failed: once more
         quota = self._initial
         for level in range(self._first_level(), self.target):
-            here = [arm for arm in first if arm in self._values[level]]
-            if any(reached.get(arm) == level for arm in first):
+            if any(under_way.get(arm) == level for arm in first):
                 return None
             quota = max(1, math.ceil(quota / 2))
             above = [
-                arm for arm in here if self.level_of(arm) > level or reached.get(arm, -1) > level
+                arm for arm in first if max(self.level_of(arm), under_way.get(arm, -1)) > level
             ]
-            left = [arm for arm in here if arm not in above and arm not in self._unfit]
+            left = [arm for arm in first if arm in self._values[level] and arm not in above]
+            left = [arm for arm in left if arm not in self._merged]
             if len(above) < quota and left:
                 best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
                 return Pull(best, level + 1)
-        return None
+        return Begin(self._first_level(), None) if len(first) < self._initial else None
 
     def _first_level(self) -> int:
         """The level at which arms begin."""

@@ -15,8 +15,10 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _JITTER = 1e-6
-_STEPS = 25  # of the fit; it goes on from the last one's end
-_SCALE, _ALIKE, _OWN, _NOISE = 0.6, 0.9, 0.4, 0.05  # where a fit begins, and its prior's centre
+_STEPS = 100  # of a fit
+# Where a fit begins, and the centre of its prior. Scales grow with the number of features, as
+# distances do: two random configurations should tell a little of each other in any space.
+_SCALE, _ALIKE, _OWN, _NOISE = 0.35, 0.9, 0.4, 0.05
 _SCALE_SPREAD, _MIXING_SPREAD, _NOISE_SPREAD = 1.0, 0.7, 1.5
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
 
@@ -72,7 +74,15 @@ class LevelProcess:
     # Fitting.
 
     def fit(self, data: LevelData, steps: int = _STEPS) -> None:
-        """Fit scales, covariances and noise, from where the last fit ended."""
+        """Fit scales, covariances and noise, from where the last fit ended.
+
+        Parameters
+        ----------
+        data
+            Observations.
+        steps
+            Largest number of steps.
+        """
         same = (data.arms[:, None] == data.arms[None, :]).astype(np.float64)
         indicators = np.eye(self.n_levels)[data.levels]
         result = minimize(
@@ -156,7 +166,7 @@ class LevelProcess:
         mixing = np.linalg.cholesky(_NEIGHBOURS**apart)[self._triangle]
         return np.concatenate(
             [
-                np.full(self.n_features, np.log(_SCALE)),
+                np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1)))),
                 _ALIKE * mixing,
                 _OWN * mixing,
                 np.full(self.n_levels, np.log(_NOISE)),

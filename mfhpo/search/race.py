@@ -84,7 +84,7 @@ class SearchRace(Policy):
     shortlist
         The arms that are compared; empty during the search.
     begun
-        Number of arms of which anything was told.
+        Number of the next new arm: one more than the last of which anything was told.
 
     Raises
     ------
@@ -141,11 +141,13 @@ class SearchRace(Policy):
         self._cost = 0.0
         self._evaluations = 0
         self._asked: tuple[int, Point | None] = (-1, None)
+        # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
+        self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
 
     # Learning.
 
     def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from an evaluation; the first `Replicate` decides on the shortlist."""
+        """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
         cost = self._cost_of(pull) if observation.cost is None else observation.cost
         self._cost += cost
         self._evaluations += 1
@@ -153,35 +155,69 @@ class SearchRace(Policy):
             self._learn_cost(pull, cost)
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
-            self._levels[pull.arm] = max(self._levels.get(pull.arm, -1), pull.fidelity)
+            reached = pull.fidelity if observation.has_value else -1
+            self._levels[pull.arm] = max(self._levels.get(pull.arm, -1), reached)
             self.search.tell(pull, observation)
             return
-        self._begin_certifying(pull.shortlist)
-        if self._certification is not None and pull.arm in self.shortlist:
-            value = None
-            if observation.has_value and observation.value is not None:
-                value = self._sign * float(observation.value)
-            self._certification.tell(self.shortlist.index(pull.arm), value)
-            self._replicates.append((pull.arm, value))
+        if not self.shortlist:
+            self.agree(pull.shortlist)
+        value = None
+        if observation.has_value and observation.value is not None:
+            value = self._sign * float(observation.value)
+        self._replicates.append((pull.arm, value))
+        if self._certification is not None:
+            self._count(self._certification, pull.arm, value)
 
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
         """Take an arm out, as a repeat of another one or for a reason that nobody here sees."""
+        self.begun = max(self.begun, arm + 1)
+        self._levels.pop(arm, None)
         self.search.merge(arm)
 
-    def _begin_certifying(self, shortlist: Sequence[int]) -> None:
-        if self.shortlist:
-            return
+    def agree(self, shortlist: Sequence[int]) -> None:
+        """Compare these arms, whatever was compared until now.
+
+        Workers that end the search at the same moment may draw up different shortlists: whoever
+        runs them says which one holds. Evaluations of its arms that were told for another shortlist
+        count for this one.
+
+        Parameters
+        ----------
+        shortlist
+            The arms.
+        """
         self.shortlist = tuple(shortlist)
+        self._certification = None
+
+    def _certifying(self) -> Certification | None:
+        """The race among the shortlist; None as long as nothing was told of it.
+
+        It is begun as late as that because a study that is read again may tell of the shortlist
+        first, and of what the search has seen of it later.
+        """
+        if self._certification is None and any(
+            arm in self.shortlist for arm, _ in self._replicates
+        ):
+            self._certification = self._new_certification()
+            for arm, value in self._replicates:
+                self._count(self._certification, arm, value)
+        return self._certification
+
+    def _count(self, certification: Certification, arm: int, value: float | None) -> None:
+        if arm in self.shortlist:
+            certification.tell(self.shortlist.index(arm), value)
+
+    def _new_certification(self) -> Certification:
         claims = [self.search.mean(arm, self.search.target) for arm in self.shortlist]
         candidates = [
             Candidate(f"arm {arm}", dict(self._params(arm)), self._sign * claim)
             for arm, claim in zip(self.shortlist, claims, strict=True)
         ]
-        self._certification = Certification(
-            candidates,
-            luckiest=int(np.nanargmax(claims)),
-            maximise=self._sign > 0.0,
-            **self._options,
+        return self._compare(candidates, int(np.argmax(np.nan_to_num(claims, nan=-np.inf))))
+
+    def _compare(self, candidates: Sequence[Candidate], luckiest: int) -> Certification:
+        return Certification(
+            candidates, luckiest=luckiest, maximise=self._sign > 0.0, **self._options
         )
 
     # Asking.
@@ -202,21 +238,29 @@ class SearchRace(Policy):
         asked, point = self._asked
         return point if asked == arm else None
 
+    def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
+        """Whether the budget allows a pull besides what is under way."""
+        return self._fits(pull, pending, 1.0)
+
+    def _fits(self, pull: Pull, pending: Sequence[Pull], share: float) -> bool:
+        committed = self._spent + sum(self._price(other) for other in pending)
+        return committed + self._price(pull) <= share * self._budget + _ROUNDING
+
     def _next(self, pending: Sequence[Pull]) -> Pull | None:
-        committed = self._spent + sum(self._price(pull) for pull in pending)
-        if not self.shortlist:
+        shortlist = self.shortlist or _shortlist_of(pending)
+        if not shortlist:
             pull = self._search_on(pending)
             share = 1.0 - self._share if len(self.search.finished_arms()) > 1 else 1.0
-            if committed + self._price(pull) <= share * self._budget + _ROUNDING:
+            if self._fits(pull, pending, share):
                 return pull
-        if self.finished or self._share == 0.0:
-            return None
-        shortlist = self.shortlist or self._new_shortlist()
+            if self._share == 0.0:
+                return None
+            shortlist = self._new_shortlist()
         chosen = self._next_candidate(shortlist, pending)
         if chosen is None:
             return None
-        pull = Replicate(chosen, self.search.target, None, shortlist)
-        return pull if committed + self._price(pull) <= self._budget + _ROUNDING else None
+        replicate = Replicate(chosen, self.search.target, None, shortlist)
+        return replicate if self.fits(replicate, pending) else None
 
     def _search_on(self, pending: Sequence[Pull]) -> Pull:
         begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
@@ -228,16 +272,17 @@ class SearchRace(Policy):
         return Pull(begun, step.fidelity)
 
     def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> int | None:
-        if len(shortlist) < 2:
+        certification = self._certifying()
+        if len(shortlist) < 2 or (certification is not None and certification.finished):
             return None
         under_way = [
             shortlist.index(pull.arm)
             for pull in pending
             if isinstance(pull, Replicate) and pull.arm in shortlist
         ]
-        if self._certification is None:  # nothing is known yet: each in its turn
+        if certification is None:  # nothing is known yet: each in its turn
             return shortlist[len(under_way) % len(shortlist)]
-        chosen = self._certification.ask(under_way)
+        chosen = certification.ask(under_way)
         return None if chosen is None else shortlist[chosen]
 
     def _new_shortlist(self) -> tuple[int, ...]:
@@ -250,13 +295,11 @@ class SearchRace(Policy):
 
     @property
     def finished(self) -> bool:
-        """Whether the race is over: certified, or the budget is spent."""
-        if self._certification is not None and self._certification.finished:
-            return True
-        if self._in_evaluations:
-            return self._spent + 1.0 > self._budget + _ROUNDING
-        cheapest = self.search.costs[-1] if self.shortlist else self._cheapest_step()
-        return self._spent + cheapest > self._budget + _ROUNDING
+        """Whether the race is over: certified, or its next pull is beyond the budget."""
+        target = 1.0 if self._in_evaluations else self.search.costs[-1]
+        if not self.shortlist and self._spent + target <= (1.0 - self._share) * self._budget:
+            return False
+        return self._next(()) is None
 
     def recommend(self) -> Recommendation:
         """The certified arm, or the best by all that is known so far."""
@@ -301,15 +344,16 @@ class SearchRace(Policy):
 
     def certificate(self) -> Certificate | None:
         """What the shortlist's race says so far; None during the search."""
-        if self._certification is None:
+        certification = self._certifying()
+        if certification is None:
             return None
-        n, tried = len(self.shortlist), len(self._levels)
+        n = len(self.shortlist)
         words = (
-            f"of {tried} configurations that were tried, the search brought "
+            f"of {self.tried} configurations that were tried, the search brought "
             f"{len(self.search.finished_arms())} to the target; {n} of these may be the best by "
             f"what it knew; no mean below contains its values"
         )
-        return self._certification.certificate(f"the shortlist of {n} configurations", words)
+        return certification.certificate(f"the shortlist of {n} configurations", words)
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Arm, mean, interval at the target and fidelity of the mean of the best answer so far."""
@@ -329,6 +373,11 @@ class SearchRace(Policy):
         """Count and mean of what the search has seen of an arm at a level; no radius is known."""
         count = self.search.count(arm, fidelity)
         return count, self.search.mean(arm, fidelity), math.inf
+
+    @property
+    def tried(self) -> int:
+        """Number of arms that were evaluated at any level, repeats of others not counted."""
+        return len(self._levels)
 
     @property
     def active(self) -> npt.NDArray[np.int64]:
@@ -376,13 +425,8 @@ class SearchRace(Policy):
             If the state has another number of levels.
         """
         self.search.load_state_dict(state["search"])
-        self.shortlist, self._certification, self._replicates = (), None, []
-        if state["shortlist"]:
-            self._begin_certifying(state["shortlist"])
-        for arm, value in state["replicates"]:
-            assert self._certification is not None
-            self._certification.tell(self.shortlist.index(arm), value)
-            self._replicates.append((arm, value))
+        self.agree(state["shortlist"])
+        self._replicates = [(arm, value) for arm, value in state["replicates"]]
         self._levels = {int(arm): level for arm, level in state["levels"].items()}
         self.begun = state["begun"]
         self.search.costs = tuple(state["costs"])
@@ -397,12 +441,18 @@ class SearchRace(Policy):
         return float(self._evaluations) if self._in_evaluations else self._cost
 
     def _price(self, pull: Pull) -> float:
-        return 1.0 if self._in_evaluations else self._cost_of(pull)
+        if self._in_evaluations:
+            return 1.0
+        if self._guess is not None and not any(self._paid_at):
+            return 0.0  # the guess has not even the right unit yet
+        return self._cost_of(pull)
 
     def _cost_of(self, pull: Pull) -> float:
         if isinstance(pull, Replicate):
             return self.search.costs[-1]
-        return self.search.cost_from(self._levels.get(pull.arm, -1), pull.fidelity)
+        reached = self._levels.get(pull.arm, -1)
+        # Whoever was further already begins anew.
+        return self.search.cost_from(reached if reached < pull.fidelity else -1, pull.fidelity)
 
     def _learn_cost(self, pull: Pull, cost: float) -> None:
         """Take the mean of what evaluations from scratch cost; scale the guess for other levels."""
@@ -419,8 +469,7 @@ class SearchRace(Policy):
         # Levels that cost the same by chance still have to be told apart.
         self.search.costs = tuple(costs * (1.0 + 1e-9 * np.arange(len(costs))))
 
-    def _cheapest_step(self) -> float:
-        costs = self.search.costs
-        if not self.search.continues:
-            return costs[0]
-        return min(after - before for before, after in zip((0.0, *costs), costs, strict=False))
+
+def _shortlist_of(pending: Sequence[Pull]) -> tuple[int, ...]:
+    """What a worker that has told nothing yet has begun to compare; empty if there is none."""
+    return next((pull.shortlist for pull in pending if isinstance(pull, Replicate)), ())

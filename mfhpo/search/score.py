@@ -10,6 +10,7 @@ __all__ = ["scores"]
 FloatArray = npt.NDArray[np.float64]
 
 _NEAR = 0.1  # of the distance from the median to the best: below it, gaps to the best look alike
+_ROUNDING = 1e-12  # of the best value: what is nearer to it than this is equal to it
 
 
 def scores(values: FloatArray) -> FloatArray:
@@ -34,10 +35,11 @@ def scores(values: FloatArray) -> FloatArray:
     [-1.14, -0.64, 0.28, 1.49]
     """
     best = values.max()
-    near = _NEAR * float(best - np.median(values))
+    gaps = best - values
+    gaps[gaps <= _ROUNDING * abs(best)] = 0.0
     # With half the values at the best, the mean gap says what a gap is; with all, there is none.
-    near = near or _NEAR * float(best - values.mean()) or 1.0
-    logarithms = -np.log((best - values + near) / near)
+    near = _NEAR * float(np.median(gaps)) or _NEAR * float(gaps.mean()) or 1.0
+    logarithms = -np.log((gaps + near) / near)
     spread = float(logarithms.std())
     scaled: FloatArray = (logarithms - logarithms.mean()) / (spread or 1.0)
     return scaled

@@ -98,7 +98,9 @@ class SearchSpace:
                 columns[:, column] = np.where(there, values, _MISSING)
             else:
                 chosen = values[there].astype(int)
-                columns[np.flatnonzero(there), column + chosen] = _CHOICE
+                columns[np.flatnonzero(there), column + np.minimum(chosen, parameter.n - 1)] = (
+                    _CHOICE
+                )
             column += parameter.width
         return columns
 
@@ -153,18 +155,22 @@ class SearchSpace:
         """Find out from configurations which choices make which parameters apply.
 
         A parameter that some configurations lack is taken to depend on the first parameter with
-        choices that explains it: each choice that was seen had it either always or never. What is
-        not explained so is taken to apply always.
+        choices that explains it: one that more configurations have, those with the parameter among
+        them, and each choice of which had it either always or never. What is not explained so is
+        taken to apply always.
         """
         self._conditions.clear()
+        having = {
+            name: frozenset(i for i, point in enumerate(points) if name in point)
+            for name in self.parameters
+        }
         for name in self.parameters:
-            if all(name in point for point in points):
-                continue
             for parent, parameter in self.parameters.items():
-                if parent == name or not isinstance(parameter, OneOf):
+                # More have the parent, so that no two parameters can explain each other.
+                if not isinstance(parameter, OneOf) or not having[name] < having[parent]:
                     continue
-                with_it = {point.get(parent, -1.0) for point in points if name in point}
-                without = {point.get(parent, -1.0) for point in points if name not in point}
+                with_it = {points[i][parent] for i in having[name]}
+                without = {points[i][parent] for i in having[parent] - having[name]}
                 if not with_it & without:
                     self._conditions[name] = (parent, frozenset(without))
                     break
@@ -182,8 +188,8 @@ class SearchSpace:
         if name not in self._conditions:
             return np.ones(n, dtype=bool)
         parent, without = self._conditions[name]
-        parents = np.where(self._applies(parent, chosen, n), chosen[parent], -1)
-        return ~np.isin(parents, [int(value) for value in without])
+        allowed = ~np.isin(chosen[parent], [int(value) for value in without])
+        return self._applies(parent, chosen, n) & allowed
 
 
 def _index(cube: FloatArray, n: int) -> npt.NDArray[np.int64]:

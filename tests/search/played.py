@@ -1,0 +1,72 @@
+"""Plays of a search on a function that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from mfhpo.problem import Observation, Pull
+from mfhpo.search import Begin, Numeric, SearchPolicy, SearchSpace
+
+Objective: TypeAlias = Callable[[Mapping[str, float], int], "float | None"]
+
+
+def drawn(space: SearchSpace, arm: int, seed: int = 0) -> dict[str, float]:
+    """A random configuration, the same one for the same arm."""
+    rng = np.random.default_rng([seed, arm])
+    return {
+        name: float(rng.random() if isinstance(parameter, Numeric) else rng.integers(parameter.n))
+        for name, parameter in space.parameters.items()
+    }
+
+
+class Play:
+    """One worker that does what a search asks for."""
+
+    def __init__(self, search: SearchPolicy, objective: Objective, seed: int = 0) -> None:
+        self.search = search
+        self.objective = objective
+        self.seed = seed
+        self.points: list[dict[str, float]] = []
+        self.asked: list[Begin | Pull] = []
+        self.pulls: list[Pull] = []
+        self.cost = 0.0
+
+    def begin(self, step: Begin | Pull) -> Pull:
+        """The pull that a step stands for, its arm described."""
+        if isinstance(step, Pull):
+            return step
+        point = drawn(self.search.space, len(self.points), self.seed)
+        self.points.append(point if step.point is None else dict(step.point))
+        self.search.describe(len(self.points) - 1, self.points[-1])
+        return Pull(len(self.points) - 1, step.fidelity)
+
+    def step(self) -> None:
+        self.asked.append(self.search.ask(len(self.points)))
+        pull = self.begin(self.asked[-1])
+        self.pulls.append(pull)
+        self.cost += self.search.cost_from(self.search.level_of(pull.arm), pull.fidelity)
+        value = self.objective(self.points[pull.arm], pull.fidelity)
+        self.search.tell(pull, Observation(value))
+
+    def steps(self, n: int) -> Play:
+        for _ in range(n):
+            self.step()
+        return self
+
+    def until(self, cost: float) -> Play:
+        while self.cost < cost:
+            self.step()
+        return self
+
+
+def valley(point: Mapping[str, float], level: int) -> float:
+    """Largest, 0, at (.3, .6); lower levels move the place a little."""
+    moved = 0.03 * (2 - level)
+    return -((point["x"] - 0.3 - moved) ** 2) - (point["y"] - 0.6) ** 2
+
+
+def plane() -> SearchSpace:
+    return SearchSpace({"x": Numeric(), "y": Numeric()})

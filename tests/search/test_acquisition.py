@@ -1,0 +1,137 @@
+"""Expected improvement, and the search for its top."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+from mfhpo.search.acquisition import best_place, expected_improvement
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def by_integration(z: float) -> float:
+    """Mean of max(z + a standard normal variable, 0)."""
+    if z > 0.0:
+        return z + by_integration(-z)
+    # Shifted to its lower end, so that nothing cancels and nothing underflows in the integral.
+    scaled, _ = quad(lambda t: t * np.exp(-0.5 * t * t + z * t), 0.0, np.inf, epsrel=1e-11)
+    return float(scaled * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
+
+
+@pytest.mark.parametrize("z", [-5.5, -3.0, -1.0, -0.2, 0.0, 0.3, 1.0, 4.0, 12.0])
+def test_it_is_the_integral(z: float) -> None:
+    for spread in (0.01, 1.0, 7.0):
+        for best in (-3.0, 0.0, 2.0):
+            mean = np.array([best + z * spread])
+            improvement = expected_improvement(mean, np.array([spread]), best)
+            assert improvement[0] == pytest.approx(spread * by_integration(z), rel=1e-7)
+
+
+@pytest.mark.parametrize("z", [-6.5, -8.0, -12.0, -20.0, -30.0, -37.0])
+def test_far_below_it_is_the_integral_up_to_a_twentieth(z: float) -> None:
+    improvement = expected_improvement(np.array([z]), np.array([1.0]), 0.0)
+    assert improvement[0] == pytest.approx(by_integration(z), rel=0.05)
+
+
+def test_it_rises_with_the_mean_from_tail_to_tail() -> None:
+    means = np.linspace(-40.0, 40.0, 801)
+    improvement = expected_improvement(means, np.ones(801), 0.0)
+    assert np.isfinite(improvement).all()
+    assert (improvement[means > -38.0] > 0.0).all()
+    assert (np.diff(improvement[means > -38.0]) > 0.0).all()
+
+
+@given(st.floats(-30.0, 30.0), st.floats(0.01, 10.0), st.floats(1.1, 10.0))
+def test_it_rises_with_the_spread(mean: float, spread: float, factor: float) -> None:
+    spreads = np.array([spread, spread * factor])
+    low, high = expected_improvement(np.full(2, mean), spreads, 0.0)
+    assert low <= high or (mean > 0.0 and low == pytest.approx(high))
+
+
+@given(st.floats(-50.0, 50.0), st.floats(0.01, 10.0), st.floats(-50.0, 50.0))
+def test_it_is_at_least_what_the_mean_gains(mean: float, spread: float, best: float) -> None:
+    improvement = expected_improvement(np.array([mean]), np.array([spread]), best)[0]
+    gain = mean - best
+    assert max(gain, 0.0) * (1.0 - 1e-12) <= improvement <= max(gain, 0.0) + 0.4 * spread
+
+
+def test_it_keeps_the_shape() -> None:
+    assert expected_improvement(np.zeros((3, 4)), np.ones((3, 4)), 0.0).shape == (3, 4)
+
+
+# The search for the top.
+
+
+def bump(top: FloatArray, width: float = 0.3) -> Callable[[FloatArray], FloatArray]:
+    def merit(places: FloatArray) -> FloatArray:
+        heights: FloatArray = np.exp(-((places - top) ** 2).sum(axis=1) / (2.0 * width**2))
+        return heights
+
+    return merit
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_finds_the_top_of_a_bump(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    top = rng.random(3)
+    good = rng.random((4, 3))
+    place = best_place(bump(top), good, rng)
+    assert place.shape == (3,)
+    assert np.abs(place - top).max() < 0.1
+
+
+def test_it_looks_around_what_is_good() -> None:
+    """A peak in eight dimensions that random places do not meet."""
+    rng = np.random.default_rng(0)
+    top = rng.random(8)
+    found = []
+    for good in (top + 0.1, rng.random(8)):
+        merit = bump(top, 0.1)
+        found.append(float(merit(best_place(merit, np.clip(good, 0, 1)[None, :], rng)[None, :])[0]))
+    assert found[0] > 0.1 > found[1]
+
+
+def test_it_finds_a_top_in_a_corner() -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        place = best_place(bump(np.ones(3)), rng.random((5, 3)), rng)
+        assert ((place >= 0.9) & (place < 1.0)).all()
+
+
+@pytest.mark.parametrize("height", [0.0, -1.0, 1e-320])
+def test_a_flat_merit_gives_some_place_of_the_cube(height: float) -> None:
+    rng = np.random.default_rng(0)
+    place = best_place(lambda places: np.full(len(places), height), np.ones((2, 4)), rng)
+    assert place.shape == (4,)
+    assert ((place >= 0.0) & (place < 1.0)).all()
+
+
+def test_every_place_tried_is_in_the_cube_and_the_best_is_returned() -> None:
+    seen: list[FloatArray] = []
+
+    def merit(places: FloatArray) -> FloatArray:
+        seen.append(places)
+        heights: FloatArray = np.sin(20.0 * places).sum(axis=1)
+        return heights
+
+    rng = np.random.default_rng(0)
+    place = best_place(merit, np.array([[0.0, 0.999], [0.5, 0.0]]), rng)
+    tried = np.vstack(seen)
+    assert ((tried >= 0.0) & (tried < 1.0)).all()
+    heights = np.sin(20.0 * tried).sum(axis=1)
+    assert np.sin(20.0 * place).sum() == heights.max()
+
+
+def test_the_same_randomness_gives_the_same_place() -> None:
+    good = np.array([[0.2, 0.4]])
+    one, other = (
+        best_place(bump(np.array([0.6, 0.6])), good, np.random.default_rng(3)) for _ in range(2)
+    )
+    assert np.array_equal(one, other)

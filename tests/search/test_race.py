@@ -1,0 +1,536 @@
+"""Search, then certify, on one budget: without studies, on functions that are known."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mfhpo.problem import Observation, Pull
+from mfhpo.search import HalvingSearch, ModelSearch, Numeric, Replicate, SearchRace, SearchSpace
+
+COSTS = (1.0, 3.0, 9.0)
+SIGMA = 0.05
+
+
+def true_value(point: Mapping[str, float], level: int) -> float:
+    """Largest, 0, at x = .3; lower levels move the place a little."""
+    return -((point["x"] - 0.3 - 0.02 * (2 - level)) ** 2)
+
+
+def make(
+    kind: type = HalvingSearch,
+    costs: tuple[float, ...] = COSTS,
+    continues: bool = False,
+    initial: int = 9,
+    seed: int = 0,
+    **options: object,
+) -> SearchRace:
+    search = kind(costs, continues=continues, initial=initial, seed=seed)
+    search.space = SearchSpace({"x": Numeric()})
+    return SearchRace(search, **{"budget": 400.0, "seed": seed} | options)
+
+
+class Run:
+    """Evaluates what a race asks for, one pull after the other."""
+
+    def __init__(self, race: SearchRace, sigma: float = SIGMA, seed: int = 0) -> None:
+        self.race = race
+        self.sigma = sigma
+        self.seed = seed
+        self.points: dict[int, dict[str, float]] = {}
+        self.told: list[tuple[Pull, float]] = []
+
+    def begin(self, pull: Pull) -> None:
+        if pull.arm not in self.points:
+            point = self.race.point_of(pull.arm)
+            x = float(np.random.default_rng([self.seed, 1, pull.arm]).random())
+            self.points[pull.arm] = {"x": x} if point is None else dict(point)
+            self.race.search.describe(pull.arm, self.points[pull.arm])
+
+    def value(self, pull: Pull) -> float:
+        rng = np.random.default_rng([self.seed, 2, len(self.told)])
+        level = pull.fidelity + 3 - len(self.race.search.costs)
+        return true_value(self.points[pull.arm], level) + self.sigma * rng.normal()
+
+    def tell(self, pull: Pull, cost: float | None = None) -> None:
+        value = self.value(pull)
+        self.told.append((pull, value))
+        self.race.tell(pull, Observation(value, cost))
+
+    def step(self) -> bool:
+        pulls = self.race.ask()
+        if pulls:
+            self.begin(pulls[0])
+            self.tell(pulls[0])
+        return bool(pulls)
+
+    def to_end(self, most: int = 2000) -> Run:
+        for _ in range(most):
+            if not self.step():
+                return self
+        raise AssertionError("the race does not end")
+
+    @property
+    def replicates(self) -> list[Replicate]:
+        return [pull for pull, _ in self.told if isinstance(pull, Replicate)]
+
+
+# The budget.
+
+
+@pytest.mark.parametrize("kind", [HalvingSearch, ModelSearch])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("continues", [False, True])
+@pytest.mark.parametrize("budget", [0.5, 1.0, 5.0, 10.0, 18.0, 47.0, 120.0])
+def test_the_race_ends_when_it_says_so_and_keeps_its_budget(kind, share, continues, budget):
+    race = make(kind, continues=continues, budget=budget, certify_share=share, epsilon=0.0)
+    run = Run(race)
+    while not race.finished:
+        assert len(run.told) < 200
+        assert run.step(), "it is not finished, but asks for nothing"
+    assert race.ask() == []
+    assert race.cost <= budget
+    if share == 0.0:
+        assert run.replicates == []
+    # Nothing is left that would do for a full evaluation, where one is what it waits for.
+    left = budget - race.cost
+    assert left < COSTS[-1]
+
+
+@given(
+    st.floats(0.1, 200.0),
+    st.floats(0.0, 0.99),
+    st.integers(1, 4),
+    st.integers(2, 9),
+    st.booleans(),
+    st.sampled_from(["cost", "evaluations"]),
+    st.integers(0, 1000),
+)
+@settings(max_examples=60, deadline=None)
+def test_with_workers_and_failures_the_budget_is_kept(
+    budget, share, workers, initial, continues, unit, seed
+):
+    race = make(
+        budget=budget,
+        certify_share=share,
+        initial=initial,
+        continues=continues,
+        unit=unit,
+        seed=seed,
+    )
+    run, rng = Run(race), np.random.default_rng(seed)
+    pending: list[Pull] = []
+    for _ in range(2000):
+        asked = race.ask(1, pending) if len(pending) < workers else []
+        assert asked == (race.ask(1, pending) if len(pending) < workers else [])
+        if asked:
+            run.begin(asked[0])
+            pending += asked
+            continue
+        if not pending:
+            break
+        pull = pending.pop(int(rng.integers(len(pending))))
+        if rng.random() < 0.15:
+            race.tell(pull, Observation(None))
+        else:
+            run.tell(pull)
+    else:
+        raise AssertionError("the race does not end")
+    assert race.finished
+    spent = race.cost if unit == "cost" else race.recommend().pulls
+    assert spent <= budget + 1e-6
+    assert race.cost >= 0.0
+
+
+def test_evaluations_are_counted_one_by_one():
+    race = make(budget=20, unit="evaluations", certify_share=0.0)
+    run = Run(race).to_end()
+    assert len(run.told) == 20
+    assert race.recommend().pulls == 20
+
+
+def test_without_a_budget_the_search_goes_on():
+    race = make(budget=None)
+    run = Run(race)
+    for _ in range(120):
+        assert run.step()
+        assert not race.finished
+    assert run.replicates == []
+    assert "nothing is kept for a certificate" in race.recommend().reason
+
+
+def test_what_goes_on_from_a_checkpoint_costs_the_difference():
+    race = make(continues=True)
+    race.tell(Pull(0, 0), Observation(0.0))
+    assert race.cost == 1.0
+    race.tell(Pull(0, 2), Observation(0.0))
+    assert race.cost == 9.0
+
+
+@pytest.mark.parametrize("again", [0, 1, 2])
+def test_an_arm_that_was_further_already_begins_anew(again):
+    """Enqueued by hand, or evaluated twice: its cost is never 0 or below."""
+    race = make(continues=True)
+    race.tell(Pull(0, 2), Observation(0.0))
+    race.tell(Pull(0, again), Observation(0.0))
+    assert race.cost == 9.0 + COSTS[again]
+
+
+def test_a_failure_leaves_the_checkpoint_where_it_was():
+    race = make(continues=True)
+    race.tell(Pull(0, 0), Observation(0.0))
+    race.tell(Pull(0, 1), Observation(None))
+    race.tell(Pull(0, 1), Observation(0.0))
+    assert race.cost == 1.0 + 2.0 + 2.0
+
+
+def test_replicates_are_paid_in_full():
+    race = make(continues=True)
+    race.tell(Pull(0, 2), Observation(0.0))
+    race.tell(Replicate(0, 2, None, (0, 1)), Observation(0.0))
+    assert race.cost == 18.0
+
+
+# Costs that are measured.
+
+
+def test_a_guess_of_another_unit_does_not_keep_the_race_from_beginning():
+    """Levels of 1000 to 9000 rows say nothing of seconds."""
+    race = make(costs=(1000.0, 3000.0, 9000.0), budget=1.0, measured=True)
+    assert not race.finished
+    run = Run(race)
+    while not race.finished:
+        (pull,) = race.ask()
+        run.begin(pull)
+        run.tell(pull, cost=1e-6 * (1000.0, 3000.0, 9000.0)[pull.fidelity])
+    assert 0.98 < race.cost <= 1.0
+    assert race.search.costs == pytest.approx((0.001, 0.003, 0.009))
+
+
+def test_other_levels_costs_are_scaled_from_those_that_were_seen():
+    race = make(measured=True, budget=100.0)
+    race.tell(Pull(0, 0), Observation(0.0, 0.5))
+    race.tell(Pull(1, 0), Observation(0.0, 1.5))
+    assert race.search.costs == pytest.approx((1.0, 3.0, 9.0))
+    race.tell(Pull(0, 2), Observation(0.0, 90.0))
+    # Ten times the guess at the top, the guess below: geometrically half-way, the mean of both.
+    assert race.search.costs == pytest.approx((1.0, 3.0 * 5.5, 90.0))
+
+
+def test_measured_increments_add_up_to_costs_from_scratch():
+    race = make(measured=True, continues=True, budget=100.0)
+    race.tell(Pull(0, 0), Observation(0.0, 2.0))
+    race.tell(Pull(0, 1), Observation(0.0, 5.0))
+    race.tell(Pull(0, 2), Observation(0.0, 11.0))
+    assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
+
+
+# The shortlist.
+
+
+def finished_search(n: int = 4, **options: object) -> SearchRace:
+    """A race whose arms have the values 0, .1, .2, ... at the target and cost all of the search."""
+    race = make(**{"budget": 100.0 * n, "certify_share": 0.9, "top": 3} | options)
+    for arm in range(n):
+        race.search.describe(arm, {"x": arm / n})
+        race.tell(Pull(arm, 2), Observation(0.1 * arm, 10.0))
+    return race
+
+
+def test_the_shortlist_is_drawn_up_of_the_best():
+    race = finished_search()
+    (pull,) = race.ask()
+    assert pull == Replicate(3, 2, None, (3, 2, 1))
+    assert race.shortlist == ()  # asking changes nothing
+    race.tell(pull, Observation(0.2))
+    assert race.shortlist == (3, 2, 1)
+    assert not race.finished
+
+
+def test_what_is_under_way_decides_on_the_shortlist():
+    race = finished_search()
+    (first,) = race.ask()
+    race.tell(Pull(0, 2), Observation(9.0, 0.0))  # arm 0 looks better than all others now
+    assert race.ask()[0].shortlist[0] == 0
+    (second,) = race.ask(1, [first])
+    assert second == Replicate(2, 2, None, (3, 2, 1))
+
+
+def test_with_a_replicate_under_way_the_search_is_over():
+    race = finished_search()
+    (first,) = race.ask()
+    race.tell(Pull(4, 0), Observation(None, -30.0))  # as if there were room for it again
+    assert isinstance(race.ask(1, [first])[0], Replicate)
+
+
+def test_another_shortlist_keeps_what_was_told():
+    """As for workers that drew up different ones: evaluations of common arms count for both."""
+    race = finished_search(epsilon=0.01)
+    for value in (0.30, 0.31, 0.29):
+        race.tell(Replicate(3, 2, None, (3, 2)), Observation(value))
+    race.tell(Replicate(1, 2, None, (3, 1)), Observation(0.7))  # not on the shortlist
+    certificate = race.certificate()
+    assert [result.evaluations for result in certificate.candidates] == [3, 0]
+    race.agree((1, 3))
+    certificate = race.certificate()
+    assert [result.name for result in certificate.candidates] == ["arm 1", "arm 3"]
+    assert [result.evaluations for result in certificate.candidates] == [1, 3]
+    assert certificate.candidates[1].mean == pytest.approx(0.30)
+    assert race.cost == 40.0 + 4 * 9.0
+
+
+def test_agreeing_before_anything_was_told():
+    """A study that is read again may show a running replicate first."""
+    race = make(budget=400.0, certify_share=0.5)
+    race.agree((1, 0))
+    assert race.certificate() is None
+    assert race.recommend().arm is None
+    race.tell(Replicate(1, 2, None, (1, 0)), Observation(0.5))
+    for arm in range(2):
+        race.tell(Pull(arm, 2), Observation(0.1 * arm))
+    assert race.ask()[0] == Replicate(0, 2, None, (1, 0))
+    claims = [result.claim for result in race.certificate().candidates]
+    assert claims == [0.1, 0.0]
+
+
+def test_a_replicate_told_before_the_search_s_values_has_no_claim_and_no_crash():
+    race = make()
+    race.tell(Replicate(1, 2, None, (1, 0)), Observation(0.5))
+    assert all(math.isnan(result.claim) for result in race.certificate().candidates)
+
+
+def test_values_of_the_search_are_no_evaluations_of_the_certificate():
+    race = finished_search()
+    race.tell(race.ask()[0], Observation(-5.0))
+    (winner,) = [r for r in race.certificate().candidates if r.evaluations]
+    assert winner.mean == -5.0
+    assert winner.claim == pytest.approx(0.3)
+
+
+def test_the_shortlist_is_what_can_be_paid_for():
+    """With 60 left, at 10 for each, three evaluations of two are possible."""
+    race = make(HalvingSearch, costs=(1.0, 3.0, 10.0), budget=100.0, certify_share=0.6, top=8)
+    for arm in range(8):
+        race.search.describe(arm, {"x": arm / 8})
+        race.tell(Pull(arm, 2), Observation(0.1 * arm, 5.0))
+    assert race.ask()[0].shortlist == (7, 6)
+
+
+def test_one_finished_arm_is_no_shortlist():
+    race = make(budget=9.0, certify_share=0.5, initial=2)
+    race.tell(Pull(0, 2), Observation(0.0))
+    assert race.finished
+    assert race.ask() == []
+    answer = race.recommend()
+    assert (answer.arm, answer.certified) == (0, False)
+    assert "spent before a shortlist could be evaluated" in answer.reason
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+def test_when_all_of_the_shortlist_fail_the_race_ends():
+    race = finished_search()
+    for _ in range(100):
+        asked = race.ask()
+        if not asked:
+            break
+        race.tell(asked[0], Observation(None, 0.0))
+    assert race.finished
+    answer = race.recommend()
+    assert not answer.certified
+    assert answer.arm == 3  # what the search knows
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
+def test_equal_values_are_told_from_a_certificate():
+    """Without noise to be seen nothing is certified, and nothing more is spent."""
+    race = finished_search()
+    for _ in range(100):
+        asked = race.ask()
+        if not asked:
+            break
+        race.tell(asked[0], Observation(0.1 * asked[0].arm))
+    assert race.finished
+    assert not race.recommend().certified
+    assert "exactly the same value" in race.recommend().reason
+
+
+def test_where_no_noise_is_declared_equal_values_are_certain():
+    race = finished_search(sigma=0.0, epsilon=0.0)
+    for _ in range(100):
+        asked = race.ask()
+        if not asked:
+            break
+        race.tell(asked[0], Observation(0.1 * asked[0].arm))
+    assert race.recommend().certified
+    assert race.recommend().arm == 3
+
+
+# Arms.
+
+
+def test_a_repeat_takes_a_number_all_the_same():
+    """Told under its owner's number, it would otherwise be begun for ever."""
+    race = make(costs=(9.0,))
+    race.search.describe(0, {"x": 0.5})
+    race.tell(Pull(0, 0), Observation(0.0))
+    (pull,) = race.ask()
+    assert pull.arm == 1
+    race.withdraw(1, duplicate_of=0)
+    race.tell(Pull(0, 0), Observation(0.0))
+    assert race.ask()[0].arm == 2
+    assert race.tried == 1
+
+
+def test_several_at_once_are_different_arms():
+    race = make()
+    pulls = race.ask(5)
+    assert [pull.arm for pull in pulls] == [0, 1, 2, 3, 4]
+    assert race.point_of(4) is None
+    assert race.point_of(99) is None
+
+
+# Answers.
+
+
+def test_answers_at_every_moment():
+    race = make(budget=150.0)
+    run = Run(race)
+    kinds = set()
+    while run.step():
+        answer = race.recommend()
+        assert answer.arm == race.leader()[0]
+        assert answer.cost == race.cost
+        assert answer.finished == race.finished
+        kinds.add((race.piloting, answer.compared > 1, race.certificate() is None))
+    assert (True, False, True) in kinds
+    assert (False, True, False) in kinds
+    assert race.recommend().survivors == race.shortlist == tuple(race.active.tolist())
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_sign_mirrors_the_certificate_alone(sign):
+    """The race is told values to maximise; only what is shown is in the user's direction."""
+    race = finished_search(sign=sign)
+    for value in (0.25, 0.30, 0.28, 0.31):
+        race.tell(Replicate(3, 2, None, (3, 2)), Observation(value))
+    for value in (0.11, 0.10, 0.13, 0.12):
+        race.tell(Replicate(2, 2, None, (3, 2)), Observation(value))
+    certificate = race.certificate()
+    assert certificate.mean == pytest.approx(sign * 0.285)
+    assert certificate.candidates[0].claim == pytest.approx(sign * 0.3)
+    arm, mean, (low, high), level = race.leader()
+    assert (arm, level) == (3, 2)
+    assert mean == pytest.approx(0.285)
+    assert low <= mean <= high
+
+
+# Saving.
+
+
+@pytest.mark.parametrize("kind", [HalvingSearch, ModelSearch])
+def test_kill_load_and_go_on(kind):
+    whole = Run(make(kind, budget=220.0, certify_share=0.3)).to_end()
+    assert whole.replicates
+    for stop in (1, len(whole.told) // 2, len(whole.told) - len(whole.replicates) + 1):
+        run = Run(make(kind, budget=220.0, certify_share=0.3))
+        for _ in range(stop):
+            run.step()
+        state = json.loads(json.dumps(run.race.state_dict()))
+        other = Run(make(kind, budget=220.0, certify_share=0.3))
+        other.race.load_state_dict(state)
+        other.points, other.told = run.points, run.told
+        other.to_end()
+        assert other.told == whole.told
+        assert other.race.recommend() == whole.race.recommend()
+        assert other.race.tried == whole.race.tried
+
+
+def test_the_order_of_telling_does_not_change_the_certificate_s_values():
+    shuffled, straight = finished_search(), finished_search()
+    values = [(3, 0.3), (2, 0.1), (3, 0.4), (1, 0.2), (2, 0.25), (1, 0.0)]
+    for arm, value in values:
+        straight.tell(Replicate(arm, 2, None, (3, 2, 1)), Observation(value))
+    for arm, value in values[::-1]:
+        shuffled.tell(Replicate(arm, 2, None, (3, 2, 1)), Observation(value))
+    means = [
+        [(r.evaluations, r.mean) for r in race.certificate().candidates]
+        for race in (straight, shuffled)
+    ]
+    assert means[0] == [pytest.approx(pair) for pair in means[1]]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"budget": 0.0}, ["budget", "0.0", "positive"]),
+        ({"budget": math.nan}, ["budget", "nan"]),
+        ({"unit": "hours"}, ["unit", "'hours'", "'evaluations'"]),
+        ({"certify_share": 1.0}, ["certify_share", "1.0", "[0, 1)"]),
+        ({"top": 1}, ["top", "1", "at least 2"]),
+        ({"delta": 0.0}, ["delta", "0.0"]),
+        ({"epsilon": -1.0}, ["epsilon", "-1.0"]),
+        ({"sigma": -0.1}, ["sigma", "-0.1"]),
+        ({"max_failures": 0}, ["max_failures", "0", "at least 1"]),
+    ],
+)
+def test_bad_arguments(options, words):
+    with pytest.raises(ValueError, match=r".") as caught:
+        make(**options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_asking_for_nothing():
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        make().ask(0)
+
+
+# The guarantee.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "n", "sigma"), [(HalvingSearch, 250, 0.08), (ModelSearch, 60, None)]
+)
+def test_certificates_are_right_as_often_as_they_say(kind, n, sigma):
+    """Races on a function that is known, with noise as large as the differences.
+
+    A certified arm may be worse than the best of the shortlist by epsilon, any other one by
+    `within`; and the interval of how much the luckiest promised too much has to contain the truth.
+    """
+    delta = 0.1
+    wrong_arms = wrong_gaps = certified = lucky = 0
+    for seed in range(n):
+        race = make(
+            kind,
+            costs=(1.0, 9.0),
+            budget=600.0,
+            certify_share=0.8,
+            top=4,
+            delta=delta,
+            epsilon=0.12,
+            sigma=sigma,
+            seed=seed,
+        )
+        run = Run(race, sigma=0.08, seed=seed).to_end()
+        certificate = race.certificate()
+        truths = [true_value(run.points[arm], 2) for arm in race.shortlist]
+        tolerance = certificate.epsilon if certificate.certified else certificate.within
+        wrong_arms += truths[certificate.winner] < max(truths) - tolerance
+        certified += certificate.certified
+        result = certificate.luckiest_result
+        low, high = result.gap_interval
+        gap = result.claim - truths[certificate.luckiest]
+        wrong_gaps += not low <= gap <= high
+        lucky += result.claim > truths[certificate.luckiest]
+    margin = delta * n + 3.0 * math.sqrt(delta * (1.0 - delta) * n)
+    assert wrong_arms <= margin
+    assert wrong_gaps <= margin
+    assert certified > n // 4, "too few certificates to say anything"
+    assert lucky > 0.6 * n, "without luck the case shows nothing"

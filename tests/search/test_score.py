@@ -1,0 +1,73 @@
+"""Values on a scale that tells good ones apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.search.score import scores
+
+# Whole numbers, so that values differ by more than rounding does.
+whole = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=30)
+
+
+def test_by_hand() -> None:
+    """Best 9, median 5, so that .4 counts as near: gaps of 0, 4 and 8 are 1, 11 and 21 of it."""
+    logarithms = -np.log([21.0, 11.0, 1.0])
+    expected = (logarithms - logarithms.mean()) / logarithms.std()
+    assert scores(np.array([1.0, 5.0, 9.0])) == pytest.approx(expected)
+
+
+def test_where_half_are_the_best_the_mean_gap_counts() -> None:
+    """The mean gap is 8/4 = 2, so that .2 is near: gaps 8 and 0 are 41 and 1, a two-point scale."""
+    scored = scores(np.array([9.0, 1.0, 9.0, 9.0]))
+    # Three of four alike: the odd one lies sqrt(3) below the mean, whatever the gap.
+    assert scored == pytest.approx([3**-0.5, -(3**0.5), 3**-0.5, 3**-0.5])
+
+
+@given(whole)
+def test_the_order_and_the_ties_stay(values: list[float]) -> None:
+    array = np.array(values)
+    scored = scores(array)
+    assert scored.shape == array.shape
+    assert np.isfinite(scored).all()
+    order = np.argsort(array)
+    steps, scored_steps = np.diff(array[order]), np.diff(scored[order])
+    assert (scored_steps[steps == 0.0] == 0.0).all()
+    assert (scored_steps[steps > 0.0] > 0.0).all()
+
+
+@given(whole, st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
+def test_units_and_origin_do_not_matter(values: list[float], a: float, b: float) -> None:
+    array = np.array(values)
+    if len(set(values)) > 1:
+        assert scores(a * array + b) == pytest.approx(scores(array), abs=1e-5)
+
+
+@given(whole.filter(lambda values: len(set(values)) > 1))
+def test_mean_and_variance(values: list[float]) -> None:
+    scored = scores(np.array(values))
+    assert scored.mean() == pytest.approx(0.0, abs=1e-9)
+    assert scored.std() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e12, -1e149])
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+def test_values_that_are_all_the_same_say_nothing(value: float, n: int) -> None:
+    assert scores(np.full(n, value)).tolist() == [0.0] * n
+
+
+def test_how_hopeless_the_worst_is_hardly_matters() -> None:
+    good = [0.90, 0.91, 0.92, 0.93, 0.94, 0.95]
+    bad, hopeless = (scores(np.array([*good, worst])) for worst in (-1e3, -1e30))
+    assert np.isfinite(hopeless).all()
+    # The raw values of the good ones would be within 1e-30 of one another.
+    assert hopeless[5] - hopeless[0] > 0.05
+    assert bad[5] - bad[0] > 0.3
+
+
+def test_a_gap_near_the_best_counts_more_than_the_same_gap_far_from_it() -> None:
+    scored = scores(np.linspace(0.0, 1.0, 11))
+    assert scored[10] - scored[9] > 5.0 * (scored[1] - scored[0])

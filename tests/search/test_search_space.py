@@ -1,0 +1,222 @@
+"""What configurations look like to a model, and which parameters apply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.search import Numeric, OneOf, Point, SearchSpace
+
+HALF = np.sqrt(0.5)
+
+parameters = st.one_of(st.just(Numeric()), st.integers(1, 7).map(OneOf))
+spaces = st.dictionaries(st.sampled_from("abcdef"), parameters, min_size=1).map(SearchSpace)
+inside = st.floats(0.0, 1.0, exclude_max=True)
+
+
+def cubes(space: SearchSpace) -> st.SearchStrategy[list[list[float]]]:
+    width = len(space.parameters)
+    return st.lists(st.lists(inside, min_size=width, max_size=width), min_size=1, max_size=6)
+
+
+def test_features_by_hand() -> None:
+    space = SearchSpace({"x": Numeric(), "kind": OneOf(3), "y": Numeric()})
+    points: list[Point] = [
+        {"x": 0.0, "kind": 2, "y": 1.0},
+        {"kind": 0, "x": 0.25},
+        {"y": 0.75},
+        {},
+    ]
+    assert space.n_features == 5
+    expected = [
+        [0.0, 0.0, 0.0, HALF, 1.0],
+        [0.25, HALF, 0.0, 0.0, 0.5],
+        [0.5, 0.0, 0.0, 0.0, 0.75],
+        [0.5, 0.0, 0.0, 0.0, 0.5],
+    ]
+    assert space.features(points) == pytest.approx(np.array(expected))
+
+
+def test_no_points_have_no_features() -> None:
+    assert SearchSpace({"x": Numeric(), "kind": OneOf(3)}).features([]).shape == (0, 4)
+
+
+def test_two_choices_are_as_far_apart_as_the_ends_of_a_range() -> None:
+    kind, x = SearchSpace({"kind": OneOf(4)}), SearchSpace({"x": Numeric()})
+    one, other = kind.features([{"kind": 1}, {"kind": 3}])
+    low, high = x.features([{"x": 0.0}, {"x": 1.0}])
+    assert np.linalg.norm(one - other) == pytest.approx(np.linalg.norm(high - low))
+
+
+def test_parameters_that_are_not_known_yet_are_left_out() -> None:
+    space = SearchSpace({"x": Numeric()})
+    assert space.features([{"x": 0.2, "later": 0.9}]).tolist() == [[0.2]]
+
+
+def test_at_by_hand() -> None:
+    space = SearchSpace({"kind": OneOf(4), "x": Numeric(), "one": OneOf(1)})
+    assert space.at(np.array([0.5, 0.3, 0.99])) == {"kind": 2.0, "x": 0.3, "one": 0.0}
+    assert space.at(np.array([1.0, 1.0, 1.0])) == {"kind": 3.0, "x": 1.0, "one": 0.0}
+
+
+@given(st.data())
+def test_features_of_a_place_are_those_of_its_configuration(data: st.DataObject) -> None:
+    space = data.draw(spaces)
+    cube = np.array(data.draw(cubes(space)))
+    points = [space.at(place) for place in cube]
+    assert np.array_equal(space.features(points), space.cube_features(cube))
+
+
+@given(st.data())
+def test_a_configuration_comes_back_from_its_place(data: st.DataObject) -> None:
+    space = data.draw(spaces)
+    point = space.at(np.array(data.draw(cubes(space))[0]))
+    place = space.place(point, np.random.default_rng(0))
+    assert space.at(place) == point
+    assert ((place >= 0.0) & (place < 1.0)).all()
+
+
+@given(st.integers(1, 60), st.data())
+def test_each_choice_comes_back_from_its_place(n: int, data: st.DataObject) -> None:
+    choice = float(data.draw(st.integers(0, n - 1)))
+    space = SearchSpace({"kind": OneOf(n)})
+    assert space.at(space.place({"kind": choice}, np.random.default_rng(0))) == {"kind": choice}
+
+
+def test_choices_have_equal_shares_of_the_cube() -> None:
+    space = SearchSpace({"kind": OneOf(5)})
+    cube = (np.arange(1000)[:, None] + 0.5) / 1000
+    chosen = (space.cube_features(cube) > 0.0).sum(axis=0)
+    assert chosen.tolist() == [200] * 5
+
+
+def test_what_does_not_apply_has_a_place_at_random() -> None:
+    space = SearchSpace({"x": Numeric(), "gamma": Numeric()})
+    rng = np.random.default_rng(0)
+    places = np.array([space.place({"x": 0.25}, rng) for _ in range(200)])
+    assert (places[:, 0] == 0.25).all()
+    assert places[:, 1].min() < 0.1 < 0.9 < places[:, 1].max()
+
+
+# Conditions.
+
+NESTED = SearchSpace(
+    {"model": OneOf(2), "kernel": OneOf(2), "gamma": Numeric(), "depth": Numeric()}
+)
+NESTED_POINTS: list[Point] = [
+    {"model": 0, "kernel": 0},
+    {"model": 0, "kernel": 1, "gamma": 0.1},
+    {"model": 1, "depth": 0.7},
+    {"model": 1, "depth": 0.2},
+]
+
+
+def nested() -> SearchSpace:
+    space = SearchSpace(NESTED.parameters)
+    space.learn_conditions(NESTED_POINTS)
+    return space
+
+
+def test_everything_applies_before_anything_is_learnt() -> None:
+    assert NESTED.cube_features(np.full((1, 4), 0.3))[0] == pytest.approx(
+        [HALF, 0.0, HALF, 0.0, 0.3, 0.3]
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ([0.1, 0.1, 0.3, 0.4], [HALF, 0, HALF, 0, 0.5, 0.5]),
+        ([0.1, 0.9, 0.3, 0.4], [HALF, 0, 0, HALF, 0.3, 0.5]),
+        # No kernel, and so no gamma, although the place holds the kernel that has one.
+        ([0.9, 0.9, 0.3, 0.4], [0, HALF, 0, 0, 0.5, 0.4]),
+        ([0.9, 0.1, 0.3, 0.4], [0, HALF, 0, 0, 0.5, 0.4]),
+    ],
+)
+def test_conditions_may_be_nested(place: list[float], expected: list[float]) -> None:
+    assert nested().cube_features(np.array([place]))[0] == pytest.approx(expected)
+
+
+@given(st.lists(st.lists(inside, min_size=4, max_size=4), min_size=1, max_size=6))
+def test_a_place_looks_like_the_configuration_that_is_made_of_it(cube: list[list[float]]) -> None:
+    space, points = nested(), []
+    for place in cube:
+        point = space.at(np.array(place))
+        if point["model"] == 1.0:
+            del point["kernel"], point["gamma"]
+        else:
+            del point["depth"]
+            if point["kernel"] == 0.0:
+                del point["gamma"]
+        points.append(point)
+    assert np.array_equal(space.features(points), space.cube_features(np.array(cube)))
+
+
+def test_a_choice_that_was_not_seen_has_every_parameter() -> None:
+    space = SearchSpace({"model": OneOf(3), "gamma": Numeric()})
+    space.learn_conditions([{"model": 0}, {"model": 1, "gamma": 0.5}])
+    looks = space.cube_features(np.array([[0.1, 0.2], [0.5, 0.2], [0.9, 0.2]]))
+    assert looks[:, -1].tolist() == [0.5, 0.2, 0.2]
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1}],  # both ways under one choice
+        [{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1, "gamma": 0.1}],
+        [{"x": 0.1, "model": 0}, {"x": 0.9, "model": 0, "gamma": 0.1}],
+    ],
+    ids=["sometimes or never", "sometimes or always", "by a number"],
+)
+def test_what_no_choice_explains_applies_always(points: list[Point]) -> None:
+    space = SearchSpace({"x": Numeric(), "model": OneOf(2), "gamma": Numeric()})
+    space.learn_conditions(points)
+    looks = space.cube_features(np.array([[0.5, 0.1, 0.2], [0.5, 0.9, 0.2]]))
+    assert looks[:, -1].tolist() == [0.2, 0.2]
+
+
+def test_numbers_are_no_parents() -> None:
+    space = SearchSpace({"x": Numeric(), "gamma": Numeric()})
+    space.learn_conditions([{"x": 0.0}, {"x": 1.0, "gamma": 0.1}])
+    assert space.cube_features(np.array([[0.0, 0.2]])).tolist() == [[0.0, 0.2]]
+
+
+def test_the_first_choice_that_explains_it_is_taken() -> None:
+    space = SearchSpace({"model": OneOf(2), "other": OneOf(2), "gamma": Numeric()})
+    space.learn_conditions([{"model": 0, "other": 1}, {"model": 1, "other": 0, "gamma": 0.1}])
+    looks = space.cube_features(np.array([[0.1, 0.1, 0.2], [0.9, 0.9, 0.2]]))
+    assert looks[:, -1].tolist() == [0.5, 0.2]
+
+
+def test_what_is_learnt_replaces_what_was_learnt() -> None:
+    space = SearchSpace({"model": OneOf(2), "gamma": Numeric()})
+    place = np.array([[0.1, 0.2]])
+    space.learn_conditions([{"model": 0}, {"model": 1, "gamma": 0.5}])
+    assert space.cube_features(place)[0, -1] == 0.5
+    space.learn_conditions([{"model": 0, "gamma": 0.3}, {"model": 1, "gamma": 0.5}])
+    assert space.cube_features(place)[0, -1] == 0.2
+
+
+def test_a_parameter_may_come_up_later() -> None:
+    """Configurations from before a space grew lack what it grew by: no choice explains that."""
+    space = SearchSpace({"model": OneOf(2), "late": Numeric()})
+    old: list[Point] = [{"model": 0}, {"model": 1}]
+    space.learn_conditions([*old, {"model": 0, "late": 0.3}, {"model": 1, "late": 0.3}])
+    assert space.cube_features(np.array([[0.1, 0.2], [0.9, 0.2]]))[:, -1].tolist() == [0.2, 0.2]
+
+
+def test_spaces_are_equal_by_their_parameters() -> None:
+    one = nested()
+    assert one == NESTED
+    assert one != SearchSpace({"model": OneOf(2)})
+    assert one != "model"
+
+
+@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (-1, ValueError), ("2", TypeError)])
+def test_a_parameter_has_a_choice(n: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="n must be"):
+        OneOf(n)
