@@ -38,13 +38,19 @@ class OpenArms(Arms):
         while len(self) <= arm:
             self._add()
 
+    def is_decided(self, arm: int) -> bool:
+        """Whether a trial has said what the arm is, and came to its end."""
+        return self._arms[arm].decided
+
+    def forget(self, arm: int) -> None:
+        """Forget what an arm was to be, as far as no trial came to its end with it."""
+        if not self.is_decided(arm):
+            self._arms[arm] = type(self._arms[arm])()
+            self._proposals.pop(arm, None)
+
     def propose(self, arm: int, point: Point) -> None:
         """Say what an arm is to be, as far as the objective will ask for it."""
         self._proposals[arm] = point
-
-    def proposal(self, arm: int) -> Point | None:
-        """What an arm is to be, if that is still known."""
-        return self._proposals.get(arm)
 
     def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
         """The arm's value of a parameter: known, proposed, or drawn at random."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import optuna
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_number, is_number
@@ -18,13 +19,15 @@ from mfhpo.search import HalvingSearch, ModelSearch, SearchPolicy, SearchRace
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._base import FidelitySampler
 from mfhpo_optuna._open_arms import OpenArms
-from mfhpo_optuna._policy_sampler import Answer
-from mfhpo_optuna._race import Race
+from mfhpo_optuna._policy_sampler import Answer, stop
+from mfhpo_optuna._race import Listener, Race
 from mfhpo_optuna._race_recommendation import RaceRecommendation
 from mfhpo_optuna._search_study import ONE_LEVEL, SearchStudy
 from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY
 
 __all__ = ["RaceSampler", "training_of"]
+
+_CHOICES = 8  # of a trial that other workers get in the way of
 
 
 class RaceSampler(FidelitySampler):
@@ -129,6 +132,16 @@ class RaceSampler(FidelitySampler):
         progress: bool | None = None,
         seed: int | None = None,
     ) -> None:
+        if proposer is not None and not isinstance(proposer, BaseSampler):
+            raise TypeError(
+                f"proposer must be a sampler of Optuna such as TPESampler() or None, got "
+                f"{proposer!r}."
+            )
+        if isinstance(proposer, (GridSampler, BruteForceSampler)):
+            raise TypeError(
+                f"proposer={type(proposer).__name__} enumerates a whole space and cannot draw "
+                f"single configurations; leave it out, or give another one such as RandomSampler()."
+            )
         super().__init__(
             fidelity=ONE_LEVEL if fidelity is None else fidelity,
             arms=1,
@@ -182,7 +195,7 @@ class RaceSampler(FidelitySampler):
             content = {name: getattr(answer, name) for name in answer.__dataclass_fields__}
             return RaceRecommendation(
                 **content,
-                tried=race.begun,
+                tried=race.tried,
                 at_target=len(race.search.finished_arms()),
                 certificate=race.certificate(),
             )
@@ -192,9 +205,52 @@ class RaceSampler(FidelitySampler):
 
         Single trials are no answers and never best trials; this adds one that stands for the
         recommended configuration. A race that ends by itself does this, too.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If no trial has told the levels of the fidelity yet.
         """
         with self._lock:
-            self._conclude(study, self._read(study))
+            race = self._read(study)
+            self._search_race(race)
+            self._conclude(study, race)
+
+    def replay(self, study: optuna.Study, listen: Callable[[Race], Listener]) -> Race:
+        """Refuse: what is replayed are races among given arms.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            "a search by RaceSampler has no picture as a race: its arms are no given ones, and few "
+            "have intervals. print(sampler.recommendation(study)) shows the shortlist, "
+            "optuna.visualization.plot_slice(study) what was tried."
+        )
+
+    # What Optuna calls.
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Choose the pull that the trial evaluates, and note it where other workers see it."""
+        super().before_trial(study, trial)
+        if len(study.directions) > 1:
+            return
+        with self._lock:
+            for _ in range(_CHOICES):
+                race = self._as_search(self._read(study))
+                other = race.give_way(trial)
+                if other is None:
+                    break
+                self._write(study, trial, race.attributes(other))
+            if trial.number in race.over:
+                self._end(study, race, trial)
 
     # What differs from a race among given arms.
 
@@ -231,6 +287,25 @@ class RaceSampler(FidelitySampler):
             **self._options,
         )
 
+    def _as_search(self, race: Race) -> SearchStudy:
+        if not isinstance(race, SearchStudy):
+            raise TypeError(f"race must be a SearchStudy, got {race!r}.")
+        return race
+
+    def _end(self, study: optuna.Study, race: SearchStudy, trial: FrozenTrial) -> None:
+        """End the loop when nothing is left to begin, though trials may still be under way."""
+        if not stop(study):
+            race.over.discard(trial.number)
+            warnings.warn(
+                f"trial {trial.number} has no share in the budget, which is spent or promised to "
+                f"trials under way: it runs, but does not count. Stop asking when "
+                f"sampler.recommendation(study).finished.",
+                stacklevel=4,
+            )
+        elif not race.goes_on_here:
+            # Else whoever ends last concludes; other processes may be lost, or conclude anew.
+            self._conclude(study, race)
+
     def _search_race(self, race: Race) -> SearchRace:
         if not isinstance(race.policy, SearchRace):
             raise ValueError("no trial has asked for the fidelity yet.")
@@ -247,7 +322,8 @@ class RaceSampler(FidelitySampler):
 
     def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
         now = answer.attributes[CERTIFICATE_KEY]
-        return bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
+        same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
+        return same or super()._is_repeat(answer, earlier)
 
 
 def training_of(trial: optuna.Trial | FrozenTrial) -> str:

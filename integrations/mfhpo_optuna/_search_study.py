@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Pull
 from mfhpo.fidelity import Fidelity
-from mfhpo.search import Numeric, OneOf, Replicate, SearchRace, SearchSpace
+from mfhpo.search import Numeric, OneOf, Point, Replicate, SearchRace, SearchSpace
 from mfhpo_optuna._open_arms import OpenArms
 from mfhpo_optuna._places import kind_of, point_of
 from mfhpo_optuna._race import Race
-from mfhpo_optuna._study_race import ARM_KEY
+from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, Running
 
 __all__ = ["ONE_LEVEL", "SearchStudy"]
 
@@ -47,8 +50,11 @@ class SearchStudy(Race):
         make_race: Callable[[tuple[Any, ...], float], SearchRace],
         lease: float | None = None,
     ) -> None:
-        self._owns_fidelity = fidelity is not ONE_LEVEL
+        self._owns_fidelity = fidelity != ONE_LEVEL
         self._kinds: dict[str, Numeric | OneOf] = {}
+        self._points: dict[int, Point] = {}
+        self._begun_here: set[int] = set()
+        self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
 
         def make_policy(n_arms: int, levels: tuple[Any, ...], sign: float) -> Policy:
             return make_race(levels, sign)
@@ -70,12 +76,46 @@ class SearchStudy(Race):
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
         self.arms.make_room(pull.arm)
-        if self.race is not None and not self.arms.params(pull.arm):
+        self._begun_here.add(trial.number)
+        if isinstance(pull, Replicate):
+            self._agree(trial.number, pull.shortlist)
+        elif self.race is not None:
             point = self.race.point_of(pull.arm)
             if point is not None:
                 self.arms.propose(pull.arm, point)
-                self.race.search.describe(pull.arm, point)
+                if not self.arms.params(pull.arm):
+                    self._describe(pull.arm, point)
         super().begin(trial, pull)
+
+    def give_way(self, trial: FrozenTrial) -> Pull | None:
+        """Have a trial evaluate something else if another worker has chosen the same.
+
+        Two workers that choose at the same moment do not see each other, and would give the same
+        number to different arms. Ask this after the trial's attributes were written and the study
+        was read again, so that at least one of the two knows.
+
+        Returns
+        -------
+        Pull or None
+            What it evaluates now, if that is another pull; its attributes are to be written anew.
+        """
+        pull = self.pull(trial.number)
+        if pull is None or isinstance(pull, Replicate):
+            return None
+        others = self._under_way(trial.number)
+        rivals = [number for number, other in others if other.arm == pull.arm]
+        is_enqueued = "fixed_params" in trial.system_attrs
+        if not rivals or (is_enqueued and self.arms.is_decided(pull.arm)):
+            return None
+        # The others choose again, too, if they have seen this trial: each takes another place.
+        place = 1 + sum(number < trial.number for number in rivals)
+        other = self._next_pull(trial.number, place)
+        if is_enqueued:
+            other = replace(pull, arm=self._first_new_arm(trial.number) + place - 1)
+        if other is not None:
+            self.arms.forget(pull.arm)
+            self.begin(trial, other)
+        return other
 
     def drawn(self) -> list[tuple[int, float]]:
         """Arms that were brought to the target, and their means in the study's sign."""
@@ -85,6 +125,11 @@ class SearchStudy(Race):
         return [
             (arm, self.sign * search.mean(arm, search.target)) for arm in search.finished_arms()
         ]
+
+    @property
+    def goes_on_here(self) -> bool:
+        """Whether trials are under way that this process has begun."""
+        return any(number in self._begun_here for number, _ in self._under_way(-1))
 
     @property
     def hopeless(self) -> bool:
@@ -110,40 +155,96 @@ class SearchStudy(Race):
 
     # How it differs from a race among given arms.
 
+    def finish(
+        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    ) -> bool:
+        """Take in a finished trial; return whether it was a single pull, and so no answer."""
+        is_single = super().finish(trial, state, value, seconds)
+        tagged = ARM_KEY in trial.user_attrs or CERTIFICATE_KEY in trial.user_attrs
+        return is_single or (not self._owns_fidelity and not tagged)
+
+    def propose(self, trial: FrozenTrial) -> Pull | None:
+        """The pull for a trial that begins; None if the race is over or it cannot be in it."""
+        pull = self._next_pull(trial.number)
+        if pull is not None and "fixed_params" in trial.system_attrs:
+            pull = super().propose(trial)
+            if pull is None:
+                return None
+            if self.race is not None and not self.race.fits(pull, self._pending(trial.number)):
+                warnings.warn(
+                    f"trial {trial.number} was enqueued, but what is left of the budget does not "
+                    f"do for it: it does not count. Enqueue it earlier, or give a larger budget.",
+                    stacklevel=4,
+                )
+                pull = None
+        if pull is None:
+            self.over.add(trial.number)
+        return pull
+
+    def check_fidelity_is_free(self) -> None:
+        """Raise if the sampler's choice of the fidelity is never followed; see `Race`."""
+        if self._without_fidelity and not self._asked_for_fidelity:
+            raise ValueError(self._missing_fidelity)
+        super().check_fidelity_is_free()
+
+    def _set_levels(self, levels: tuple[Any, ...]) -> None:
+        super()._set_levels(levels)
+        if self._shortlist is not None and self.race is not None:
+            self.race.agree(self._shortlist[1])
+
     def _noted(self, trial: FrozenTrial) -> Pull:
         pull = super()._noted(trial)
         self.arms.make_room(pull.arm)
         shortlist = trial.user_attrs[ARM_KEY].get("shortlist")
-        if shortlist is None:
-            return pull
-        return Replicate(pull.arm, pull.fidelity, None, tuple(shortlist))
+        if shortlist is not None:
+            self._agree(trial.number, tuple(shortlist))
+            return Replicate(pull.arm, pull.fidelity, None, tuple(shortlist))
+        is_running = trial.state == TrialState.RUNNING
+        if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
+            if trial.number in self._running and trial.number not in self._begun_here:
+                # Whoever began it may have given way to another one since it was read.
+                self._running[trial.number] = Running(pull, trial.datetime_start)
+            self._learn_of(pull.arm, trial.params, trial.distributions)
+        return pull
+
+    def _agree(self, trial_number: int, shortlist: tuple[int, ...]) -> None:
+        """Of several shortlists, that of the first trial holds, whoever reads of it and when."""
+        if self._shortlist is not None and self._shortlist[0] <= trial_number:
+            return
+        changes = self._shortlist is None or self._shortlist[1] != shortlist
+        self._shortlist = trial_number, shortlist
+        if changes and self.race is not None:
+            self.race.agree(shortlist)
 
     def _next(self, trial_number: int) -> tuple[int | None, int]:
         pull = self._next_pull(trial_number)
         return (None, 0) if pull is None else (pull.arm, pull.fidelity)
 
-    def _next_pull(self, trial_number: int) -> Pull | None:
+    def _next_pull(self, trial_number: int, place: int = 1) -> Pull | None:
+        """The pull for a trial, or for the one in this place of several that choose at once."""
         if self.policy is None:
-            return Pull(self._begun, 0)
-        pulls = self.policy.ask(1, self._pending(trial_number))
-        return pulls[0] if pulls else None
+            return Pull(self._first_new_arm(trial_number) + place - 1, 0)
+        pulls = self.policy.ask(place, self._pending(trial_number))
+        return pulls[-1] if pulls else None
 
-    def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if the race is over or it cannot be in it."""
-        if "fixed_params" in trial.system_attrs:
-            return super().propose(trial)
-        return self._next_pull(trial.number)
+    def _under_way(self, trial_number: int) -> list[tuple[int, Pull]]:
+        """Numbers and pulls of the other trials of the search that are waited for."""
+        now = datetime.now()
+        return [
+            (number, running.pull)
+            for number, running in self._running.items()
+            if number != trial_number and not self._expired(running, now)
+        ]
 
-    def _enqueued_arm(self, trial: FrozenTrial, fixed: Any) -> int | None:
+    def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
         known = self.arms.matching(fixed)
-        return self._begun_arms() if known is None else known
+        return self._first_new_arm(trial.number) if known is None else known
 
-    def _begun_arms(self) -> int:
-        """The number of the next new arm."""
-        if self.race is None:
-            return self._begun
-        pending = [running.pull.arm + 1 for running in self._running.values()]
-        return max([self.race.begun, *pending])
+    def _first_new_arm(self, trial_number: int) -> int:
+        """The number of the next new arm, for a trial."""
+        told = 0 if self.race is None else self.race.begun
+        under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
+        return max([told, *under_way, *(arm + 1 for arm in self._early_failures)])
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
         owner = self.arms.owner(arm, trial.params)
@@ -152,15 +253,20 @@ class SearchStudy(Race):
         return owner
 
     def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
+        if not whole:
+            # It is the same arm when it is evaluated again, also by whoever reads of it later.
+            self.arms.begun(arm, trial.number, trial.params)
         belongs = super()._is_of_arm(trial, arm, whole)
-        if belongs and self.race is not None:
-            self._describe(arm, trial.distributions)
+        if belongs:
+            self._learn_of(arm, self.arms.params(arm), trial.distributions)
         return belongs
 
-    def _describe(self, arm: int, asked: dict[str, BaseDistribution]) -> None:
+    def _learn_of(
+        self, arm: int, params: Mapping[str, Any], asked: Mapping[str, BaseDistribution]
+    ) -> None:
         """Tell the search what an arm is, and of parameters that it did not know."""
-        assert self.race is not None
-        params = self.arms.params(arm)
+        if self.race is None:
+            return
         distributions = {name: asked[name] for name in asked if name != self.fidelity.name}
         new = {
             name: kind
@@ -170,4 +276,9 @@ class SearchStudy(Race):
         if new:
             self._kinds.update(new)
             self.race.search.space = SearchSpace(self._kinds)
-        self.race.search.describe(arm, point_of(params, distributions))
+        self._describe(arm, point_of(params, distributions))
+
+    def _describe(self, arm: int, point: Point) -> None:
+        if self.race is not None and self._points.get(arm) != point:
+            self._points[arm] = point
+            self.race.search.describe(arm, point)

@@ -7,11 +7,13 @@ from mfhpo_ray._iise import IISESearch
 from mfhpo_ray._iise_scheduler import IISEScheduler
 from mfhpo_ray._lucb import MFLUCBSearch
 from mfhpo_ray._pull_scheduler import PullScheduler
+from mfhpo_ray._race_search import RaceSearch
 from mfhpo_ray._rcucb import RCUCBSearch, ZoomingRCUCBSearch
 from mfhpo_ray._rcucb_scheduler import RCUCBScheduler
 from mfhpo_ray._recommendation import (
     Luckiest,
     TuneLimitRecommendation,
+    TuneRaceRecommendation,
     TuneRecommendation,
     recommendation,
 )
@@ -27,7 +29,9 @@ __all__ = [
     "PullScheduler",
     "RCUCBScheduler",
     "RCUCBSearch",
+    "RaceSearch",
     "TuneLimitRecommendation",
+    "TuneRaceRecommendation",
     "TuneRecommendation",
     "ZoomingRCUCBSearch",
     "recommendation",

@@ -104,6 +104,10 @@ class Arms:
     def __len__(self) -> int:
         return len(self._configs)
 
+    def make_room(self, arm: int) -> None:
+        """See that there is such an arm, to be drawn later."""
+        self._configs += [None] * (arm + 1 - len(self._configs))
+
     def is_known(self, arm: int) -> bool:
         """Whether the arm's configuration is drawn."""
         return self._configs[arm] is not None

@@ -117,14 +117,9 @@ class Candidates:
             return Arms(self._given)
         if self.search is not None:
             return Arms([None] * self._given)
-        space = self._tuner_space if self._space is None else self._space
-        rest = without(space, self._keys)
-        if not open_names(rest):
-            raise ValueError(
-                f"arms={self._given} are to be drawn, but there is nothing to draw from: give the "
-                f"Tuner a param_space with more than the constants {sorted(rest)}, or the search a "
-                f"space=..., or the arms themselves, arms=[...]."
-            )
+        space, rest = self._to_draw_from(
+            f"arms={self._given}", "the search a space=..., or the arms themselves, arms=[...]"
+        )
         whole = dict(space)
         for name in self._keys:
             if has(whole, name):
@@ -133,6 +128,17 @@ class Candidates:
         drawn = [without(arm, self._keys) for arm in draw_configs(whole, self._given, seed)]
         # The Tuner has the constants of its space, which may be large.
         return Arms(drawn if self._space is not None else [open_part(rest, arm) for arm in drawn])
+
+    def _to_draw_from(self, what: str, remedy: str) -> tuple[Config, Config]:
+        """The space, and the same without what the search sets."""
+        space = self._tuner_space if self._space is None else self._space
+        rest = without(space, self._keys)
+        if not open_names(rest):
+            raise ValueError(
+                f"{what} are to be drawn, but there is nothing to draw from: give the Tuner a "
+                f"param_space with more than the constants {sorted(rest)}, or {remedy}."
+            )
+        return space, rest
 
     def check_same(self, arms: Arms) -> None:
         """Raise ValueError if arms are given, and these differ from them."""

@@ -14,7 +14,7 @@ from mfhpo.choice import Aim, PolicyChoice, recommend_policy
 from mfhpo.declared import BiasLike, SigmaLike
 from mfhpo.fidelity import Fidelity
 from mfhpo_ray._arms import ArmsLike
-from mfhpo_ray._race_search import RaceSearch
+from mfhpo_ray._fidelity_search import FidelitySearch
 
 __all__ = ["MFSearch"]
 
@@ -37,7 +37,7 @@ _NO_PART: dict[str, dict[str, str]] = {
 }
 
 
-class MFSearch(RaceSearch):
+class MFSearch(FidelitySearch):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
     When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the

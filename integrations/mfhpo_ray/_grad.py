@@ -13,12 +13,12 @@ from mfhpo.declared import BiasLike, SigmaLike
 from mfhpo.fidelity import Fidelity
 from mfhpo.identification.gradient import LearningRate, MFGrad
 from mfhpo_ray._arms import ArmsLike
-from mfhpo_ray._race_search import RaceSearch
+from mfhpo_ray._fidelity_search import FidelitySearch
 
 __all__ = ["MFGradSearch"]
 
 
-class MFGradSearch(RaceSearch):
+class MFGradSearch(FidelitySearch):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the

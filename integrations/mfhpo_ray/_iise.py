@@ -11,14 +11,14 @@ from mfhpo import IISE, MaximumFidelityExploit, Policy, Problem, Radius, Success
 from mfhpo.declared import BiasLike, SigmaLike, mirrored_radius
 from mfhpo.fidelity import Fidelity
 from mfhpo_ray._arms import ArmsLike
-from mfhpo_ray._race_search import RaceSearch
+from mfhpo_ray._fidelity_search import FidelitySearch
 
 __all__ = ["IISESearch"]
 
 Variant = Literal["max", "order", "se", "mfe"]
 
 
-class IISESearch(RaceSearch):
+class IISESearch(FidelitySearch):
     """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity,

@@ -15,12 +15,12 @@ from mfhpo.declared import BiasLike, SigmaLike, mirrored_radius
 from mfhpo.fidelity import Fidelity
 from mfhpo.identification.lucb import MFLUCB, Explore, Schedule
 from mfhpo_ray._arms import ArmsLike
-from mfhpo_ray._race_search import RaceSearch
+from mfhpo_ray._fidelity_search import FidelitySearch
 
 __all__ = ["MFLUCBSearch"]
 
 
-class MFLUCBSearch(RaceSearch):
+class MFLUCBSearch(FidelitySearch):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: for a certificate with confidence intervals that can be read off each

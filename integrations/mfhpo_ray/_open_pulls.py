@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from mfhpo import Pull
 from mfhpo.in_order import InOrder
+from mfhpo.search import Replicate
 from mfhpo_ray._pulls import Ended, UnderWay
 
 __all__ = ["OpenPulls"]
@@ -16,6 +17,9 @@ __all__ = ["OpenPulls"]
 _LEAST_PATIENCE = 10
 _OVERTAKEN_PER_WORKER = 3
 
+# Arm, fidelity, and whether it is for a certificate: pulls of a kind are told in order.
+_Kind: TypeAlias = tuple[int, int, bool]
+
 
 class OpenPulls:
     """Pulls that are under way, each in a trial, and those that wait for earlier ones to end.
@@ -23,14 +27,15 @@ class OpenPulls:
     Parameters
     ----------
     in_order
-        Whether the pulls of one arm and fidelity are told in the order in which they were begun,
-        by `mfhpo.in_order.InOrder`; else as they end. The replicate of a pull is its ticket.
+        Whether the pulls of one arm and fidelity, those for a certificate apart from those of a
+        search, are told in the order in which they were begun, by `mfhpo.in_order.InOrder`; else
+        as they end. The replicate of a pull is its ticket.
     """
 
     def __init__(self, in_order: bool) -> None:
         self._in_order = in_order
         self._under_way: dict[str, UnderWay] = {}
-        self._orders: dict[tuple[int, int], InOrder[Ended]] = {}
+        self._orders: dict[_Kind, InOrder[Ended]] = {}
 
     def __len__(self) -> int:
         """Number of pulls under way."""
@@ -110,14 +115,11 @@ class OpenPulls:
 
     def drop_lost(self) -> list[Ended]:
         """Drop pulls that no trial evaluates, and return those that are to be told now."""
-        kept = {
-            (begun.pull.arm, begun.pull.fidelity, begun.replicate)
-            for begun in self._under_way.values()
-        }
+        kept = {(_kind_of(begun.pull), begun.replicate) for begun in self._under_way.values()}
         released = []
-        for pair, order in self._orders.items():
+        for kind, order in self._orders.items():
             for replicate in order.awaited:
-                if (*pair, replicate) not in kept:
+                if (kind, replicate) not in kept:
                     released += order.drop(replicate)
         return _sorted(released)
 
@@ -127,13 +129,13 @@ class OpenPulls:
             "under_way": {name: begun.state_dict() for name, begun in self._under_way.items()},
             "orders": [
                 {
-                    "pair": list(pair),
+                    "kind": list(kind),
                     "patience": order.patience,
                     "begun": order.begun,
                     "awaited": order.awaited,
                     "held": [ended.to_record() for _, ended in order.held],
                 }
-                for pair, order in self._orders.items()
+                for kind, order in self._orders.items()
             ],
         }
 
@@ -144,19 +146,25 @@ class OpenPulls:
         }
         self._orders = {}
         for saved in state["orders"]:
-            arm, fidelity = saved["pair"]
+            arm, fidelity, certifies = saved["kind"]
             held = map(Ended.from_record, saved["held"])
-            order = self._order(Pull(int(arm), int(fidelity)))
+            order = self._order_of((int(arm), int(fidelity), bool(certifies)))
             order.patience = int(saved["patience"])
             order.load(
                 int(saved["begun"]), saved["awaited"], [(ended.replicate, ended) for ended in held]
             )
 
     def _order(self, pull: Pull) -> InOrder[Ended]:
-        pair = (int(pull.arm), int(pull.fidelity))
-        if pair not in self._orders:
-            self._orders[pair] = InOrder(_LEAST_PATIENCE if self._in_order else 1)
-        return self._orders[pair]
+        return self._order_of(_kind_of(pull))
+
+    def _order_of(self, kind: _Kind) -> InOrder[Ended]:
+        if kind not in self._orders:
+            self._orders[kind] = InOrder(_LEAST_PATIENCE if self._in_order else 1)
+        return self._orders[kind]
+
+
+def _kind_of(pull: Pull) -> _Kind:
+    return int(pull.arm), int(pull.fidelity), isinstance(pull, Replicate)
 
 
 def _sorted(released: Iterable[Ended]) -> list[Ended]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mfhpo import Observation, Pull
 from mfhpo.fidelity import native
+from mfhpo.search import Replicate
 
 __all__ = ["Ended", "UnderWay", "scalars"]
 
@@ -41,18 +42,12 @@ class UnderWay:
 
     def state_dict(self) -> dict[str, Any]:
         """Pull and replicate, as plain JSON values."""
-        return {
-            "arm": self.pull.arm,
-            "fidelity": self.pull.fidelity,
-            "limit": self.pull.limit,
-            "replicate": self.replicate,
-        }
+        return {**_pull_to_record(self.pull), "replicate": self.replicate}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], now: float) -> UnderWay:
         """What was saved; its trial begins anew."""
-        pull = Pull(int(state["arm"]), int(state["fidelity"]), state["limit"])
-        return cls(pull, int(state["replicate"]), now, restored=True)
+        return cls(_pull_from_record(state), int(state["replicate"]), now, restored=True)
 
 
 @dataclass(frozen=True)
@@ -84,9 +79,7 @@ class Ended:
         """The record for the journal."""
         return {
             "number": self.number,
-            "arm": self.pull.arm,
-            "fidelity": self.pull.fidelity,
-            "limit": self.pull.limit,
+            **_pull_to_record(self.pull),
             "replicate": self.replicate,
             "value": self.observation.value,
             "cost": self.observation.cost,
@@ -100,7 +93,7 @@ class Ended:
         """What the record says."""
         return cls(
             number=int(record["number"]),
-            pull=Pull(int(record["arm"]), int(record["fidelity"]), record["limit"]),
+            pull=_pull_from_record(record),
             replicate=int(record["replicate"]),
             observation=Observation(record["value"], record["cost"], record["censored_at"]),
             config=record["config"],
@@ -116,3 +109,17 @@ def scalars(result: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in plain.items()
         if isinstance(value, (bool, int, float, str)) and not name.startswith("config/")
     }
+
+
+def _pull_to_record(pull: Pull) -> dict[str, Any]:
+    record: dict[str, Any] = {"arm": pull.arm, "fidelity": pull.fidelity, "limit": pull.limit}
+    if isinstance(pull, Replicate):
+        record["shortlist"] = list(pull.shortlist)
+    return record
+
+
+def _pull_from_record(record: Mapping[str, Any]) -> Pull:
+    arm, fidelity, limit = int(record["arm"]), int(record["fidelity"]), record["limit"]
+    if "shortlist" in record:
+        return Replicate(arm, fidelity, limit, tuple(record["shortlist"]))
+    return Pull(arm, fidelity, limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from ray.tune import ResultGrid
@@ -11,6 +11,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo.censored import SurvivalPoint
 from mfhpo.censored.user_recommendation import UserLimitRecommendation
+from mfhpo.certification import CandidateResult, Certificate
 from mfhpo.user_recommendation import UserRecommendation, short
 from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._journal import Journal
@@ -20,6 +21,7 @@ __all__ = [
     "RECOMMENDATION",
     "Luckiest",
     "TuneLimitRecommendation",
+    "TuneRaceRecommendation",
     "TuneRecommendation",
     "recommendation",
     "to_record",
@@ -77,6 +79,45 @@ class TuneRecommendation(UserRecommendation):
 
 
 @dataclass(frozen=True)
+class TuneRaceRecommendation(TuneRecommendation):
+    """Which of the configurations that a search has tried to be content with, and how sure that is.
+
+    The fields are those of `TuneRecommendation`, where what they say of a certificate is about the
+    shortlist alone, and:
+
+    Parameters
+    ----------
+    tried
+        Number of configurations that were tried, at any level.
+    at_target
+        Number of configurations that were evaluated at the target level.
+    certificate
+        What the evaluations of the shortlist say: each candidate, and the one that the search would
+        have handed over beside the winner. None during the search.
+    """
+
+    tried: int = 0
+    at_target: int = 0
+    certificate: Certificate | None = None
+
+    def __str__(self) -> str:
+        tried = (
+            f"  search      {self.tried} configurations tried, {self.at_target} of them at the "
+            f"target"
+        )
+        if self.certificate is None:
+            return f"{super().__str__()}\n{tried}"
+        candidates = (
+            replace(candidate, params=_flat(candidate.params))
+            for candidate in self.certificate.candidates
+        )
+        text = str(replace(self.certificate, candidates=tuple(candidates)))
+        paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
+        luckiest = () if self.luckiest is None else (f"  best result {self.luckiest}",)
+        return "\n".join([text, tried, paid, *luckiest])
+
+
+@dataclass(frozen=True)
 class TuneLimitRecommendation(UserLimitRecommendation):
     """Which configuration to run, for how long, and the gain of that.
 
@@ -103,6 +144,12 @@ class TuneLimitRecommendation(UserLimitRecommendation):
 
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
 
+_KINDS: dict[type[Answer], str] = {
+    TuneRecommendation: "arm",
+    TuneRaceRecommendation: "race",
+    TuneLimitRecommendation: "limit",
+}
+
 
 def recommendation(what: Any) -> Answer:
     """The answer of a race.
@@ -118,7 +165,7 @@ def recommendation(what: Any) -> Answer:
 
     Returns
     -------
-    TuneRecommendation or TuneLimitRecommendation
+    TuneRecommendation or TuneRaceRecommendation or TuneLimitRecommendation
         The answer; from results, beside the trial that ``get_best_result`` hands over, which may
         only be lucky.
 
@@ -164,8 +211,10 @@ def to_record(answer: Answer, metric: str, mode: str, owned: str) -> dict[str, A
     content["params"] = encode(answer.params)
     if isinstance(answer, TuneRecommendation):
         content["level"] = encode(answer.level)
+    if isinstance(answer, TuneRaceRecommendation):
+        content["certificate"] = _certificate_to_record(answer.certificate)
     return {
-        "kind": "arm" if isinstance(answer, TuneRecommendation) else "limit",
+        "kind": _KINDS[type(answer)],
         "answer": content,
         "metric": metric,
         "mode": mode,
@@ -179,11 +228,44 @@ def from_record(record: Mapping[str, Any]) -> Answer:
     content["params"] = decode(content["params"])
     for name in ("interval", "survivors", "assumptions"):
         content[name] = tuple(content[name])
-    if record["kind"] == "arm":
+    if record["kind"] != "limit":
         content["level"] = decode(content["level"])
+    if record["kind"] == "arm":
         return TuneRecommendation(**content)
+    if record["kind"] == "race":
+        content["certificate"] = _certificate_from_record(content["certificate"])
+        return TuneRaceRecommendation(**content)
     content["survival"] = tuple(SurvivalPoint(*point) for point in content["survival"])
     return TuneLimitRecommendation(**content)
+
+
+def _certificate_to_record(certificate: Certificate | None) -> dict[str, Any] | None:
+    if certificate is None:
+        return None
+    record = asdict(replace(certificate, candidates=()))
+    record["candidates"] = [
+        {**vars(candidate), "params": encode(candidate.params)}
+        for candidate in certificate.candidates
+    ]
+    return record
+
+
+def _certificate_from_record(record: Mapping[str, Any] | None) -> Certificate | None:
+    if record is None:
+        return None
+    candidates = [
+        CandidateResult(
+            **{
+                **candidate,
+                "params": decode(candidate["params"]),
+                "interval": tuple(candidate["interval"]),
+                "gap_interval": tuple(candidate["gap_interval"]),
+            }
+        )
+        for candidate in record["candidates"]
+    ]
+    assumptions = tuple(record["assumptions"])
+    return Certificate(**{**record, "candidates": tuple(candidates), "assumptions": assumptions})
 
 
 def _of_results(results: ResultGrid) -> Answer:

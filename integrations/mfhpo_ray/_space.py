@@ -24,6 +24,7 @@ from mfhpo.fidelity import Fidelity, geometric_levels
 __all__ = [
     "Config",
     "assign",
+    "bounds_of",
     "draw_configs",
     "find",
     "fingerprint",
@@ -33,6 +34,7 @@ __all__ = [
     "open_names",
     "open_part",
     "picked",
+    "step_of",
     "with_values_of",
     "without",
 ]
@@ -244,7 +246,7 @@ def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(fidelity.levels)
     levels = categories
     if levels is None and isinstance(domain, (Float, Integer)):
-        low, high, step = _bounds(domain)
+        low, high, step = bounds_of(domain)
         if math.isfinite(low) and math.isfinite(high):
             levels = geometric_levels(low, high, whole=isinstance(domain, Integer), step=step)
     if levels is None:
@@ -275,9 +277,9 @@ def _categories(domain: Any) -> Sequence[Any] | None:
     return None
 
 
-def _bounds(domain: Float | Integer) -> tuple[float, float, float | None]:
+def bounds_of(domain: Float | Integer) -> tuple[float, float, float | None]:
     """Least and largest value of a range, and their distance if they are multiples of it."""
-    low, high, step = domain.lower, domain.upper, _step(domain)
+    low, high, step = domain.lower, domain.upper, step_of(domain)
     if isinstance(domain, Integer) and step in (None, 1):
         return low, high - 1, None  # only where values are quantised is the upper bound one
     if step is not None and math.isfinite(low) and math.isfinite(high):
@@ -286,7 +288,8 @@ def _bounds(domain: Float | Integer) -> tuple[float, float, float | None]:
     return low, high, step
 
 
-def _step(domain: Domain) -> float | None:
+def step_of(domain: Domain) -> float | None:
+    """What the values of a domain are multiples of, or None."""
     sampler = domain.get_sampler()
     return sampler.q if isinstance(sampler, Quantized) else None
 
@@ -296,7 +299,7 @@ def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
         return level in categories
     if not isinstance(domain, (Float, Integer)):
         return True
-    low, high, step = _bounds(domain)
+    low, high, step = bounds_of(domain)
     if not is_number(level) or not low <= level <= high:
         return False
     if step is None:
@@ -380,7 +383,7 @@ def _values(domain: Domain) -> Sequence[Any] | None:
         return None if any(map(is_open, domain.categories)) else domain.categories
     if not isinstance(domain, (Float, Integer)):
         return None
-    low, high, step = _bounds(domain)
+    low, high, step = bounds_of(domain)
     if step is None:
         return range(int(low), int(high) + 1) if isinstance(domain, Integer) else None
     if not (math.isfinite(low) and math.isfinite(high)):

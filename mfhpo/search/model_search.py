@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -184,14 +184,14 @@ class ModelSearch(SearchPolicy):
         return self._view[1]
 
     def _new_view(self, pending: Sequence[Pull]) -> _View:
-        arms = sorted(arm for arm in self._points if arm not in self._merged)
+        arms = sorted(self._points)
         seen = {arm for arm, _, _ in self._history}
         # Of arms under way it is not known yet which parameters they are asked for.
         self.space.learn_conditions([self._points[arm] for arm in arms if arm in seen])
         features = self.space.features([self._points[arm] for arm in arms])
         where = {arm: index for index, arm in enumerate(arms)}
         process = self._fit(features, where)
-        data = self._data(features, where, len(self._history))
+        data = self._data(features, where, len(self._history), failed=self._out)
         data = _part(data, _most_telling(data, _MOST))
         process.condition(data)
         means, spreads = process.at_target(features, np.array(arms))
@@ -211,8 +211,14 @@ class ModelSearch(SearchPolicy):
         best = float(means[finished + ours].max()) if finished + ours else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
-    def _data(self, features: FloatArray, where: dict[int, int], first: int) -> LevelData:
-        """The first so many values that were told, as the model takes them."""
+    def _data(
+        self,
+        features: FloatArray,
+        where: dict[int, int],
+        first: int,
+        failed: Collection[int] = (),
+    ) -> LevelData:
+        """The first so many values that were told, as the model takes them, and failed arms."""
         told: list[dict[int, list[float]]] = [{} for _ in self.costs]
         for arm, level, value in self._history[:first]:
             if arm in where:
@@ -224,7 +230,7 @@ class ModelSearch(SearchPolicy):
                 levels += [level] * len(here)
                 values += scores(np.array([np.mean(here[arm]) for arm in here])).tolist()
         worst = min(values, default=0.0)
-        for arm in sorted(self._out):
+        for arm in sorted(failed):
             if arm in where:  # what fails is as good as the worst that was seen
                 arms.append(arm)
                 levels.append(self.target)
@@ -239,7 +245,7 @@ class ModelSearch(SearchPolicy):
         on as the one that was not.
         """
         n = len(self._history)
-        fitted = self._initial
+        fitted = min(n, self._initial)
         while (following := math.ceil(_GROWTH * fitted)) <= n:
             fitted = following
         key = (fitted, self.space.n_features, self._corrections)

@@ -252,15 +252,16 @@ class SearchPolicy(abc.ABC):
                 return Pull(arm, self._first_level())  # it failed: once more
         quota = self._initial
         for level in range(self._first_level(), self.target):
-            if any(under_way.get(arm) == level for arm in first):
-                return None
             quota = max(1, math.ceil(quota / 2))
             above = [
                 arm for arm in first if max(self.level_of(arm), under_way.get(arm, -1)) > level
             ]
             left = [arm for arm in first if arm in self._values[level] and arm not in above]
             left = [arm for arm in left if arm not in self._merged]
-            if len(above) < quota and left:
+            # While others are under way here, half of those that have come to their end.
+            waiting = any(under_way.get(arm) == level for arm in first)
+            wanted = min(quota, (len(above) + len(left)) // 2) if waiting else quota
+            if len(above) < wanted and left:
                 best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
                 return Pull(best, level + 1)
         return Begin(self._first_level(), None) if len(first) < self._initial else None

@@ -1,0 +1,353 @@
+"""Tests of what certainty over a pool of configurations costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.hpo import certainty_races
+from benchmarks.hpo.certainty import (
+    SETTINGS,
+    Setting,
+    holds,
+    in_words,
+    main,
+    markdown,
+    picture,
+    pool_figures,
+    summary,
+)
+from benchmarks.hpo.certainty_races import (
+    CONTENDERS,
+    Answer,
+    Bounds,
+    Outcome,
+    Pool,
+    Race,
+    bounds_elsewhere,
+    draw_pool,
+    halve,
+    hyperband,
+    judged,
+    paid,
+    play,
+)
+
+COSTS = np.array([1 / 9, 1 / 3, 1.0])
+
+# The best one at the target, arm 2, looks worst at first.
+MISLEADING = Pool(
+    "lcbench 1",
+    np.array(
+        [
+            [50.0, 40.0, 10.0, 30.0, 20.0, 25.0],
+            [60.0, 70.0, 40.0, 50.0, 30.0, 45.0],
+            [70.0, 80.0, 90.0, 60.0, 40.0, 55.0],
+        ]
+    ),
+    COSTS,
+    continues=True,
+)
+
+
+def race(pool: Pool = MISLEADING, sigma: float = 0.1, epsilon: float = 1.0, seed: int = 0) -> Race:
+    biases = pool.means - pool.means[-1]
+    declared = Bounds(np.abs(biases).max(axis=1), np.ptp(biases, axis=1))
+    return Race(pool, sigma, epsilon, declared, seed)
+
+
+class TestPaid:
+    COUNTS = np.array([[3, 0, 1], [0, 2, 0]])
+    LEVELS = np.array([0.25, 0.5, 1.0])
+
+    def test_from_scratch_every_pull_is_paid(self) -> None:
+        # 3/4 + 1 for the first arm, 2/2 for the second.
+        assert paid(self.COUNTS, self.LEVELS, continues=False) == pytest.approx(2.75)
+
+    def test_continued_trainings_show_the_levels_that_they_pass(self) -> None:
+        # Three trainings of the first arm, of which one goes to the end: 2/4 + 1. Two of the second
+        # that go halfway: 2/2.
+        assert paid(self.COUNTS, self.LEVELS, continues=True) == pytest.approx(2.5)
+
+
+class TestHalving:
+    NINE = Pool("lcbench 1", np.arange(9.0) + np.zeros((3, 1)), COSTS, continues=True)
+
+    def test_pays_for_thirds_of_thirds(self) -> None:
+        rng = np.random.default_rng(0)
+        found = halve(self.NINE, range(9), 0, 0.0, rng)
+        assert found.order == (8, 7, 6, 5, 4, 3, 2, 1, 0)
+        assert found.value == 8.0
+        assert found.cost == pytest.approx(9 * 1 / 9 + 3 * 2 / 9 + 6 / 9)
+        scratch = halve(replace(self.NINE, continues=False), range(9), 0, 0.0, rng)
+        assert scratch.cost == pytest.approx(3.0)
+
+    def test_a_later_first_level_is_paid_from_the_beginning(self) -> None:
+        found = halve(self.NINE, [0, 4, 2], 1, 0.0, np.random.default_rng(0))
+        assert found.order == (4, 2, 0)
+        assert found.cost == pytest.approx(3 * 1 / 3 + 2 / 3)
+
+    def test_is_misled_by_a_first_level_that_lies(self) -> None:
+        found = halve(MISLEADING, range(6), 0, 0.0, np.random.default_rng(0))
+        assert found.order[0] == 1
+        assert MISLEADING.regret(1) == 10.0
+
+    def test_hyperband_splits_the_pool_among_its_brackets(self) -> None:
+        # Weights 9/3, 3/2 and 1 of eleven arms: 6, 3 and 2 of them.
+        means = np.arange(11.0) + np.zeros((3, 1))
+        pool = Pool("rbv2_xgboost 1", means, COSTS, continues=False)
+        answer = hyperband(pool, 0.0, np.random.default_rng(0))
+        assert answer.cost == pytest.approx((6 / 9 + 2 / 3 + 1) + (3 / 3 + 1) + 2)
+        assert answer.arm == 10  # first in its bracket, whichever that is
+        assert not answer.certified
+
+    def test_hyperband_leaves_brackets_without_arms_out(self) -> None:
+        pool = Pool("lcbench 1", np.ones((3, 1)), COSTS, continues=False)
+        answer = hyperband(pool, 0.0, np.random.default_rng(0))
+        assert answer.arm == 0
+
+
+class TestBounds:
+    def test_hold_for_every_arm_or_not_at_all(self) -> None:
+        means = np.array([[1.0, 4.0], [3.0, 5.0]])  # biases -2 and -1
+        assert Bounds(np.array([2.0, 0.0]), np.array([1.0, 0.0])).hold(means) == (True, True)
+        assert Bounds(np.array([1.9, 0.0]), np.array([1.0, 0.0])).hold(means) == (False, True)
+        assert Bounds(np.array([2.0, 0.0]), np.array([0.9, 0.0])).hold(means) == (True, False)
+
+    def test_elsewhere_is_the_worst_of_the_other_tasks_of_the_kind(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Biases are spread evenly over 0 to -width; the task's own are far larger.
+        widths = {"rbv2_xgboost 1": 1e6, "rbv2_xgboost 2": 40.0, "rbv2_xgboost 3": 100.0}
+
+        def pool(task: str, *_: object) -> Pool:
+            end = np.zeros(1001)
+            return Pool(task, np.array([-np.linspace(0.0, widths[task], 1001), end]), COSTS, True)
+
+        monkeypatch.setattr(certainty_races, "DEVELOPMENT_TASKS", (*widths, "lcbench 1"))
+        monkeypatch.setattr(certainty_races, "draw_pool", pool)
+        certainty_races._seen_of.cache_clear()
+        bounds = bounds_elsewhere("rbv2_xgboost 1", None)
+        certainty_races._seen_of.cache_clear()
+        np.testing.assert_allclose(bounds.xi, [95.0, 0.0])
+        np.testing.assert_allclose(bounds.gamma, [95.0, 0.0])  # from -97.5 to -2.5
+
+
+class TestContenders:
+    @pytest.mark.parametrize("name", [n for n, c in CONTENDERS.items() if c.rule != "halving"])
+    def test_finds_the_best_where_it_is_plain(self, name: str) -> None:
+        outcome = play(name, race())
+        if CONTENDERS[name].rule != "shortlist":  # which has all arms of so small a pool
+            assert outcome.cost >= 1.0
+        assert outcome.regret == 0.0
+        assert not outcome.wrong
+        assert outcome.certified == (CONTENDERS[name].rule != "once")
+        assert outcome == play(name, race())
+
+    def test_pays_less_where_bounds_let_most_arms_go(self) -> None:
+        levels = np.array([np.arange(40.0), np.arange(40.0)])
+        pool = Pool("rbv2_xgboost 1", levels, np.array([0.01, 1.0]), continues=False)
+        known = play("MF-LUCB, bounds known", race(pool, sigma=0.1, epsilon=0.5))
+        alone = play("SE, target only", race(pool, sigma=0.1, epsilon=0.5))
+        assert known.regret == alone.regret == 0.0
+        assert alone.cost >= 40.0
+        assert known.cost < 5.0
+
+    def test_a_race_that_is_too_dear_does_not_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(certainty_races, "MOST_COST", 50.0)
+        ties = Pool("lcbench 1", np.zeros((2, 4)), np.array([0.5, 1.0]), continues=True)
+        for name in ("SE, target only", "MFTopTwo, bounds known", "MF-LUCB, bounds estimated"):
+            outcome = play(name, race(ties, sigma=1.0, epsilon=0.0))
+            assert outcome.unfinished
+            assert not outcome.certified
+            assert 25.0 <= outcome.cost < 600.0
+
+    def test_wrong_bounds_can_make_a_wrong_certificate(self) -> None:
+        nothing = Bounds(np.zeros(3), np.zeros(3))
+        misled = Race(MISLEADING, 0.1, 1.0, nothing, 0)
+        assert play("IISE, bounds known", misled).wrong is False
+        outcome = play("IISE, bounds declared", misled)
+        assert outcome.wrong
+        assert outcome.regret == 20.0  # arm 0 is the best at the first level
+
+    @pytest.mark.parametrize("name", ["IISE, bounds declared", "IISE-gamma, bounds declared"])
+    def test_goes_on_when_bounds_are_widened(self, name: str) -> None:
+        widened = 0
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            target = rng.normal(0.0, 5.0, 12)
+            means = np.stack([target - 5.0 * rng.random(12), target])
+            pool = Pool("lcbench 1", means, np.array([0.1, 1.0]), continues=True)
+            too_small = Bounds(np.array([1.0, 0.0]), np.array([1.0, 0.0]))
+            outcome = play(name, Race(pool, 1.0, 0.5, too_small, seed))
+            assert outcome.certified
+            widened += outcome.widened
+        assert widened >= 1
+
+    def test_a_certificate_is_about_what_was_compared(self) -> None:
+        answer = Answer(1, 3.0, certified=True)
+        assert judged("x", race(), answer).wrong
+        assert not judged("x", race(epsilon=10.0), answer).wrong
+        shortlisted = judged("x", race(), replace(answer, compared=(0, 1)))
+        assert (shortlisted.wrong, shortlisted.regret) == (False, 10.0)
+
+
+def made_up(name: str, task: str, cost: float, regret: float, wrong: bool = False) -> Outcome:
+    return Outcome(
+        contender=name,
+        task=task,
+        cost=cost,
+        regret=regret,
+        certified=CONTENDERS[name].rule != "halving",
+        unfinished=False,
+        widened=False,
+        from_scratch=None,
+        wrong=wrong,
+    )
+
+
+RACES = [
+    [
+        made_up("successive halving", task, 20.0, 4.0),
+        made_up("SE, target only", task, se, 0.2),
+        made_up("MF-LUCB, bounds known", task, lucb, 0.0),
+        made_up("IISE, bounds declared", task, 2.0 * se, 1.0, wrong=True),
+    ]
+    for task, se, lucb in (
+        ("lcbench 1", 200.0, 100.0),
+        ("lcbench 1", 400.0, 100.0),
+        ("lcbench 2", 300.0, 300.0),
+        ("rbv2_xgboost 1", 100.0, 150.0),
+    )
+]
+SETTING = Setting(0.5, 0.5)
+
+
+class TestReport:
+    def test_figures_are_those_worked_out_by_hand(self) -> None:
+        rows = {(row["tasks"], row["contender"]): row for row in summary(SETTING, RACES)}
+        row = rows["LCBench", "MF-LUCB, bounds known"]
+        assert row["races"] == 3
+        assert row["cost"] == 100.0
+        assert row["over_se"] == 0.5  # of 1/2, 1/4 and 1
+        assert row["cheaper_than_se"] == 2
+        assert row["median_cost_and_mean_regret_by_task"] == {
+            "lcbench 1": [100.0, 0.0],
+            "lcbench 2": [300.0, 0.0],
+        }
+        halving = rows["rbv2_xgboost", "successive halving"]
+        assert (halving["regret"], halving["beyond_epsilon"], halving["certified"]) == (4.0, 1, 0)
+        assert rows["LCBench", "IISE, bounds declared"]["wrong"] == 3
+
+    def test_only_certificates_that_should_hold_are_held_to_delta(self) -> None:
+        rows = summary(SETTING, RACES)
+        assert all(holds(rows).values())
+        wrong = [
+            [replace(outcome, wrong=outcome.certified) for outcome in one] for one in RACES * 5
+        ]
+        found = holds(summary(SETTING, wrong))
+        assert not any(found.values())
+        assert any("MF-LUCB, bounds known" in words for words in found)
+
+    def test_table_and_words_tell_the_same(self) -> None:
+        rows = summary(SETTING, RACES)
+        lines = markdown(rows, SETTING.name).splitlines()
+        assert len(lines) == 2 + 4
+        assert {line.count("|") for line in lines} == {12}
+        assert (
+            "| MF-LUCB, bounds known | 100 (100 to 200) | 0.50 | 0.00, 0.0 | 0 % | 0 of 3 |"
+            in (lines[4])
+        )
+        lcbench, xgboost = in_words(rows).splitlines()
+        assert "at the target level alone SE is cheapest, 1.00 of SE's cost (300)" in lcbench
+        assert "cheaper with bounds known: MF-LUCB 0.50 of SE's cost (100)" in lcbench
+        assert "cheaper with bounds declared: nobody" in lcbench
+        assert "cheaper with bounds known: nobody" in xgboost
+        assert "halving pays 20 and is 4.0 percent off" in xgboost
+
+    def test_words_do_not_hide_wrong_certificates(self) -> None:
+        cheap = [[*one[:2], replace(one[3], cost=1.0)] for one in RACES]
+        [lcbench, _] = in_words(summary(SETTING, cheap)).splitlines()
+        assert "with bounds declared: IISE 0.00 of SE's cost (1, 3 of 3 wrong)" in lcbench
+
+    def test_picture_shows_every_row(self) -> None:
+        rows = summary(SETTING, RACES)
+        assert len(picture(rows).data) == len(rows) == 8
+
+    def test_settings_name_their_tasks(self) -> None:
+        assert len({setting.name for setting in SETTINGS}) == len(SETTINGS)
+        assert [len(setting.tasks()) for setting in SETTINGS] == [12, 8, 12, 12, 12]
+
+
+class TestSurrogates:
+    def test_pools_are_drawn_afresh_and_again_alike(self, data_folder: Path) -> None:
+        data = data_folder / "yahpo"
+        pool = draw_pool("lcbench 3945", (1.0, 52.0), 5, 3, data)
+        assert pool.means.shape == (2, 5)
+        np.testing.assert_allclose(pool.costs, [1 / 52, 1.0])
+        again = draw_pool("lcbench 3945", (1.0, 52.0), 5, 3, data)
+        other = draw_pool("lcbench 3945", (1.0, 52.0), 5, 4, data)
+        np.testing.assert_array_equal(pool.means, again.means)
+        assert (pool.means != other.means).all()
+        assert not draw_pool("rbv2_xgboost 16", None, 2, 0, data).continues
+
+    def test_a_problem_without_known_values_is_no_pool(self) -> None:
+        with pytest.raises(ValueError, match="no known true values"):
+            draw_pool("logistic_regression digits table", None, 2, 0)
+
+    def test_pools_say_what_bounds_could_do(self, data_folder: Path) -> None:
+        rows = pool_figures(SETTINGS[1], 20, [0, 1], data_folder / "yahpo")
+        assert len(rows) == 8
+        for row in rows:
+            assert row["xi"][-1] == row["gamma"][-1] == row["declared_xi"][-1] == 0.0
+            # At the target, all but the best are out, by either kind of bounds.
+            assert row["out_by_max_bounds"][-1] == row["out_by_order_bounds"][-1] == 0.95
+            assert row["out_by_order_bounds"][0] <= row["out_by_order_bounds"][-2]
+            assert 1 <= row["within_epsilon"] <= 20
+
+    def test_command_line(
+        self, data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        output, figure = tmp_path / "certainty.json", tmp_path / "certainty.html"
+        data = str(data_folder / "yahpo")
+        status = main(
+            [
+                *("--data", data, "--arms=4", "--seeds=1", "--settings=1"),
+                *(f"--output={output}", f"--figure={figure}"),
+            ]
+        )
+        report = json.loads(output.read_text())
+        assert status == 0
+        assert report["holds"]
+        assert all(report["holds"].values())
+        quick = [name for name, contender in CONTENDERS.items() if not contender.slow]
+        assert [row["contender"] for row in report["rows"]] == quick
+        assert [row["races"] for row in report["rows"]] == [8] * len(quick)
+        assert len(report["pools"]) == 8
+        assert "FOLDER" in report["command"]
+        assert data not in output.read_text()
+        assert "plotly" in figure.read_text()
+        assert "| successive halving |" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--arms=1"], "--arms must be at least 2"),
+            (["--settings", "9"], "invalid choice"),
+            (["--data=nowhere"], "nowhere/lcbench/model.onnx is missing"),
+        ],
+    )
+    def test_arguments_that_make_no_sense(
+        self,
+        arguments: list[str],
+        message: str,
+        data_folder: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        with pytest.raises(SystemExit):
+            main(["--data", str(data_folder / "yahpo"), *arguments])
+        assert message in capsys.readouterr().err

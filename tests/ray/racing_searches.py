@@ -1,0 +1,46 @@
+"""Searches of a small space that several tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from ray import tune
+
+from mfhpo import Fidelity
+from mfhpo_ray import RaceSearch
+
+EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
+SPACE: dict[str, Any] = {
+    "x": tune.uniform(-1, 1),
+    "model": tune.choice([{"kind": "flat"}, {"kind": "deep", "depth": tune.randint(1, 6)}]),
+    "epochs": tune.randint(1, 10),
+    "data": "digits",
+}
+
+
+def true_loss(config: Mapping[str, Any]) -> float:
+    """The loss at nine epochs; depth three is best."""
+    model = config["model"]
+    return float((config["x"] - 0.3) ** 2 + 0.1 * abs(model.get("depth", 6) - 3))
+
+
+def loss(config: Mapping[str, Any], scale: float = 0.02) -> float:
+    """The loss of a trial, biased at cheap levels, with noise from the trial's seed."""
+    noise = scale * np.random.default_rng(config["seed"]).normal()
+    return float(true_loss(config) + 0.1 / config["epochs"] + noise)
+
+
+def make(**options: Any) -> RaceSearch:
+    """A search for the lowest loss."""
+    arguments: dict[str, Any] = {
+        "fidelity": EPOCHS,
+        "metric": "loss",
+        "mode": "min",
+        "space": SPACE,
+        "budget": 200,
+        "epsilon": 0.1,
+        "seed": 0,
+    }
+    return RaceSearch(**{**arguments, **options})

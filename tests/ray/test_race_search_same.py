@@ -1,0 +1,149 @@
+"""The same search in Optuna, in Ray Tune and by the bare policy: the same pulls and answer."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from ray import tune
+from ray.tune.experiment import Experiment, Trial
+from ray.tune.search import ConcurrencyLimiter, SearchGenerator
+
+from mfhpo import Fidelity, Observation
+from mfhpo.search import ModelSearch, Numeric, OneOf, SearchRace, SearchSpace
+from mfhpo_optuna import RaceSampler
+from mfhpo_ray import RaceSearch
+
+LEVELS = (1, 3, 9)
+SEED = 5
+OPTIONS: dict[str, Any] = {"budget": 250, "certify_share": 0.3, "sigma": 0.02, "epsilon": 0.1}
+NOISE = np.random.default_rng(0).normal(0.0, 0.02, 1000)
+SOLVERS = ["adam", "sgd", "lbfgs"]
+KINDS = {"x": Numeric(), "lr": Numeric(), "solver": OneOf(3), "depth": Numeric()}
+LAST = {"x": 1 - 1e-12, "lr": 1 - 1e-12, "solver": 3 - 1e-12, "depth": 1 - 1e-12}
+Config = dict[str, Any]
+
+
+def _loss(config: Config, number: int) -> float:
+    """The loss of a trial; its noise is that of its number, whoever runs it."""
+    solver = 0.1 * SOLVERS.index(config["solver"])
+    bowl = config["x"] ** 2 + 0.1 * math.log10(config["lr"] / 0.01) ** 2
+    depth = 0.02 * abs(config["depth"] - 4)
+    return float(bowl + solver + depth + 0.1 / config["epochs"] + NOISE[number])
+
+
+def _bare() -> tuple[list[Config], SearchRace]:
+    """The policy by itself, with places and values translated by hand."""
+    search = ModelSearch(tuple(map(float, LEVELS)), seed=SEED)
+    search.space = SearchSpace(KINDS)
+    race = SearchRace(search, sign=-1.0, seed=SEED, **OPTIONS)
+    arms: dict[int, Config] = {}
+    configs: list[Config] = []
+    while pulls := race.ask():
+        [pull] = pulls
+        if pull.arm not in arms:
+            place = race.point_of(pull.arm) or {
+                name: np.random.default_rng([SEED, pull.arm, zlib.crc32(name.encode())]).random()
+                * (3 if name == "solver" else 1)
+                for name in KINDS
+            }
+            # The end of a range belongs to its last value.
+            place = {name: min(value, LAST[name]) for name, value in place.items()}
+            lr = math.exp(math.log(1e-4) + place["lr"] * (math.log(1.0) - math.log(1e-4)))
+            solver, depth = int(place["solver"]), 1 + int(place["depth"] * 8)
+            x = -1.0 + place["x"] * 2.0
+            arms[pull.arm] = {"x": x, "lr": lr, "solver": SOLVERS[solver], "depth": depth}
+            point = {
+                "x": (x + 1.0) / 2.0,
+                "lr": math.log(lr / 1e-4) / math.log(1.0 / 1e-4),
+                "solver": float(solver),
+                "depth": (depth - 0.5) / 8.0,
+            }
+            search.describe(pull.arm, point)
+        configs.append({**arms[pull.arm], "epochs": LEVELS[pull.fidelity]})
+        if pull.fidelity == len(LEVELS) - 1:
+            # The model may propose what was there already.
+            same = [arm for arm in search.finished_arms() if arms[arm] == arms[pull.arm]]
+            if same and same[0] != pull.arm:
+                race.withdraw(pull.arm)
+                pull = replace(pull, arm=same[0])
+        race.tell(pull, Observation(-_loss(configs[-1], len(configs))))
+    return configs, race
+
+
+def _in_tune(folder: Path) -> tuple[list[Config], RaceSearch]:
+    """Tune's own generator of trials."""
+    fidelity = Fidelity("epochs", levels=LEVELS)
+    search = RaceSearch(fidelity, metric="loss", mode="min", seed=SEED, seed_key=None, **OPTIONS)
+    generator = SearchGenerator(ConcurrencyLimiter(search, 1))
+    space = {
+        "x": tune.uniform(-1, 1),
+        "lr": tune.loguniform(1e-4, 1.0),
+        "solver": tune.choice(SOLVERS),
+        "depth": tune.randint(1, 9),
+        "epochs": tune.randint(1, 10),
+        "data": "digits",
+    }
+    assert generator.set_search_properties(None, None, space)
+    experiment = Experiment(
+        "search", run=lambda config: None, config=space, num_samples=10**9, storage_path=str(folder)
+    )
+    generator.add_configurations([experiment])
+    configs: list[Config] = []
+    while not generator.is_finished():
+        trial: Trial | None = generator.next_trial()
+        if trial is None:
+            continue
+        assert trial.config["data"] == "digits"
+        configs.append({name: trial.config[name] for name in [*KINDS, "epochs"]})
+        result = {"loss": _loss(configs[-1], len(configs)), "training_iteration": 1}
+        generator.on_trial_complete(trial.trial_id, result=result)
+    return configs, search
+
+
+def _in_optuna() -> tuple[list[Config], Any]:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    configs: list[Config] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        config = {
+            "x": trial.suggest_float("x", -1, 1),
+            "lr": trial.suggest_float("lr", 1e-4, 1.0, log=True),
+            "solver": trial.suggest_categorical("solver", SOLVERS),
+            "depth": trial.suggest_int("depth", 1, 8),
+            "epochs": trial.suggest_int("epochs", 1, 9),
+        }
+        configs.append(config)
+        return _loss(config, len(configs))
+
+    sampler = RaceSampler(Fidelity("epochs", levels=LEVELS), seed=SEED, **OPTIONS)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective)
+    return configs, sampler.recommendation(study)
+
+
+def test_one_worker_makes_the_same_pulls_everywhere(tmp_path):
+    bare, race = _bare()
+    in_tune, search = _in_tune(tmp_path)
+    in_optuna, from_optuna = _in_optuna()
+    assert race.finished
+    assert len(bare) > 40
+    assert in_tune == bare
+    assert in_optuna == bare
+    answer, expected = search.recommendation(), race.recommend()
+    assert answer.certified == expected.certified
+    assert (answer.arm, answer.trials, answer.cost) == (expected.arm, len(bare), expected.cost)
+    assert answer.mean == pytest.approx(-expected.mean)
+    assert (from_optuna.arm, from_optuna.cost, from_optuna.tried) == (
+        answer.arm,
+        answer.cost,
+        answer.tried,
+    )
+    assert from_optuna.interval == pytest.approx(answer.interval)
+    assert answer.config == from_optuna.params
