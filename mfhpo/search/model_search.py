@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,13 +185,13 @@ class ModelSearch(SearchPolicy):
 
     def _new_view(self, pending: Sequence[Pull]) -> _View:
         arms = sorted(self._points)
-        seen = {arm for arm, _, _ in self._history}
+        seen = {arm for arm, _, value in self._history if value is not None}
         # Of arms under way it is not known yet which parameters they are asked for.
         self.space.learn_conditions([self._points[arm] for arm in arms if arm in seen])
         features = self.space.features([self._points[arm] for arm in arms])
         where = {arm: index for index, arm in enumerate(arms)}
         process = self._fit(features, where)
-        data = self._data(features, where, len(self._history), failed=self._out)
+        data = self._data(features, where, len(self._history))
         data = _part(data, _most_telling(data, _MOST))
         process.condition(data)
         means, spreads = process.at_target(features, np.array(arms))
@@ -211,17 +211,16 @@ class ModelSearch(SearchPolicy):
         best = float(means[finished + ours].max()) if finished + ours else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
-    def _data(
-        self,
-        features: FloatArray,
-        where: dict[int, int],
-        first: int,
-        failed: Collection[int] = (),
-    ) -> LevelData:
-        """The first so many values that were told, as the model takes them, and failed arms."""
+    def _data(self, features: FloatArray, where: dict[int, int], first: int) -> LevelData:
+        """What was told first, so many times, as the model takes it."""
         told: list[dict[int, list[float]]] = [{} for _ in self.costs]
+        failed = []
         for arm, level, value in self._history[:first]:
-            if arm in where:
+            if arm not in where:
+                continue
+            if value is None:
+                failed.append(arm)
+            else:
                 told[level].setdefault(arm, []).append(value)
         arms, levels, values = [], [], []
         for level, here in enumerate(told):
@@ -230,11 +229,10 @@ class ModelSearch(SearchPolicy):
                 levels += [level] * len(here)
                 values += scores(np.array([np.mean(here[arm]) for arm in here])).tolist()
         worst = min(values, default=0.0)
-        for arm in sorted(failed):
-            if arm in where:  # what fails is as good as the worst that was seen
-                arms.append(arm)
-                levels.append(self.target)
-                values.append(worst)
+        for arm in failed:  # what fails is as good as the worst that was seen
+            arms.append(arm)
+            levels.append(self.target)
+            values.append(worst)
         positions = [where[arm] for arm in arms]
         return LevelData(features[positions], np.array(levels), np.array(arms), np.array(values))
 

@@ -74,7 +74,8 @@ class SearchPolicy(abc.ABC):
         self._failures: dict[int, int] = {}
         self._out: set[int] = set()
         self._merged: set[int] = set()
-        self._history: list[tuple[int, int, float]] = []
+        # Arm, level and value, or None where the arm left for its failures.
+        self._history: list[tuple[int, int, float | None]] = []
         self._told = 0
         self._changes = 0
         self._corrections = 0  # of what was said of arms that had values already
@@ -132,8 +133,9 @@ class SearchPolicy(abc.ABC):
             self._learn(pull.arm, pull.fidelity, float(observation.value))
             return
         self._failures[pull.arm] = self._failures.get(pull.arm, 0) + 1
-        if self._failures[pull.arm] >= _MAX_FAILURES:
+        if self._failures[pull.arm] >= _MAX_FAILURES and pull.arm not in self._out:
             self._out.add(pull.arm)
+            self._history.append((pull.arm, pull.fidelity, None))
 
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
@@ -225,7 +227,10 @@ class SearchPolicy(abc.ABC):
         self._values = [{} for _ in self.costs]
         self._history = []
         for arm, level, value in state["history"]:
-            self._learn(arm, level, value)
+            if value is None:
+                self._history.append((arm, level, None))
+            else:
+                self._learn(arm, level, value)
         self._failures = {int(arm): count for arm, count in state["failures"].items()}
         self._out, self._merged = set(state["out"]), set(state["merged"])
         self._told = state["told"]

@@ -20,6 +20,7 @@ _STEPS = 100  # of a fit
 # distances do: two random configurations should tell a little of each other in any space.
 _SCALE, _ALIKE, _OWN, _NOISE = 0.35, 0.9, 0.4, 0.05
 _SCALE_SPREAD, _MIXING_SPREAD, _NOISE_SPREAD = 1.0, 0.7, 1.5
+_FAR = 20.0  # of the logarithm of a scale or a noise
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
 
 
@@ -193,7 +194,9 @@ class LevelProcess:
         own = np.zeros((self.n_levels, self.n_levels))
         smooth[self._triangle] = parameters[d : d + t]
         own[self._triangle] = parameters[d + t : d + 2 * t]
-        return np.exp(parameters[:d]), smooth, own, np.exp(parameters[d + 2 * t :])
+        # A step too far on the way of a fit must not overflow.
+        scales, noise = np.exp(np.clip(parameters[:d], -_FAR, _FAR)), parameters[d + 2 * t :]
+        return scales, smooth, own, np.exp(np.clip(noise, -_FAR, _FAR))
 
     def _kernel(self, features: FloatArray, others: FloatArray | None = None) -> FloatArray:
         distance = _distances(features, features if others is None else others, self._scales)
