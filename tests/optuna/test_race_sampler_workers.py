@@ -142,8 +142,12 @@ def check(study, budget, most_under_way):
     assert answer.cost == paid
     assert paid <= budget + 9 * most_under_way
     assert study.best_params["x"] in {t.params["x"] for t in pulls(study)}
+    # Those of a shortlist that gave way count as far as their arms are on the one that holds.
+    agreed = shortlists(study)[0]
+    replicates = [t.user_attrs[PULL] for t in pulls(study) if "shortlist" in t.user_attrs[PULL]]
+    expected = sum(tag["arm"] in agreed for tag in replicates)
     counted = sum(result.evaluations for result in answer.certificate.candidates)
-    assert counted == len(shortlists(study)), "a replicate was lost"
+    assert counted == expected, "a replicate was lost"
     return answer
 
 
@@ -225,8 +229,8 @@ def test_two_processes(search, tmp_path, file):
     study = search(path, lease=None, n_trials=0, budget=140)
     check(study, 140, 1)
     assert all(t.state.is_finished() for t in study.trials)
-    answer = study.sampler.recommendation(study)
-    assert {**answer.params, "epochs": 9} == study.best_params
+    # The last process may add an answer of its own; the better one is the best trial.
+    assert study.best_params in [trial.params for trial in answers(study)]
     before = len(study.trials)
     search(path, lease=None, n_trials=10, budget=140)
     again = [t for t in study.trials[before:] if PULL in t.user_attrs]
