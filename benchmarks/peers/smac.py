@@ -60,7 +60,7 @@ def _ask_and_tell(meter: Meter, smac: MultiFidelityFacade) -> None:
 
 
 def _not_called(config: object, seed: int = 0, budget: float = 0.0) -> float:
-    raise NotImplementedError("the facade is asked and told")
+    raise RuntimeError("SMAC called the objective, although it is only asked and told")
 
 
 METHODS: dict[str, Method] = {"smac multi-fidelity": _multi_fidelity}

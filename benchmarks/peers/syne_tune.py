@@ -36,7 +36,7 @@ def _domain(parameter: Parameter) -> Any:
 def _optimise(meter: Meter, seed: int, make: Any) -> None:
     """Its spaces have no conditions: all parameters are tuned, and those that apply are used."""
     logging.getLogger("syne_tune").setLevel(logging.ERROR)
-    np.random.seed(seed)  # noqa: NPY002 - the searcher of BOHB draws from there
+    np.random.seed(seed)  # noqa: NPY002 - BOHB's searcher takes no other seed
     levels = len(meter.problem.fidelity.levels)
     scheduler = make(
         config_space={

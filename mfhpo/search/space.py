@@ -73,8 +73,6 @@ class SearchSpace:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SearchSpace) and self.parameters == other.parameters
 
-    __hash__ = None  # type: ignore[assignment]  # it learns conditions
-
     @property
     def n_features(self) -> int:
         """Length of a configuration's vector of features."""

@@ -252,7 +252,7 @@ def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     assert answer.interval == (-math.inf, math.inf)
     assert "exactly the same value" in str(answer)
     with pytest.raises(ValueError, match="feasible"):
-        record_of(study, answer).best_trial  # noqa: B018
+        _ = record_of(study, answer).best_trial
     mended = certify(study, bowl, top=4)
     assert mended.certified
     assert mended.study_name == f"{answer.study_name} (2)"

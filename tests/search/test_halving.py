@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -265,9 +266,9 @@ def test_most_arms_stay_low() -> None:
     ],
 )
 def test_bad_arguments(name: str, value: float, message: str) -> None:
-    options: dict[str, float] = {name: value}
+    options: dict[str, Any] = {name: value}
     with pytest.raises(ValueError, match=message):
-        HalvingSearch((1.0, 3.0), **options)  # type: ignore[arg-type]
+        HalvingSearch((1.0, 3.0), **options)
 
 
 @pytest.mark.parametrize("costs", [(), (0.0, 1.0), (-1.0, 1.0), (3.0, 1.0), (1.0, 1.0)])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
+from typing import ClassVar
 
 import joblib
 import numpy as np
@@ -11,12 +13,10 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import NotFittedError
-from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    HalvingRandomSearchCV,
     KFold,
     LeaveOneOut,
     RandomizedSearchCV,
@@ -30,13 +30,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from mfhpo_sklearn import certify
 
+# Only there once the experiment is switched on.
+importlib.import_module("sklearn.experimental.enable_halving_search_cv")
+HalvingRandomSearchCV = importlib.import_module("sklearn.model_selection").HalvingRandomSearchCV
+
 X, y = make_classification(n_samples=120, n_features=6, flip_y=0.2, random_state=0)
 
 
 class Noted(ClassifierMixin, BaseEstimator):
     """Scores `worth` plus what is hard about the split; notes what it was fitted on."""
 
-    fits: list[tuple[float, tuple[int, ...]]] = []  # noqa: RUF012
+    fits: ClassVar[list[tuple[float, tuple[int, ...]]]] = []
 
     def __init__(self, worth=0.0, n_trees=1):
         self.worth = worth
