@@ -32,8 +32,17 @@ _NODES = np.array([-1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.5])
 
 
 @dataclass(frozen=True)
+class _Rows:
+    """Observations before it is said which configurations they are of, arrays of one length."""
+
+    arms: IntArray
+    levels: IntArray
+    values: FloatArray
+
+
+@dataclass(frozen=True)
 class _View:
-    """The model after some observations."""
+    """The model after some observations, and the arms that it knows: not all, if there are many."""
 
     process: LevelProcess
     features: FloatArray
@@ -184,18 +193,20 @@ class ModelSearch(SearchPolicy):
         return self._view[1]
 
     def _new_view(self, pending: Sequence[Pull]) -> _View:
-        arms = sorted(self._points)
-        seen = {arm for arm, _, value in self._history if value is not None}
+        rows = _most_telling(self._rows(len(self._history)), _MOST)
+        under_way = [pull.arm for pull in pending if pull.arm in self._points]
+        without_value = self._points.keys() - set().union(*self._values) - self._unfit
+        arms = sorted({*rows.arms.tolist(), *without_value, *under_way})
+        seen = [self._points[arm] for arm in arms if self.level_of(arm) >= 0]
         # Of arms under way it is not known yet which parameters they are asked for.
-        self.space.learn_conditions([self._points[arm] for arm in arms if arm in seen])
+        self.space.learn_conditions(seen)
         features = self.space.features([self._points[arm] for arm in arms])
-        where = {arm: index for index, arm in enumerate(arms)}
-        process = self._fit(features, where)
-        data = self._data(features, where, len(self._history))
-        data = _part(data, _most_telling(data, _MOST))
+        process = self._fit()
+        data = self._data(rows)
         process.condition(data)
         means, spreads = process.at_target(features, np.array(arms))
-        ours = [where[pull.arm] for pull in pending if pull.arm in where]
+        where = {arm: index for index, arm in enumerate(arms)}
+        ours = [where[arm] for arm in under_way]
         if ours:
             # Arms under way are taken to end as expected, so that the next one is another.
             process.condition(
@@ -211,12 +222,12 @@ class ModelSearch(SearchPolicy):
         best = float(means[finished + ours].max()) if finished + ours else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
-    def _data(self, features: FloatArray, where: dict[int, int], first: int) -> LevelData:
+    def _rows(self, first: int) -> _Rows:
         """What was told first, so many times, as the model takes it."""
         told: list[dict[int, list[float]]] = [{} for _ in self.costs]
         failed = []
         for arm, level, value in self._history[:first]:
-            if arm not in where:
+            if arm not in self._points:
                 continue
             if value is None:
                 failed.append(arm)
@@ -227,16 +238,22 @@ class ModelSearch(SearchPolicy):
             if here:
                 arms += list(here)
                 levels += [level] * len(here)
-                values += scores(np.array([np.mean(here[arm]) for arm in here])).tolist()
+                means = [sum(several) / len(several) for several in here.values()]
+                values += scores(np.array(means)).tolist()
         worst = min(values, default=0.0)
         for arm in failed:  # what fails is as good as the worst that was seen
             arms.append(arm)
             levels.append(self.target)
             values.append(worst)
-        positions = [where[arm] for arm in arms]
-        return LevelData(features[positions], np.array(levels), np.array(arms), np.array(values))
+        return _Rows(
+            np.array(arms, dtype=np.int64), np.array(levels, dtype=np.int64), np.array(values)
+        )
 
-    def _fit(self, features: FloatArray, where: dict[int, int]) -> LevelProcess:
+    def _data(self, rows: _Rows) -> LevelData:
+        features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
+        return LevelData(features, rows.levels, rows.arms, rows.values)
+
+    def _fit(self) -> LevelProcess:
         """The model, fitted anew whenever there are so many more values than last time.
 
         When that is depends on their number alone, so that a search that is loaded or replayed goes
@@ -248,9 +265,8 @@ class ModelSearch(SearchPolicy):
             fitted = following
         key = (fitted, self.space.n_features, self._corrections)
         if self._process is None or self._fitted != key:
-            data = self._data(features, where, fitted)
             self._process = LevelProcess(self.space.n_features, len(self.costs))
-            self._process.fit(_part(data, _most_telling(data, _MOST_FITTED)))
+            self._process.fit(self._data(_most_telling(self._rows(fitted), _MOST_FITTED)))
             self._fitted = key
         return self._process
 
@@ -296,28 +312,25 @@ class ModelSearch(SearchPolicy):
         return int(levels[np.argmax(gain)]) if gain.max() > 0.0 else self.target
 
 
-def _most_telling(data: LevelData, most: int) -> IntArray:
-    """Rows to keep of too many.
+def _most_telling(rows: _Rows, most: int) -> _Rows:
+    """The rows to keep of too many.
 
     An arm's value at its highest level says nearly all that its values say of the target, so the
     lower ones are kept of a few arms alone, which show how levels go together. Arms that came
     furthest go first, and among these the latest and those with the best values.
     """
-    if len(data.values) <= most:
-        return np.arange(len(data.values))
-    arms, which = np.unique(data.arms, return_inverse=True)
+    if len(rows.values) <= most:
+        return rows
+    arms, which = np.unique(rows.arms, return_inverse=True)
     reached = np.full(len(arms), -1)
-    np.maximum.at(reached, which, data.levels)
-    at_top = data.levels == reached[which]
+    np.maximum.at(reached, which, rows.levels)
+    at_top = rows.levels == reached[which]
     value = np.full(len(arms), -np.inf)
-    value[which[at_top]] = data.values[at_top]
+    value[which[at_top]] = rows.values[at_top]
     latest = arms > arms[-1] - _LATEST
     place = np.empty(len(arms), dtype=np.int64)
     place[np.lexsort((-value, ~latest, -reached))] = np.arange(len(arms))
     kept = at_top | (place[which] < _WHOLE)
     order = np.lexsort((~at_top, place[which], ~kept))
-    return np.sort(order[: min(most, int(kept.sum()))])
-
-
-def _part(data: LevelData, rows: IntArray) -> LevelData:
-    return LevelData(data.features[rows], data.levels[rows], data.arms[rows], data.values[rows])
+    chosen = np.sort(order[: min(most, int(kept.sum()))])
+    return _Rows(rows.arms[chosen], rows.levels[chosen], rows.values[chosen])
