@@ -18,6 +18,8 @@ from mfhpo_optuna._unit import from_unit
 
 __all__ = ["kind_of", "place_of", "point_of", "value_at"]
 
+_FEW = 100  # values whose places a model is told one by one
+
 
 def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
     """What a parameter is to a model; None if there is nothing to choose."""
@@ -25,6 +27,12 @@ def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
         return None
     if isinstance(distribution, CategoricalDistribution):
         return OneOf(len(distribution.choices))
+    if isinstance(distribution, (IntDistribution, FloatDistribution)) and distribution.step:
+        low, step = distribution.low, distribution.step
+        n = round((distribution.high - low) / step) + 1
+        if n <= _FEW:
+            values = [min(low + index * step, distribution.high) for index in range(n)]
+            return Numeric(tuple(place_of(value, distribution) for value in values))
     return Numeric()
 
 

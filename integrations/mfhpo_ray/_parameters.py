@@ -46,7 +46,7 @@ class Parameters:
     >>> svm, tree = {"kind": "svm", "C": tune.uniform(0, 10)}, {"kind": "tree"}
     >>> parameters = Parameters({"model": tune.choice([svm, tree]), "seed": 0})
     >>> parameters.kinds
-    {'model': OneOf(n=2), 'model[0]/C': Numeric()}
+    {'model': OneOf(n=2), 'model[0]/C': Numeric(places=())}
     >>> parameters.draw({"model": 0.0, "model[0]/C": 0.25}, key=[0])
     {'model': {'kind': 'svm', 'C': 2.5}, 'seed': 0}
     >>> parameters.point_of({"model": {"kind": "tree"}})

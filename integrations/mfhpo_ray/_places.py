@@ -24,6 +24,7 @@ from mfhpo_ray._space import bounds_of, step_of
 __all__ = ["kind_of", "place_of", "value_at"]
 
 _BELOW_1 = 1.0 - 1e-12
+_FEW = 100  # values whose places a model is told one by one
 _TAIL = 1e-9  # of a normal distribution, on either side
 
 
@@ -33,20 +34,22 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
     Examples
     --------
     >>> from ray import tune
-    >>> kind_of(tune.choice(["adam", "sgd"])), kind_of(tune.loguniform(1e-4, 1.0))
-    (OneOf(n=2), Numeric())
+    >>> kind_of(tune.choice(["adam", "sgd"])), kind_of(tune.randint(0, 2))
+    (OneOf(n=2), Numeric(places=(0.25, 0.75)))
     """
     if isinstance(domain, Categorical):
         n = len(domain.categories)
         return OneOf(n) if n > 1 else None
     if isinstance(domain, Integer):
-        first, last, _ = _steps(domain)
-        return Numeric() if first < last else None
+        first, last, factor = _steps(domain)
+        return _numeric(domain, first, last, factor) if first < last else None
     if not isinstance(domain, Float):
         return None
     if isinstance(_inner(domain), Normal):
         return Numeric()
-    low, high, _ = bounds_of(domain)
+    low, high, step = bounds_of(domain)
+    if step is not None:
+        return _numeric(domain, math.ceil(low / step), math.floor(high / step), step)
     return Numeric() if low < high else None
 
 
@@ -119,6 +122,14 @@ def value_at(place: float, domain: Domain) -> Any:
     if step is not None:
         value = round(value / step) * step
     return domain.cast(min(high, max(low, value)))
+
+
+def _numeric(domain: Float | Integer, first: int, last: int, step: float) -> Numeric:
+    """A parameter that has these multiples of a step as its values."""
+    if last - first >= _FEW:
+        return Numeric()
+    places = [place_of(index * step, domain) for index in range(first, last + 1)]
+    return Numeric(tuple(place for place in places if place is not None))
 
 
 def _steps(domain: Integer) -> tuple[int, int, int]:

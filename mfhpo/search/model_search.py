@@ -51,6 +51,10 @@ class _View:
     spreads: FloatArray
     best: float
 
+    def improvement(self, means: FloatArray, spreads: FloatArray) -> FloatArray:
+        """What may be gained at the target, less what noise hides of it."""
+        return expected_improvement(means, spreads, self.best, self.process.target_noise)
+
 
 class ModelSearch(SearchPolicy):
     """Begins the arm of which most is expected, and goes on with those that keep their promise.
@@ -142,18 +146,18 @@ class ModelSearch(SearchPolicy):
             left = [
                 self.cost_from(self.level_of(view.arms[index]), self.target) for index in waiting
             ]
-            merits = expected_improvement(view.means[waiting], view.spreads[waiting], view.best)
+            merits = view.improvement(view.means[waiting], view.spreads[waiting])
             rates = merits / np.array(left)
             chosen = int(np.argmax(rates))
             if rates[chosen] >= rate:
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]
-                return Pull(arm, self._level(view, features, arm, self.level_of(arm) + 1, rate))
+                return Pull(arm, self._level(view, features, self.level_of(arm) + 1, rate))
         if new is None:
             return Begin(self._first_level(), None)
         features = self.space.cube_features(new[None, :])
-        level = self._level(view, features, None, self._first_level(), rate)
+        level = self._level(view, features, self._first_level(), rate)
         return Begin(level, self.space.at(new))
 
     def leader(self) -> int | None:
@@ -204,7 +208,7 @@ class ModelSearch(SearchPolicy):
         process = self._fit()
         data = self._data(rows)
         process.condition(data)
-        means, spreads = process.at_target(features, np.array(arms))
+        means, spreads = process.at_target(features)
         where = {arm: index for index, arm in enumerate(arms)}
         ours = [where[arm] for arm in under_way]
         if ours:
@@ -213,11 +217,10 @@ class ModelSearch(SearchPolicy):
                 LevelData(
                     np.vstack([data.features, features[ours]]),
                     np.append(data.levels, np.full(len(ours), self.target)),
-                    np.append(data.arms, np.array(arms)[ours]),
                     np.append(data.values, means[ours]),
                 )
             )
-            means, spreads = process.at_target(features, np.array(arms))
+            means, spreads = process.at_target(features)
         finished = [where[arm] for arm in self.finished_arms() if arm in where]
         best = float(means[finished + ours].max()) if finished + ours else float(means.max())
         return _View(process, features, arms, means, spreads, best)
@@ -251,7 +254,7 @@ class ModelSearch(SearchPolicy):
 
     def _data(self, rows: _Rows) -> LevelData:
         features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
-        return LevelData(features, rows.levels, rows.arms, rows.values)
+        return LevelData(features, rows.levels, rows.values)
 
     def _fit(self) -> LevelProcess:
         """The model, fitted anew whenever there are so many more values than last time.
@@ -279,7 +282,7 @@ class ModelSearch(SearchPolicy):
 
         def merit(cube: FloatArray) -> FloatArray:
             means, spreads = view.process.at_target(self.space.cube_features(cube))
-            return expected_improvement(means, spreads, view.best)
+            return view.improvement(means, spreads)
 
         best = np.argsort(-view.means, kind="stable")[:_GOOD]
         good = np.array([self.space.place(self._points[view.arms[i]], rng) for i in best])
@@ -288,9 +291,7 @@ class ModelSearch(SearchPolicy):
         at_random = np.random.default_rng([self._seed, begun]).random() < self._random_share
         return None if at_random else place, float(merit(place[None, :])[0])
 
-    def _level(
-        self, view: _View, features: FloatArray, arm: int | None, lowest: int, rate: float
-    ) -> int:
+    def _level(self, view: _View, features: FloatArray, lowest: int, rate: float) -> int:
         """The level at which to evaluate next.
 
         Where evaluations go on from the last one, each level is passed anyway, and the next one is
@@ -301,12 +302,11 @@ class ModelSearch(SearchPolicy):
             return lowest
         levels = np.arange(lowest, self.target)
         repeated = np.repeat(features, len(levels), axis=0)
-        arms = None if arm is None else np.full(len(levels), arm)
-        mean, moved, left = view.process.learnt_at(repeated, arms, levels)
+        mean, moved, left = view.process.learnt_at(repeated, levels)
         means = mean[:, None] + moved[:, None] * _NODES
         spreads = np.repeat(left[:, None], len(_NODES), axis=1)
         weights = np.exp(-0.5 * _NODES**2)
-        given_up = expected_improvement(means, spreads, view.best) / self.costs[-1] < rate
+        given_up = view.improvement(means, spreads) / self.costs[-1] < rate
         spared = (given_up * weights).sum(axis=1) / weights.sum() * self.costs[-1]
         gain = spared - np.array([self.costs[level] for level in levels])
         return int(levels[np.argmax(gain)]) if gain.max() > 0.0 else self.target
@@ -317,7 +317,8 @@ def _most_telling(rows: _Rows, most: int) -> _Rows:
 
     An arm's value at its highest level says nearly all that its values say of the target, so the
     lower ones are kept of a few arms alone, which show how levels go together. Arms that came
-    furthest go first, and among these the latest and those with the best values.
+    furthest go first, and among these the latest and those with the best values; of the others the
+    latest are kept, for their best values are their luckiest.
     """
     if len(rows.values) <= most:
         return rows
@@ -327,9 +328,10 @@ def _most_telling(rows: _Rows, most: int) -> _Rows:
     at_top = rows.levels == reached[which]
     value = np.full(len(arms), -np.inf)
     value[which[at_top]] = rows.values[at_top]
+    value[reached < reached.max()] = 0.0
     latest = arms > arms[-1] - _LATEST
     place = np.empty(len(arms), dtype=np.int64)
-    place[np.lexsort((-value, ~latest, -reached))] = np.arange(len(arms))
+    place[np.lexsort((-arms, -value, ~latest, -reached))] = np.arange(len(arms))
     kept = at_top | (place[which] < _WHOLE)
     order = np.lexsort((~at_top, place[which], ~kept))
     chosen = np.sort(order[: min(most, int(kept.sum()))])

@@ -18,9 +18,10 @@ _JITTER = 1e-6
 _STEPS = 100  # of a fit
 # Where a fit begins, and the centre of its prior. Scales grow with the number of features, as
 # distances do: two random configurations should tell a little of each other in any space.
-_SCALE, _ALIKE, _OWN, _NOISE = 0.35, 0.9, 0.4, 0.05
+_SCALE, _ALIKE, _ROUGH, _NOISE = 0.35, 0.9, 0.7, 0.05
 _SCALE_SPREAD, _MIXING_SPREAD, _NOISE_SPREAD = 1.0, 0.7, 1.5
 _FAR = 20.0  # of the logarithm of a scale or a noise
+_FINER = 5.0  # the rough part's share of the scales is one in so many
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
 
 
@@ -32,27 +33,27 @@ class LevelData:
     ----------
     features
         Of the configuration, shape (n, d).
-    levels, arms
-        Index of the level and of the configuration, shape (n,).
+    levels
+        Index of the level, shape (n,).
     values
         Of about unit size at each level, shape (n,).
     """
 
     features: FloatArray
     levels: IntArray
-    arms: IntArray
     values: FloatArray
 
 
 class LevelProcess:
     """A Gaussian process over configurations, one output for each level.
 
-    The covariance of two observations is ``B[m, m'] k(x, x') + C[m, m'] 1[same arm]``, plus noise:
-    a smooth part, which tells of configurations that are alike, and a part of each configuration's
-    own, which tells of its other levels alone. Both matrices over levels are free (the linear
-    model of coregionalisation), so that a level that says nothing of the target is found out; `k`
-    is the Matérn kernel of 5/2 with a scale for each feature. Everything is fitted by the largest
-    posterior density, with weak priors.
+    The covariance of two observations is ``B[m, m'] k(x, x') + C[m, m'] h(x, x')``, plus noise: a
+    smooth part, which tells of configurations that are alike, and a rough one, which tells of a
+    configuration's other levels and of those that are nearly the same. Both matrices over levels
+    are free (the linear model of coregionalisation), so that a level that says nothing of the
+    target is found out; `k` is the Matérn kernel of 5/2 with a scale for each feature, `h` that of
+    3/2 with a share of these scales. Everything is fitted by the largest posterior density, with
+    weak priors.
 
     Parameters
     ----------
@@ -84,12 +85,11 @@ class LevelProcess:
         steps
             Largest number of steps.
         """
-        same = (data.arms[:, None] == data.arms[None, :]).astype(np.float64)
         indicators = np.eye(self.n_levels)[data.levels]
         result = minimize(
             self._loss,
             self._parameters,
-            args=(data, same, indicators),
+            args=(data, indicators),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": steps},
@@ -99,38 +99,35 @@ class LevelProcess:
     def condition(self, data: LevelData) -> None:
         """Learn what was observed, with scales, covariances and noise as fitted."""
         self._data = data
-        self._scales, smooth, own, self._noise = self._unpacked(self._parameters)
-        self._smooth, self._own = smooth @ smooth.T, own @ own.T
+        self._scales, smooth, rough, self._noise = self._unpacked(self._parameters)
+        self._smooth, self._rough = smooth @ smooth.T, rough @ rough.T
         levels = data.levels
-        covariance = self._smooth[np.ix_(levels, levels)] * self._kernel(data.features)
-        covariance += self._own[np.ix_(levels, levels)] * (data.arms[:, None] == data.arms[None, :])
+        distance = _distances(data.features, data.features, self._scales)
+        covariance = self._smooth[np.ix_(levels, levels)] * _smooth_kernel(distance)
+        covariance += self._rough[np.ix_(levels, levels)] * _rough_kernel(distance)
         covariance[np.diag_indices_from(covariance)] += self._noise[levels] ** 2 + _JITTER
         self._factor = cholesky(covariance, lower=True, check_finite=False)
         self._weights = cho_solve((self._factor, True), data.values, check_finite=False)
 
     # Predicting.
 
-    def at_target(
-        self, features: FloatArray, arms: IntArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation at the target level, without noise.
-
-        Parameters
-        ----------
-        features
-            Shape (n, d).
-        arms
-            Indices of the configurations, shape (n,); None for new ones.
-        """
+    def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation at the target level, without noise, for shape (n, d)."""
         target = self.n_levels - 1
         levels = np.full(len(features), target)
-        across = self._across(features, arms, levels)
+        across = self._across(features, levels)
         half = solve_triangular(self._factor, across.T, lower=True, check_finite=False)
-        variance = self._smooth[target, target] + self._own[target, target] - (half**2).sum(axis=0)
+        prior = self._smooth[target, target] + self._rough[target, target]
+        variance = prior - (half**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
+    @property
+    def target_noise(self) -> float:
+        """Standard deviation of an observation at the target."""
+        return float(self._noise[-1])
+
     def learnt_at(
-        self, features: FloatArray, arms: IntArray | None, levels: IntArray
+        self, features: FloatArray, levels: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What observing configurations at levels would tell of the target.
 
@@ -141,11 +138,11 @@ class LevelProcess:
             standard deviation of the target that would still be left.
         """
         target = self.n_levels - 1
-        at_target = self._across(features, arms, np.full(len(features), target))
-        at_level = self._across(features, arms, levels)
+        at_target = self._across(features, np.full(len(features), target))
+        at_level = self._across(features, levels)
         target_half = solve_triangular(self._factor, at_target.T, lower=True, check_finite=False)
         level_half = solve_triangular(self._factor, at_level.T, lower=True, check_finite=False)
-        both = self._smooth + self._own
+        both = self._smooth + self._rough
         variance = both[target, target] - (target_half**2).sum(axis=0)
         seen = both[levels, levels] - (level_half**2).sum(axis=0) + self._noise[levels] ** 2
         shared = both[levels, target] - (target_half * level_half).sum(axis=0)
@@ -155,7 +152,7 @@ class LevelProcess:
 
     def correlation_with_target(self) -> FloatArray:
         """Correlation of each level's values with the target's, over configurations."""
-        both = self._smooth + self._own
+        both = self._smooth + self._rough
         scale = np.sqrt(np.diag(both))
         correlation: FloatArray = both[:, -1] / (scale * scale[-1])
         return correlation
@@ -169,7 +166,7 @@ class LevelProcess:
             [
                 np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1)))),
                 _ALIKE * mixing,
-                _OWN * mixing,
+                _ROUGH * mixing,
                 np.full(self.n_levels, np.log(_NOISE)),
             ]
         )
@@ -191,39 +188,32 @@ class LevelProcess:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         d, t = self.n_features, len(self._triangle[0])
         smooth = np.zeros((self.n_levels, self.n_levels))
-        own = np.zeros((self.n_levels, self.n_levels))
+        rough = np.zeros((self.n_levels, self.n_levels))
         smooth[self._triangle] = parameters[d : d + t]
-        own[self._triangle] = parameters[d + t : d + 2 * t]
+        rough[self._triangle] = parameters[d + t : d + 2 * t]
         # A step too far on the way of a fit must not overflow.
         scales, noise = np.exp(np.clip(parameters[:d], -_FAR, _FAR)), parameters[d + 2 * t :]
-        return scales, smooth, own, np.exp(np.clip(noise, -_FAR, _FAR))
+        return scales, smooth, rough, np.exp(np.clip(noise, -_FAR, _FAR))
 
-    def _kernel(self, features: FloatArray, others: FloatArray | None = None) -> FloatArray:
-        distance = _distances(features, features if others is None else others, self._scales)
-        kernel: FloatArray = (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
-        return kernel
-
-    def _across(self, features: FloatArray, arms: IntArray | None, levels: IntArray) -> FloatArray:
+    def _across(self, features: FloatArray, levels: IntArray) -> FloatArray:
         data = self._data
-        across = self._smooth[levels][:, data.levels] * self._kernel(features, data.features)
-        if arms is not None:
-            same = arms[:, None] == data.arms[None, :]
-            across += self._own[levels][:, data.levels] * same
+        distance = _distances(features, data.features, self._scales)
+        across = self._smooth[levels][:, data.levels] * _smooth_kernel(distance)
+        across += self._rough[levels][:, data.levels] * _rough_kernel(distance)
         return across
 
     def _loss(
-        self, parameters: FloatArray, data: LevelData, same: FloatArray, indicators: FloatArray
+        self, parameters: FloatArray, data: LevelData, indicators: FloatArray
     ) -> tuple[float, FloatArray]:
         """Minus the log posterior density of the parameters, and its gradient."""
         d, t = self.n_features, len(self._triangle[0])
-        scales, smooth, own, noise = self._unpacked(parameters)
-        levels = data.levels
+        scales, smooth, rough, noise = self._unpacked(parameters)
+        levels = np.ix_(data.levels, data.levels)
         distance = _distances(data.features, data.features, scales)
-        decay = np.exp(-distance)
-        kernel = (1.0 + distance + distance**2 / 3.0) * decay
-        smooth_levels = (smooth @ smooth.T)[np.ix_(levels, levels)]
-        covariance = smooth_levels * kernel + (own @ own.T)[np.ix_(levels, levels)] * same
-        covariance[np.diag_indices_from(covariance)] += noise[levels] ** 2 + _JITTER
+        alike, near = _smooth_kernel(distance), _rough_kernel(distance)
+        smooth_levels, rough_levels = (smooth @ smooth.T)[levels], (rough @ rough.T)[levels]
+        covariance = smooth_levels * alike + rough_levels * near
+        covariance[np.diag_indices_from(covariance)] += noise[data.levels] ** 2 + _JITTER
         off = parameters - self._prior
         precision = self._precision()
         try:
@@ -231,22 +221,34 @@ class LevelProcess:
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(parameters)
         weights = cho_solve((factor, True), data.values, check_finite=False)
-        inverse = cho_solve((factor, True), np.eye(len(levels)), check_finite=False)
+        inverse = cho_solve((factor, True), np.eye(len(data.levels)), check_finite=False)
         loss = 0.5 * data.values @ weights + np.log(np.diag(factor)).sum()
         # Half the trace of `pull` times a derivative of the covariance is the loss's derivative.
         pull = inverse - np.outer(weights, weights)
         gradient = np.empty_like(parameters)
-        # d kernel / d log scale = 5/3 (1 + distance) exp(-distance) times the squared difference.
-        spread = pull * smooth_levels * (5.0 / 3.0) * (1.0 + distance) * decay
+        # The kernels' derivatives by a log scale are these times the squared scaled difference.
+        smooth_change = (5.0 / 3.0) * (1.0 + distance) * np.exp(-distance)
+        rough_change = 5.0 * _FINER**2 * np.exp(-_FINER * distance)
+        spread = pull * (smooth_levels * smooth_change + rough_levels * rough_change)
         scaled = data.features / scales
         gradient[:d] = (scaled**2 * spread.sum(axis=1)[:, None]).sum(axis=0)
         gradient[:d] -= (scaled * (spread @ scaled)).sum(axis=0)
-        by_level = indicators.T @ (pull * kernel) @ indicators
+        by_level = indicators.T @ (pull * alike) @ indicators
         gradient[d : d + t] = (by_level @ smooth)[self._triangle]
-        by_level = indicators.T @ (pull * same) @ indicators
-        gradient[d + t : d + 2 * t] = (by_level @ own)[self._triangle]
+        by_level = indicators.T @ (pull * near) @ indicators
+        gradient[d + t : d + 2 * t] = (by_level @ rough)[self._triangle]
         gradient[d + 2 * t :] = indicators.T @ np.diag(pull) * noise**2
         return loss + 0.5 * float(off**2 @ precision), gradient + precision * off
+
+
+def _smooth_kernel(distance: FloatArray) -> FloatArray:
+    kernel: FloatArray = (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
+    return kernel
+
+
+def _rough_kernel(distance: FloatArray) -> FloatArray:
+    kernel: FloatArray = (1.0 + _FINER * distance) * np.exp(-_FINER * distance)
+    return kernel
 
 
 def _distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:

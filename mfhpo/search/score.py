@@ -9,6 +9,7 @@ __all__ = ["scores"]
 
 FloatArray = npt.NDArray[np.float64]
 
+_FIRST = 20  # values whose median is
 _NEAR = 0.1  # of the distance from the median to the best: below it, gaps to the best look alike
 _ROUNDING = 1e-12  # of the best value: what is nearer to it than this is equal to it
 
@@ -22,7 +23,7 @@ def scores(values: FloatArray) -> FloatArray:
     Parameters
     ----------
     values
-        Larger is better, shape (n,).
+        Larger is better, shape (n,), in the order in which they became known.
 
     Returns
     -------
@@ -37,8 +38,10 @@ def scores(values: FloatArray) -> FloatArray:
     best = values.max()
     gaps = best - values
     gaps[gaps <= _ROUNDING * abs(best)] = 0.0
-    # With half the values at the best, the mean gap says what a gap is; with all, there is none.
-    near = _NEAR * float(np.median(gaps)) or _NEAR * float(gaps.mean()) or 1.0
+    # A search comes to where gaps are as small as the noise; the first ones say what a gap is.
+    typical = float(np.median(gaps[:_FIRST]))
+    # With half of them at the best, the mean gap says so; with all, there is none.
+    near = _NEAR * typical or _NEAR * float(gaps.mean()) or 1.0
     logarithms = -np.log((gaps + near) / near)
     spread = float(logarithms.std())
     scaled: FloatArray = (logarithms - logarithms.mean()) / (spread or 1.0)

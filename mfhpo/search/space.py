@@ -28,7 +28,35 @@ _CHOICE = math.sqrt(0.5)  # two choices are then as far apart as the ends of a r
 
 @dataclass(frozen=True)
 class Numeric:
-    """A parameter with an order, given by its place in its range: from 0 to 1."""
+    """A parameter with an order, given by its place in its range: from 0 to 1.
+
+    Parameters
+    ----------
+    places
+        Those of its values, in increasing order, if there are few of them, as whole numbers are;
+        empty if any place may be reached. A model that took places in between for something new
+        would ask for the same value again and again.
+
+    Raises
+    ------
+    ValueError
+        If places do not increase from 0 to 1.
+    """
+
+    places: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        places = np.array([0.0, *self.places, 1.0])
+        if not (np.diff(places[1:-1]) > 0.0).all() or not (np.diff(places) >= 0.0).all():
+            raise ValueError(f"places must increase and be from 0 to 1, got {self.places!r}.")
+
+    def snapped(self, places: FloatArray) -> FloatArray:
+        """The nearest places that can be reached."""
+        if not self.places:
+            return places
+        reached = np.array(self.places)
+        snapped: FloatArray = reached[np.searchsorted((reached[1:] + reached[:-1]) / 2.0, places)]
+        return snapped
 
     @property
     def width(self) -> int:
@@ -117,7 +145,8 @@ class SearchSpace:
         for index, (name, parameter) in enumerate(self.parameters.items()):
             there = self._applies(name, chosen, len(cube))
             if isinstance(parameter, Numeric):
-                columns[:, column] = np.where(there, cube[:, index], _MISSING)
+                places = parameter.snapped(cube[:, index])
+                columns[:, column] = np.where(there, places, _MISSING)
             else:
                 columns[rows[there], column + chosen[name][there]] = _CHOICE
             column += parameter.width
@@ -131,7 +160,7 @@ class SearchSpace:
         point: dict[str, float] = {}
         for value, (name, parameter) in zip(place, self.parameters.items(), strict=True):
             if isinstance(parameter, Numeric):
-                point[name] = float(value)
+                point[name] = float(parameter.snapped(np.asarray(value)))
             else:
                 point[name] = float(_index(np.asarray(value), parameter.n))
         return point

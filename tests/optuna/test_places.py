@@ -98,7 +98,9 @@ def test_every_place_has_a_value_of_the_distribution(distribution, place):
 
 def test_kinds():
     assert kind_of(FloatDistribution(0.0, 1.0)) == Numeric()
-    assert kind_of(IntDistribution(1, 3)) == Numeric()
+    assert kind_of(IntDistribution(1, 3)) == Numeric((1 / 6, 0.5, 5 / 6))
+    assert kind_of(FloatDistribution(0.0, 1.0, step=0.5)) == Numeric((1 / 6, 0.5, 5 / 6))
+    assert kind_of(IntDistribution(1, 100_000)) == Numeric()
     assert kind_of(COLOURS) == OneOf(3)
 
 

@@ -70,6 +70,9 @@ def test_places_by_hand():
 def test_what_leaves_no_choice_is_no_parameter():
     assert kind_of(tune.choice(["a"])) is None
     assert kind_of(tune.randint(3, 4)) is None
+    assert kind_of(tune.randint(0, 5)) == Numeric((0.1, 0.3, 0.5, 0.7, 0.9))
+    assert kind_of(tune.quniform(-1, 1, 0.5)) == Numeric((0.0, 0.25, 0.5, 0.75, 1.0))
+    assert kind_of(tune.randint(0, 1_000_000)) == Numeric()
     assert kind_of(tune.sample_from(lambda: 1)) is None
     space = {"a": tune.choice(["a"]), "n": tune.randint(3, 4), "x": tune.uniform(0, 1)}
     parameters = Parameters(space)
@@ -94,13 +97,14 @@ NESTED = {
 
 def test_what_is_open_below_choices_has_names_and_conditions():
     parameters = Parameters(NESTED)
+    layers = Numeric(tuple((index + 0.5) / 8 for index in range(8)))
     assert parameters.kinds == {
         "model": OneOf(4),
         "model[0]/C": Numeric(),
         "model[0]/kernel": OneOf(2),
-        "model[1]/layers/0": Numeric(),
-        "model[1]/layers/1": Numeric(),
-        "model[2]/layers/0": Numeric(),
+        "model[1]/layers/0": layers,
+        "model[1]/layers/1": layers,
+        "model[2]/layers/0": layers,
         "step": OneOf(2),
         "step[0]": Numeric(),
         "train/batch": OneOf(2),

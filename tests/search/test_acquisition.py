@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -64,6 +65,21 @@ def test_it_is_at_least_what_the_mean_gains(mean: float, spread: float, best: fl
 
 def test_it_keeps_the_shape() -> None:
     assert expected_improvement(np.zeros((3, 4)), np.ones((3, 4)), 0.0).shape == (3, 4)
+
+
+@given(st.floats(-3.0, 3.0), st.floats(0.01, 3.0), st.floats(0.01, 3.0))
+def test_noise_leaves_the_share_of_the_spread_that_an_observation_takes_away(
+    mean: float, spread: float, noise: float
+) -> None:
+    exact = expected_improvement(np.array([mean]), np.array([spread]), 0.0)[0]
+    noisy = expected_improvement(np.array([mean]), np.array([spread]), 0.0, noise)[0]
+    share = 1.0 - math.sqrt(noise**2 / (noise**2 + spread**2))
+    assert noisy == pytest.approx(share * exact, rel=1e-9)
+
+
+def test_noise_by_hand() -> None:
+    improvement = expected_improvement(np.array([0.0]), np.array([3.0]), 0.0, 4.0)[0]
+    assert improvement == pytest.approx(0.2 * 3.0 / math.sqrt(2.0 * math.pi))
 
 
 # The search for the top.

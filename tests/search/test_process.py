@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mfhpo.search.process import LevelData, LevelProcess
+from mfhpo.search.process import _FINER, LevelData, LevelProcess
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -16,11 +16,11 @@ FloatArray = npt.NDArray[np.float64]
 def some_data(
     n: int, d: int, n_levels: int, rng: np.random.Generator, n_arms: int | None = None
 ) -> LevelData:
-    """Observations of arms, each with its own features; some arms are seen more than once."""
+    """Observations of configurations, some of which are seen more than once."""
     n_arms = n_arms or max(1, 2 * n // 3)
     places = rng.random((n_arms, d))
     arms = rng.integers(n_arms, size=n)
-    return LevelData(places[arms], rng.integers(n_levels, size=n), arms, rng.normal(size=n))
+    return LevelData(places[arms], rng.integers(n_levels, size=n), rng.normal(size=n))
 
 
 def some_parameters(process: LevelProcess, rng: np.random.Generator) -> FloatArray:
@@ -32,16 +32,18 @@ def some_parameters(process: LevelProcess, rng: np.random.Generator) -> FloatArr
 
 def covariances(process: LevelProcess, data: LevelData, parameters: FloatArray) -> FloatArray:
     """Covariance of two observations, entry by entry, without noise."""
-    scales, smooth, own, _ = process._unpacked(parameters)
-    between, alone = smooth @ smooth.T, own @ own.T
+    scales, smooth, rough, _ = process._unpacked(parameters)
+    between, alone = smooth @ smooth.T, rough @ rough.T
     n = len(data.values)
     matrix = np.empty((n, n))
     for i in range(n):
         for j in range(n):
             r = math.dist(data.features[i] / scales, data.features[j] / scales)
             matern = (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r)
+            finer = _FINER * math.sqrt(5) * r
+            rough_matern = (1 + finer) * math.exp(-finer)
             levels = data.levels[i], data.levels[j]
-            matrix[i, j] = between[levels] * matern + alone[levels] * (data.arms[i] == data.arms[j])
+            matrix[i, j] = between[levels] * matern + alone[levels] * rough_matern
     return matrix
 
 
@@ -52,7 +54,6 @@ def posterior(
     every = LevelData(
         np.vstack([data.features, asked.features]),
         np.append(data.levels, asked.levels),
-        np.append(data.arms, asked.arms),
         np.append(data.values, asked.values),
     )
     n = len(data.values)
@@ -69,15 +70,14 @@ def test_gradient_of_the_fit(d: int, n_levels: int) -> None:
     rng = np.random.default_rng([d, n_levels])
     process = LevelProcess(d, n_levels)
     data = some_data(18, d, n_levels, rng)
-    same = (data.arms[:, None] == data.arms[None, :]).astype(float)
     indicators = np.eye(n_levels)[data.levels]
     parameters = some_parameters(process, rng)
-    _, gradient = process._loss(parameters, data, same, indicators)
+    _, gradient = process._loss(parameters, data, indicators)
     step = 1e-4
     for index in range(len(parameters)):
         moved = step * np.eye(len(parameters))[index]
-        above, _ = process._loss(parameters + moved, data, same, indicators)
-        below, _ = process._loss(parameters - moved, data, same, indicators)
+        above, _ = process._loss(parameters + moved, data, indicators)
+        below, _ = process._loss(parameters - moved, data, indicators)
         assert gradient[index] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-5)
 
 
@@ -86,12 +86,11 @@ def test_loss_by_plain_linear_algebra() -> None:
     rng = np.random.default_rng(0)
     process = LevelProcess(2, 3)
     data = some_data(15, 2, 3, rng)
-    same = (data.arms[:, None] == data.arms[None, :]).astype(float)
     centre = process._parameters.copy()
     losses, expected = [], []
     for _ in range(3):
         parameters = some_parameters(process, rng)
-        losses.append(process._loss(parameters, data, same, np.eye(3)[data.levels])[0])
+        losses.append(process._loss(parameters, data, np.eye(3)[data.levels])[0])
         noise = process._unpacked(parameters)[3]
         matrix = covariances(process, data, parameters) + np.diag(noise[data.levels] ** 2)
         likelihood = data.values @ np.linalg.solve(matrix, data.values)
@@ -104,12 +103,11 @@ def test_loss_by_plain_linear_algebra() -> None:
 def test_the_fit_finds_better_parameters_and_goes_on_from_them() -> None:
     rng = np.random.default_rng(1)
     data = some_data(40, 2, 2, rng)
-    same = (data.arms[:, None] == data.arms[None, :]).astype(float)
     process = LevelProcess(2, 2)
-    losses = [process._loss(process._parameters, data, same, np.eye(2)[data.levels])[0]]
+    losses = [process._loss(process._parameters, data, np.eye(2)[data.levels])[0]]
     for _ in range(3):
         process.fit(data, steps=4)
-        losses.append(process._loss(process._parameters, data, same, np.eye(2)[data.levels])[0])
+        losses.append(process._loss(process._parameters, data, np.eye(2)[data.levels])[0])
     assert losses[0] > losses[1] > losses[2] > losses[3]
 
 
@@ -120,10 +118,10 @@ def test_predictions_by_plain_linear_algebra(n_levels: int) -> None:
     process._parameters = some_parameters(process, rng)
     data = some_data(20, 2, n_levels, rng)
     process.condition(data)
-    known = LevelData(data.features[:6], np.full(6, n_levels - 1), data.arms[:6], np.zeros(6))
-    new = LevelData(rng.random((6, 2)), known.levels, np.full(6, -1) - np.arange(6), np.zeros(6))
-    for asked, arms in ((known, known.arms), (new, None)):
-        mean, spread = process.at_target(asked.features, arms)
+    known = LevelData(data.features[:6], np.full(6, n_levels - 1), np.zeros(6))
+    new = LevelData(rng.random((6, 2)), known.levels, np.zeros(6))
+    for asked in (known, new):
+        mean, spread = process.at_target(asked.features)
         expected, covariance = posterior(process, data, asked)
         assert mean == pytest.approx(expected, abs=2e-3)
         assert spread == pytest.approx(np.sqrt(np.diag(covariance)), abs=2e-3)
@@ -137,14 +135,12 @@ def test_what_an_observation_would_tell(known: bool) -> None:
     process._parameters = some_parameters(process, rng)
     data = some_data(20, 2, 3, rng)
     place = data.features[:1] if known else rng.random((1, 2))
-    arm = int(data.arms[0]) if known else 99
-    arms = np.array([arm]) if known else None
     noise = process._unpacked(process._parameters)[3]
     for level in range(3):
         process.condition(data)
-        mean, moved, left = process.learnt_at(place, arms, np.array([level]))
-        assert mean == pytest.approx(process.at_target(place, arms)[0])
-        asked = LevelData(place, np.array([level]), np.array([arm]), np.zeros(1))
+        mean, moved, left = process.learnt_at(place, np.array([level]))
+        assert mean == pytest.approx(process.at_target(place)[0])
+        asked = LevelData(place, np.array([level]), np.zeros(1))
         expected, covariance = posterior(process, data, asked)
         seen = math.sqrt(covariance[0, 0] + noise[level] ** 2)
         after = []
@@ -153,11 +149,10 @@ def test_what_an_observation_would_tell(known: bool) -> None:
                 LevelData(
                     np.vstack([data.features, place]),
                     np.append(data.levels, level),
-                    np.append(data.arms, arm),
                     np.append(data.values, value),
                 )
             )
-            after.append(process.at_target(place, np.array([arm])))
+            after.append(process.at_target(place))
         means = np.array([float(there[0][0]) for there in after])
         assert means[1] == pytest.approx(mean[0], abs=2e-3)
         assert np.abs(means - means[1]) == pytest.approx([moved[0], 0.0, moved[0]], abs=2e-3)
@@ -170,36 +165,32 @@ def test_without_noise_it_goes_through_what_was_seen() -> None:
     process._parameters[-1] = math.log(1e-3)
     places = rng.random((25, 2))
     values = np.sin(4.0 * places[:, 0]) + places[:, 1]
-    process.condition(LevelData(places, np.zeros(25, dtype=int), np.arange(25), values))
-    mean, spread = process.at_target(places, np.arange(25))
+    process.condition(LevelData(places, np.zeros(25, dtype=int), values))
+    mean, spread = process.at_target(places)
     assert mean == pytest.approx(values, abs=1e-3)
     assert (spread < 0.01).all()
 
 
 def test_far_from_everything_it_knows_nothing() -> None:
     process = LevelProcess(1, 2)
-    process.condition(LevelData(np.zeros((1, 1)), np.array([1]), np.array([0]), np.array([3.0])))
+    process.condition(LevelData(np.zeros((1, 1)), np.array([1]), np.array([3.0])))
     mean, spread = process.at_target(np.array([[0.0], [50.0]]))
     assert mean[0] > 1.0
     assert mean[1] == pytest.approx(0.0, abs=1e-9)
-    both = process._smooth[1, 1] + process._own[1, 1]
+    both = process._smooth[1, 1] + process._rough[1, 1]
     assert spread[1] == pytest.approx(math.sqrt(both))
 
 
-def test_an_arms_own_part_carries_over_levels_to_itself_alone() -> None:
+def test_the_rough_part_carries_over_levels_but_not_far() -> None:
     process = LevelProcess(1, 2)
-    scale, smooth, own, noise = [0.0], [1e-3, 0.0, 1e-3], [1.0, 0.8, 0.6], [-4.0, -4.0]
-    process._parameters = np.array(scale + smooth + own + noise)
-    data = LevelData(np.full((2, 1), 0.5), np.array([0, 0]), np.array([3, 4]), np.array([2.0, -1]))
+    scale, smooth, rough, noise = [0.0], [1e-3, 0.0, 1e-3], [1.0, 0.8, 0.6], [-4.0, -4.0]
+    process._parameters = np.array(scale + smooth + rough + noise)
+    data = LevelData(np.array([[0.0], [3.0]]), np.array([0, 0]), np.array([2.0, -1.0]))
     process.condition(data)
-    place = np.full((3, 1), 0.5)
-    mean, spread = process.at_target(place, np.array([3, 4, 5]))
+    mean, spread = process.at_target(np.array([[0.0], [3.0], [10.0]]))
     # Correlation .8 of levels with unit variance: .8 of the value, and .6 of the spread is left.
     assert mean == pytest.approx([1.6, -0.8, 0.0], abs=2e-3)
     assert spread == pytest.approx([0.6, 0.6, 1.0], abs=2e-3)
-    fresh_mean, fresh_spread = process.at_target(place)
-    assert fresh_mean == pytest.approx([0.0] * 3, abs=2e-3)
-    assert fresh_spread == pytest.approx([1.0] * 3, abs=2e-3)
 
 
 def fitted(low: FloatArray, places: FloatArray, target: FloatArray) -> LevelProcess:
@@ -208,7 +199,6 @@ def fitted(low: FloatArray, places: FloatArray, target: FloatArray) -> LevelProc
     data = LevelData(
         np.vstack([places, places]),
         np.repeat([0, 1], n),
-        np.tile(np.arange(n), 2),
         np.concatenate([low, target]),
     )
     process = LevelProcess(places.shape[1], 2)
@@ -240,7 +230,7 @@ def test_an_informative_level_is_found_out(seed: int) -> None:
     target = unit(np.sin(4.0 * places[:, 0]) + places[:, 1])
     low = unit(target + 0.1 * rng.normal(size=50))
     assert fitted(low, places, target).correlation_with_target()[0] > 0.85
-    # The same without anything that is smooth: the arms' own parts tell.
+    # The same without anything that is smooth: the rough part tells.
     own = rng.normal(size=50)
     low = unit(own + 0.2 * rng.normal(size=50))
     assert fitted(low, places, unit(own)).correlation_with_target()[0] > 0.85
@@ -266,13 +256,12 @@ def test_noise_is_told_from_differences_of_arms() -> None:
     """Arms that were seen twice at one level, once with noise of .5 and once without."""
     rng = np.random.default_rng(0)
     places = np.tile(rng.random((40, 1)), (2, 1))
-    arms = np.tile(np.arange(40), 2)
     truth = unit(np.sin(5.0 * places[:, 0]))
     found = []
     for noise in (0.0, 0.5):
         values = truth + noise * rng.normal(size=80)
         process = LevelProcess(1, 1)
-        data = LevelData(places, np.zeros(80, dtype=int), arms, values)
+        data = LevelData(places, np.zeros(80, dtype=int), values)
         process.fit(data, steps=60)
         process.condition(data)
         found.append(float(process._noise[0]))
@@ -283,11 +272,18 @@ def test_noise_is_told_from_differences_of_arms() -> None:
 def test_configurations_that_are_alike_and_many_are_no_trouble() -> None:
     rng = np.random.default_rng(0)
     n = 60
-    data = LevelData(np.full((n, 3), 0.5), rng.integers(2, size=n), np.arange(n), np.zeros(n))
+    data = LevelData(np.full((n, 3), 0.5), rng.integers(2, size=n), np.zeros(n))
     process = LevelProcess(3, 2)
     process.fit(data)
     process.condition(data)
-    for predicted in process.at_target(data.features, data.arms):
+    for predicted in process.at_target(data.features):
         assert np.isfinite(predicted).all()
-    for learnt in process.learnt_at(data.features, data.arms, data.levels):
+    for learnt in process.learnt_at(data.features, data.levels):
         assert np.isfinite(learnt).all()
+
+
+def test_the_noise_of_an_observation_at_the_target() -> None:
+    process = LevelProcess(1, 2)
+    process._parameters[-2:] = math.log(0.5), math.log(0.25)
+    process.condition(LevelData(np.zeros((1, 1)), np.array([1]), np.zeros(1)))
+    assert process.target_noise == pytest.approx(0.25)

@@ -13,7 +13,8 @@ from mfhpo.search import Numeric, OneOf, Point, SearchSpace
 
 HALF = np.sqrt(0.5)
 
-parameters = st.one_of(st.just(Numeric()), st.integers(1, 7).map(OneOf))
+numbers = st.sampled_from([Numeric(), Numeric((0.0, 0.35, 0.9)), Numeric((0.5,))])
+parameters = st.one_of(numbers, st.integers(1, 7).map(OneOf))
 spaces = st.dictionaries(st.sampled_from("abcdef"), parameters, min_size=1).map(SearchSpace)
 inside = st.floats(0.0, 1.0, exclude_max=True)
 
@@ -85,6 +86,23 @@ def test_each_choice_comes_back_from_its_place(n: int, data: st.DataObject) -> N
     choice = float(data.draw(st.integers(0, n - 1)))
     space = SearchSpace({"kind": OneOf(n)})
     assert space.at(space.place({"kind": choice}, np.random.default_rng(0))) == {"kind": choice}
+
+
+def test_places_in_between_are_none() -> None:
+    whole = Numeric((0.1, 0.3, 0.5, 0.7, 0.9))
+    space = SearchSpace({"layers": whole, "rate": Numeric()})
+    cube = np.array([[0.0, 0.0], [0.19, 0.19], [0.21, 0.21], [0.5, 0.5], [1.0, 1.0]])
+    expected = [0.1, 0.1, 0.3, 0.5, 0.9]
+    assert space.cube_features(cube)[:, 0].tolist() == expected
+    assert space.cube_features(cube)[:, 1].tolist() == cube[:, 1].tolist()
+    assert [space.at(place)["layers"] for place in cube] == expected
+    assert space.at(cube[1])["rate"] == 0.19
+
+
+@pytest.mark.parametrize("places", [(0.5, 0.2), (0.2, 0.2), (-0.1, 0.5), (0.5, 1.1), (np.nan,)])
+def test_places_increase_from_0_to_1(places: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="places must increase"):
+        Numeric(places)
 
 
 def test_choices_have_equal_shares_of_the_cube() -> None:
