@@ -22,6 +22,8 @@ from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, Listener, Running
 
 __all__ = ["Listener", "Race"]
 
+_MOST_OVERRIDDEN = 30  # trials, until it is said that something else sets the fidelity
+
 MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 
 
@@ -60,6 +62,7 @@ class Race(StudyRace):
         self._without_fidelity = 0
         self._missing_fidelity = ""
         self._overridden = 0
+        self._levels_told: set[int] = set()
         self._asked_for_fidelity = False
         if fidelity.levels is not None:
             self._set_levels(tuple(fidelity.levels))
@@ -212,7 +215,11 @@ class Race(StudyRace):
             )
             return planned, False
         fidelity = self.levels.index(level)
-        self._overridden = 0 if fidelity == planned.fidelity else self._overridden + 1
+        self._levels_told.add(fidelity)
+        if fidelity != planned.fidelity:
+            self._overridden += 1
+        elif len(self._levels_told) > 1:  # else it may be what is always set
+            self._overridden = 0
         return replace(planned, fidelity=fidelity), True
 
     # What the sampler asks.
@@ -241,9 +248,9 @@ class Race(StudyRace):
         """
         if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
             raise ValueError(self._missing_fidelity)
-        if self._overridden >= max(10, len(self.arms)):
+        if self._overridden >= max(10, min(len(self.arms), _MOST_OVERRIDDEN)):
             raise ValueError(
-                f"fidelity={self.fidelity.name!r} was not what the sampler chose in the last "
+                f"fidelity={self.fidelity.name!r} was not what the sampler chose in "
                 f"{self._overridden} trials: something else sets it. Suggest it with a range that "
                 f"contains all levels {list(self.levels)}, and do not fix it."
             )

@@ -276,7 +276,10 @@ class SearchStudy(Race):
         if new:
             self._kinds.update(new)
             self.race.search.space = SearchSpace(self._kinds)
-        self._describe(arm, point_of(params, distributions))
+        asked_again = params.keys() & distributions.keys()
+        # A trial that goes on with an arm may not have asked for all its parameters yet.
+        if not self.arms.is_decided(arm) or self.arms.params(arm).keys() <= asked_again:
+            self._describe(arm, point_of(params, distributions))
 
     def _describe(self, arm: int, point: Point) -> None:
         if self.race is not None and self._points.get(arm) != point:

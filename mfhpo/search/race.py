@@ -158,6 +158,8 @@ class SearchRace(Policy):
             reached = pull.fidelity if observation.has_value else -1
             self._levels[pull.arm] = max(self._levels.get(pull.arm, -1), reached)
             self.search.tell(pull, observation)
+            if pull.arm in self.shortlist:  # what its certificate compares was not all there
+                self._certification = None
             return
         if not self.shortlist:
             self.agree(pull.shortlist)

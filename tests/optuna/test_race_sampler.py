@@ -16,6 +16,7 @@ from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.samplers import CmaEsSampler, PartialFixedSampler, QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
+from mfhpo.search import SearchPolicy
 from mfhpo_optuna import Fidelity, RaceSampler, plot_race, training_of
 from tests.optuna.samplers import CERTIFICATE, PULL, pulls
 
@@ -806,3 +807,21 @@ def test_the_model_s_rows_are_bounded(monkeypatch):
     assert rows
     assert max(rows) <= 320
     assert pulls(study)[-1].user_attrs[PULL]["arm"] <= 703
+
+
+def test_going_on_with_an_arm_tells_the_search_nothing_new_of_it(monkeypatch):
+    """A trial that goes on has asked for no parameter at first; the arm is still what it was."""
+    described = []
+    describe = SearchPolicy.describe
+
+    def noted(self, arm, point):
+        if self.level_of(arm) >= 0:
+            described.append((arm, point))
+        describe(self, arm, point)
+
+    monkeypatch.setattr(SearchPolicy, "describe", noted)
+    study = optuna.create_study(sampler=RaceSampler("epochs", budget=20, seed=0))
+    study.optimize(valley, n_trials=60)
+    tags = [trial.user_attrs[PULL] for trial in pulls(study)]
+    assert len({tag["arm"] for tag in tags}) < len(tags)
+    assert described == []

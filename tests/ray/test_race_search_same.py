@@ -25,7 +25,8 @@ SEED = 5
 OPTIONS: dict[str, Any] = {"budget": 250, "certify_share": 0.3, "sigma": 0.02, "epsilon": 0.1}
 NOISE = np.random.default_rng(0).normal(0.0, 0.02, 1000)
 SOLVERS = ["adam", "sgd", "lbfgs"]
-KINDS = {"x": Numeric(), "lr": Numeric(), "solver": OneOf(3), "depth": Numeric()}
+DEPTHS = Numeric(tuple((depth - 0.5) / 8.0 for depth in range(1, 9)))
+KINDS = {"x": Numeric(), "lr": Numeric(), "solver": OneOf(3), "depth": DEPTHS}
 LAST = {"x": 1 - 1e-12, "lr": 1 - 1e-12, "solver": 3 - 1e-12, "depth": 1 - 1e-12}
 Config = dict[str, Any]
 
