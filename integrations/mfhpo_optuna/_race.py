@@ -22,8 +22,6 @@ from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, Listener, Running
 
 __all__ = ["Listener", "Race"]
 
-_MOST_OVERRIDDEN = 30  # trials, until it is said that something else sets the fidelity
-
 MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 
 
@@ -248,12 +246,17 @@ class Race(StudyRace):
         """
         if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
             raise ValueError(self._missing_fidelity)
-        if self._overridden >= max(10, min(len(self.arms), _MOST_OVERRIDDEN)):
+        if self._overridden >= self._most_overridden:
             raise ValueError(
                 f"fidelity={self.fidelity.name!r} was not what the sampler chose in "
                 f"{self._overridden} trials: something else sets it. Suggest it with a range that "
                 f"contains all levels {list(self.levels)}, and do not fix it."
             )
+
+    @property
+    def _most_overridden(self) -> int:
+        """Trials in which something else may set the fidelity before it is an error."""
+        return max(10, len(self.arms))
 
     def _note_missing_fidelity(self, trial: FrozenTrial) -> None:
         self._without_fidelity += 1

@@ -27,6 +27,7 @@ ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
 """Stands for the fidelity of an objective that has none."""
 
 _HOPELESS = 30
+_MOST_OVERRIDDEN = 8  # fewer than the first arms, which are all begun at the lowest level
 
 
 class SearchStudy(Race):
@@ -186,6 +187,10 @@ class SearchStudy(Race):
         if self._without_fidelity and not self._asked_for_fidelity:
             raise ValueError(self._missing_fidelity)
         super().check_fidelity_is_free()
+
+    @property
+    def _most_overridden(self) -> int:
+        return _MOST_OVERRIDDEN
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
         super()._set_levels(levels)
