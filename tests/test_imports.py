@@ -25,6 +25,7 @@ def loaded_by(statement: str) -> set[str]:
         ("mfhpo", {"lightgbm", "numba", "optuna", "pandas", "plotly", "ray", "sklearn"}),
         ("mfhpo_optuna", {"lightgbm", "numba", "pandas", "plotly", "ray", "sklearn"}),
         ("mfhpo_ray", {"lightgbm", "mfhpo_optuna", "numba", "optuna", "plotly", "sklearn"}),
+        ("mfhpo_sklearn", {"lightgbm", "mfhpo_optuna", "numba", "optuna", "plotly", "ray"}),
     ],
 )
 def test_import_loads_no_library_it_can_do_without(package: str, unwanted: set[str]) -> None:

@@ -41,15 +41,14 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
         n = len(domain.categories)
         return OneOf(n) if n > 1 else None
     if isinstance(domain, Integer):
-        first, last, factor = _steps(domain)
-        return _numeric(domain, first, last, factor) if first < last else None
+        return _numeric(domain, *_steps(domain))
     if not isinstance(domain, Float):
         return None
     if isinstance(_inner(domain), Normal):
         return Numeric()
     low, high, step = bounds_of(domain)
     if step is not None:
-        return _numeric(domain, math.ceil(low / step), math.floor(high / step), step)
+        return _numeric(domain, round(low / step), round(high / step), step)
     return Numeric() if low < high else None
 
 
@@ -124,11 +123,15 @@ def value_at(place: float, domain: Domain) -> Any:
     return domain.cast(min(high, max(low, value)))
 
 
-def _numeric(domain: Float | Integer, first: int, last: int, step: float) -> Numeric:
-    """A parameter that has these multiples of a step as its values."""
+def _numeric(domain: Float | Integer, first: int, last: int, step: float) -> Numeric | None:
+    """A parameter that has these multiples of a step as its values; None for one value alone."""
+    if first >= last:
+        return None
     if last - first >= _FEW:
         return Numeric()
-    places = [place_of(index * step, domain) for index in range(first, last + 1)]
+    low, high, _ = bounds_of(domain)
+    values = [min(max(index * step, low), high) for index in range(first, last + 1)]
+    places = [place_of(value, domain) for value in values]
     return Numeric(tuple(place for place in places if place is not None))
 
 

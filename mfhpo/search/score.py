@@ -9,8 +9,8 @@ __all__ = ["scores"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_FIRST = 20  # values whose median is
-_NEAR = 0.1  # of the distance from the median to the best: below it, gaps to the best look alike
+# Gaps to the best look alike below this share of the gap of the median of so many first values.
+_NEAR, _FIRST = 0.1, 20
 _ROUNDING = 1e-12  # of the best value: what is nearer to it than this is equal to it
 
 
