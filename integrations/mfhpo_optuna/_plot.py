@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,18 @@ import numpy as np
 import optuna
 
 from mfhpo_optuna._base import FidelitySampler
+from mfhpo_optuna._plot_search import plot_search
+from mfhpo_optuna._plot_style import (
+    INK,
+    WINNER,
+    Line,
+    faded,
+    import_plotly,
+    level_colour,
+    params_text,
+    value_text,
+)
+from mfhpo_optuna._race_sampler import RaceSampler
 from mfhpo_optuna._race_story import Point, RaceStory
 from mfhpo_optuna._recommendation import StudyRecommendation
 
@@ -20,22 +31,23 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_race"]
 
-# Light to dark, so that the order of the fidelities survives a grey print and colour blindness;
-# the accents differ from all of them in hue and are also told by their shape.
-_LEVEL_COLOURS = ("#8fd3c1", "#4db8c4", "#2a8fbd", "#2561a8", "#14307d")
-_WINNER = "rgb(213, 94, 0)"
-_INK = "#333333"
-
 
 def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) -> go.Figure:
-    """Plot each arm's interval over the cost of the race, and where it stood in the end.
+    """Plot a race over what it cost, and where each arm stood in the end.
 
-    Left: mean and confidence interval of every arm after each of its evaluations, one line for
-    each level of the fidelity, in its colour; a cross marks an elimination. Right: the last
-    interval of every arm, at the level where most was spent on it, in the order in which they
-    left, the winner first; samplers that maximise the reward may eliminate nobody. Intervals hold
-    at the level that they were measured at. Those that are infinite still, from too few
-    evaluations, are not drawn.
+    Of a race among given arms: on the left, mean and confidence interval of every arm after each of
+    its evaluations, one line for each level of the fidelity, in its colour; a cross marks an
+    elimination. On the right, the last interval of every arm, at the level where most was spent on
+    it, in the order in which they left, the winner first; samplers that maximise the reward may
+    eliminate nobody. Intervals hold at the level that they were measured at. Those that are
+    infinite still, from too few evaluations, are not drawn.
+
+    Of a search by `RaceSampler`: on the left, every evaluation in the colour of its level, those of
+    one configuration joined by a thin line; the step line is the best value at the target so far,
+    which is what a search without a certificate would promise. Diamonds were evaluated again, for
+    the certificate. A double click shows the worst quarter of the values, too. On the right, the
+    shortlist: what the search had seen of each configuration, and its mean in new evaluations with
+    its interval. What lies between the two was luck, as far as the interval can tell.
 
     Parameters
     ----------
@@ -72,7 +84,7 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     >>> plot_race(study).layout.xaxis.title.text
     'cost paid'
     """
-    go, make_subplots = _import_plotly()
+    go, make_subplots = import_plotly()
     chosen = study.sampler if sampler is None else sampler
     if not isinstance(chosen, FidelitySampler):
         raise TypeError(
@@ -80,6 +92,8 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
             f"{'study.sampler' if sampler is None else 'sampler'} is a "
             f"{type(chosen).__name__}; pass sampler=, made with the arguments of the race."
         )
+    if isinstance(chosen, RaceSampler):
+        return plot_search(go, make_subplots, study, chosen)
     answer = chosen.recommendation(study)  # raises if there is nothing to show
     story = RaceStory()
     story.race = chosen.replay(study, story.listen)
@@ -108,8 +122,8 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
 def _draw_curves(
     go: Any, figure: Any, story: RaceStory, fidelity: int, span: tuple[float, float]
 ) -> None:
-    band = _Line()
-    curve = _Line()
+    band = Line()
+    curve = Line()
     for points in story.points.values():
         run = story.shown(points)[fidelity]
         curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
@@ -134,15 +148,15 @@ def _draw_curves(
     )
 
 
-def _draw_bands(go: Any, figure: Any, band: _Line, colour: str, group: str) -> None:
+def _draw_bands(go: Any, figure: Any, band: Line, colour: str, group: str) -> None:
     figure.add_trace(
         go.Scatter(
             x=band.x,
             y=band.y,
             mode="lines",
-            line={"color": _faded(colour, 0.45), "width": 0.6},
+            line={"color": faded(colour, 0.45), "width": 0.6},
             fill="toself",
-            fillcolor=_faded(colour, 0.08),
+            fillcolor=faded(colour, 0.08),
             hoverinfo="skip",
             legendgroup=group,
             showlegend=False,
@@ -212,8 +226,8 @@ def _draw_exits(go: Any, figure: Any, story: RaceStory, span: tuple[float, float
                 marker={
                     "symbol": symbol,
                     "size": size,
-                    "color": _INK,
-                    "line": {"color": _INK, "width": 2},
+                    "color": INK,
+                    "line": {"color": INK, "width": 2},
                 },
                 cliponaxis=False,
                 name=name,
@@ -236,13 +250,13 @@ def _draw_winner(
     last = story.standing(points[0].arm)
     assert last is not None
     # The level where most is known of it stands out, and only its band is drawn.
-    thick, thin, band = _Line(), _Line(), _Line()
+    thick, thin, band = Line(), Line(), Line()
     for fidelity, run in enumerate(story.shown(points)):
         curve = thick if fidelity == last.fidelity else thin
         curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
         if curve is thick:
             band.add(_outline(run, span))
-    _draw_bands(go, figure, band, _WINNER, "winner")
+    _draw_bands(go, figure, band, WINNER, "winner")
     for curve, width in ((thin, 1.5), (thick, 3.5)):
         figure.add_trace(
             go.Scatter(
@@ -251,7 +265,7 @@ def _draw_winner(
                 text=curve.text,
                 hovertemplate="%{text}<extra></extra>",
                 mode="lines",
-                line={"color": _WINNER, "width": width},
+                line={"color": WINNER, "width": width},
                 name=f"arm {answer.arm}, {'certified' if answer.certified else 'leading'}",
                 legendgroup="winner",
                 showlegend=curve is thick,
@@ -266,7 +280,7 @@ def _draw_winner(
             text=[_describe(story, last)],
             hovertemplate="%{text}<extra></extra>",
             mode="markers",
-            marker={"symbol": "star", "color": _WINNER, "size": 14},
+            marker={"symbol": "star", "color": WINNER, "size": 14},
             showlegend=False,
         ),
         row=1,
@@ -277,7 +291,7 @@ def _draw_winner(
         figure.add_hrect(
             y0=last.mean - last.radius,
             y1=last.mean + last.radius,
-            fillcolor=_WINNER,
+            fillcolor=WINNER,
             opacity=0.12,
             line_width=0,
             layer="below",
@@ -339,7 +353,7 @@ def _lay_out(
             xanchor="left",
             yanchor="bottom",
             showarrow=False,
-            font={"color": _INK, "size": 12},
+            font={"color": INK, "size": 12},
         )
 
 
@@ -364,11 +378,11 @@ def _title(story: RaceStory, answer: StudyRecommendation) -> str:
             head += ", not certified"
         claim = answer.reason
     name = story.race.fidelity.name
-    target = f"{name} = {_shown(story.race.levels[-1])}"
+    target = f"{name} = {value_text(story.race.levels[-1])}"
     if answer.certified:
         mean = f"mean {answer.mean:.4g} {where} at {target}"
     else:
-        values = f"{answer.mean:.4g} at {name} = {_shown(answer.level)}"
+        values = f"{answer.mean:.4g} at {name} = {value_text(answer.level)}"
         mean = f"mean {where} at {target}; average of its values {values}"
     return f"{escape(head)}<br><sup>{escape(f'{mean}; {claim}')}</sup>"
 
@@ -383,34 +397,14 @@ def _describe(story: RaceStory, point: Point) -> str:
 
 
 def _params(story: RaceStory, arm: int) -> str:
-    params = story.race.arms.params(arm)
-    return "<br>".join(f"{escape(str(k))} = {escape(_shown(v))}" for k, v in params.items())
+    return params_text(story.race.arms.params(arm))
 
 
 def _level_name(story: RaceStory, fidelity: int) -> str:
-    return f"{escape(story.race.fidelity.name)} = {escape(_shown(story.race.levels[fidelity]))}"
-
-
-def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{escape(story.race.fidelity.name)} = {escape(value_text(story.race.levels[fidelity]))}"
 
 
 # Geometry.
-
-
-@dataclass
-class _Line:
-    """Coordinates of several lines in one trace, with a gap after each."""
-
-    x: list[float | None] = field(default_factory=list)
-    y: list[float | None] = field(default_factory=list)
-    text: list[str | None] = field(default_factory=list)
-
-    def add(self, points: Sequence[tuple[float, float]], text: Sequence[str] = ()) -> None:
-        if points:
-            self.x += [*(float(f"{x:.6g}") for x, _ in points), None]
-            self.y += [*(float(f"{y:.6g}") for _, y in points), None]
-            self.text += [*text, None]
 
 
 def _outline(run: Sequence[Point], span: tuple[float, float]) -> list[tuple[float, float]]:
@@ -460,33 +454,4 @@ def _ranking(story: RaceStory, winner: int | None) -> list[int]:
 
 
 def _colour(story: RaceStory, fidelity: int) -> str:
-    """From light for the cheapest fidelity to dark for the target."""
-    steps = max(1, len(story.race.levels) - 1)
-    place = 1.0 - (steps - fidelity) / steps * (1.0 if steps > 2 else 0.75)
-    position = place * (len(_LEVEL_COLOURS) - 1)
-    index = min(int(position), len(_LEVEL_COLOURS) - 2)
-    share = position - index
-    mixed = [
-        round((1.0 - share) * a + share * b)
-        for a, b in zip(_rgb(_LEVEL_COLOURS[index]), _rgb(_LEVEL_COLOURS[index + 1]), strict=True)
-    ]
-    return f"rgb({mixed[0]}, {mixed[1]}, {mixed[2]})"
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def _faded(colour: str, opacity: float) -> str:
-    return colour.replace("rgb(", "rgba(").replace(")", f", {opacity})")
-
-
-def _import_plotly() -> tuple[Any, Any]:
-    try:
-        import plotly.graph_objects as go
-        from plotly.subplots import make_subplots
-    except ImportError as error:
-        raise ImportError(
-            "plot_race needs plotly, which is not installed; pip install 'mfhpo[plot]'."
-        ) from error
-    return go, make_subplots
+    return level_colour(fidelity, len(story.race.levels))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._base import FidelitySampler
 from mfhpo_optuna._open_arms import OpenArms
 from mfhpo_optuna._policy_sampler import Answer, stop
-from mfhpo_optuna._race import Listener, Race
+from mfhpo_optuna._race import Race
 from mfhpo_optuna._race_recommendation import RaceRecommendation
 from mfhpo_optuna._search_study import ONE_LEVEL, SearchStudy
 from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY
@@ -220,20 +220,6 @@ class RaceSampler(FidelitySampler):
             race = self._read(study)
             self._search_race(race)
             self._conclude(study, race)
-
-    def replay(self, study: optuna.Study, listen: Callable[[Race], Listener]) -> Race:
-        """Refuse: what is replayed are races among given arms.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
-        raise TypeError(
-            "a search by RaceSampler has no picture as a race: its arms are no given ones, and few "
-            "have intervals. print(sampler.recommendation(study)) shows the shortlist, "
-            "optuna.visualization.plot_slice(study) what was tried."
-        )
 
     # What Optuna calls.
 

@@ -20,16 +20,19 @@ EXPECTED = {
     "ray_architecture_search.py": (None, "\nCERTIFIED"),
     "ray_lightgbm.py": (None, "\n  the certificate, "),
     "runaway_trials.py": (None, "\nlimit of 0.5 s "),
+    "search_then_certify.py": ("race.html", "\n  the certificate promises "),
 }
 # A process of Ray's takes longer to start than most trials take.
 RAY_OPTIONS = {"ray_architecture_search.py": [["--quick"]]}
 RAY_OPTIONS["ray_lightgbm.py"] = [["--quick", "--scheduler"]]
+SLOW = ["search_then_certify.py"]
 RUNS = [
     pytest.param(
         path,
         options,
         id=" ".join([path.name, *options]),
-        marks=[pytest.mark.cluster] if path.name in RAY_OPTIONS else [],
+        marks=[pytest.mark.cluster] * (path.name in RAY_OPTIONS)
+        + [pytest.mark.slow] * (path.name in SLOW),
     )
     for path in EXAMPLES
     for options in RAY_OPTIONS.get(path.name, [[]])

@@ -17,7 +17,7 @@ from optuna.samplers import CmaEsSampler, PartialFixedSampler, QMCSampler, Rando
 from optuna.trial import TrialState
 
 from mfhpo.search import SearchPolicy
-from mfhpo_optuna import Fidelity, RaceSampler, plot_race, training_of
+from mfhpo_optuna import Fidelity, RaceSampler, training_of
 from tests.optuna.samplers import CERTIFICATE, PULL, pulls
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -723,12 +723,6 @@ def test_answers_in_every_phase():
     for answer in (first, during, after):
         content = json.loads(json.dumps(answer.to_dict()))
         assert content["tried"] == answer.tried
-
-
-def test_a_search_has_no_picture_as_a_race():
-    study = run(RaceSampler("epochs", budget=100, seed=0))
-    with pytest.raises(TypeError, match=r"RaceSampler has no picture.*plot_slice"):
-        plot_race(study)
 
 
 @pytest.mark.parametrize("fidelity", ["epochs", None])

@@ -1,0 +1,83 @@
+"""The file of the certificates' runs: written as they end, so that a stopped command can go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.hpo.certificate_outcomes import Outcome
+from benchmarks.hpo.certificate_summary import Row, holds
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS
+from benchmarks.provenance import provenance
+from benchmarks.report import write
+
+__all__ = ["begun", "save"]
+
+
+def begun(file: Path, settings: Mapping[str, Any]) -> list[Outcome]:
+    """The runs of a report that is not complete, if it is of the same settings; else none."""
+    if not file.is_file():
+        return []
+    report = json.loads(file.read_text(encoding="utf-8"))
+    if report["complete"] or report["settings"] != settings:
+        return []
+    return [Outcome.of_record(record) for record in report["records"]]
+
+
+def save(
+    file: Path,
+    settings: Mapping[str, Any],
+    outcomes: Sequence[Outcome],
+    rows: Sequence[Row] | None = None,
+) -> None:
+    """Write what there is.
+
+    Parameters
+    ----------
+    file
+        The report.
+    settings
+        "tasks", "sigma", "budget", "share", "declared" and "runs" of the command line.
+    outcomes
+        The runs until now.
+    rows
+        Their summary; None as long as not all of them are there.
+    """
+    report = provenance("benchmarks.hpo.certificates", _command(settings), "onnxruntime") | {
+        "unit": "costs in full evaluations, the rest in percent of accuracy",
+        "complete": rows is not None,
+        "settings": settings,
+        "cpu_seconds": round(sum(outcome.seconds for outcome in outcomes)),
+        "holds": holds(rows or []),
+        "rows": rows or [],
+        "records": [asdict(outcome) for outcome in outcomes],
+    }
+    part = file.with_name(f"{file.name}.part")
+    write(part, _as_text(report))
+    part.replace(file)  # at once: whoever stops it leaves the one or the other
+
+
+def _command(settings: Mapping[str, Any]) -> list[str]:
+    command = [
+        "--data=FOLDER",
+        *(f"--{name}={settings[name]}" for name in ("runs", "budget", "share")),
+        f"--sigma {' '.join(f'{sigma:g}' for sigma in settings['sigma'])}",
+    ]
+    if settings["declared"]:
+        command.append("--declared")
+    if tuple(settings["tasks"]) != DEVELOPMENT_TASKS:
+        command.append(f"--tasks {' '.join(map(repr, settings['tasks']))}")
+    return command
+
+
+def _as_text(report: Mapping[str, Any]) -> str:
+    """JSON with one line for each row and each record."""
+    lists = ("rows", "records")
+    text = json.dumps({**report, **{name: [] for name in lists}}, indent=1, allow_nan=False)
+    for name in lists:
+        lines = ",\n".join(f"  {json.dumps(one, allow_nan=False)}" for one in report[name])
+        text = text.replace(f'"{name}": []', f'"{name}": [\n{lines}\n ]')
+    return text + "\n"

@@ -1,0 +1,373 @@
+"""Tests of what the races' certificates are held against, on problems that need no data."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from benchmarks.hpo import certificate_races, certificates
+from benchmarks.hpo.certificate_outcomes import Outcome, Statement, statement
+from benchmarks.hpo.certificate_races import Job, Play, kind_of, place_of, play
+from benchmarks.hpo.certificate_summary import holds, markdown, rate, summary
+from benchmarks.hpo.certificates import main
+from benchmarks.hpo.problems import problem_named
+from benchmarks.hpo.space import Categorical, Float, Integer
+from mfhpo.certification import Candidate, CandidateResult, Certificate
+from mfhpo.search import Numeric, OneOf, Replicate
+
+SAID = Statement(
+    shortlist=3,
+    evaluations=10,
+    certified=True,
+    epsilon=0.5,
+    within=0.4,
+    short_of_best=0.2,
+    claim_gap=1.0,
+    claim_gap_interval=(0.5, 1.5),
+    mean_gap=0.1,
+    half_width=0.5,
+    covered=True,
+    all_covered=True,
+)
+OUTCOME = Outcome(
+    task="lcbench 3945",
+    sigma=0.5,
+    seed=0,
+    value=97.0,
+    value_before=97.0,
+    value_alone=98.0,
+    alone_gap=0.5,
+    cost=99.0,
+    cost_alone=100.0,
+    certificate=SAID,
+    seconds=4.0,
+)
+
+
+# Places.
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_every_whole_number_is_reached_from_its_place(log):
+    parameter = Integer(2, 9, log)
+    kind = kind_of(parameter)
+    assert isinstance(kind, Numeric)
+    assert [parameter.at(place) for place in kind.places] == list(range(2, 10))
+
+
+def test_kinds():
+    assert kind_of(Categorical(("a", "b", "c"))) == OneOf(3)
+    assert kind_of(Float(0.0, 1.0)) == Numeric()
+    assert kind_of(Integer(1, 1000, log=True)) == Numeric()
+    assert place_of("c", Categorical(("a", "b", "c"))) == 2.0
+    assert place_of(3.0, Float(2.0, 6.0)) == 0.25
+    assert place_of(3, Integer(1, 5)) == 0.5
+
+
+# Playing.
+
+
+def played(share: float) -> Play:
+    return Play(problem_named("branin", sigma=5.0), seed=3, budget=20.0, share=share)
+
+
+def test_the_search_alone_is_the_one_that_never_heard_of_a_certificate():
+    race, whole = played(0.3), played(0.0)
+    race.search()
+    assert race.race.cost <= 0.7 * 20.0 + 1e-9
+    assert isinstance(race.race.ask()[0], Replicate)
+    alone = race.without_certificate()
+    race.certify()  # does not touch the other one
+    alone.search()
+    whole.search()
+    assert alone.configurations == whole.configurations
+    assert alone.race.cost == pytest.approx(whole.race.cost)
+    assert alone.answer() == whole.answer()
+    assert len(alone.configurations) > len(race.configurations)
+
+
+def test_replicates_have_noise_of_their_own_and_levels_do_not_change_the_arm():
+    race = played(0.3)
+    race.search()
+    arms = len(race.configurations)
+    race.certify()
+    assert len(race.configurations) == arms
+    certificate = race.race.certificate()
+    assert sum(race.replicates.values()) == certificate.evaluations > 0
+    widths = [low < high for low, high in (one.interval for one in certificate.candidates)]
+    assert all(widths)
+
+
+def test_a_run_holds_the_certificate_against_the_truth():
+    outcome = play(Job("branin", 5.0, seed=3, budget=20.0, share=0.4))
+    said = outcome.certificate
+    assert said is not None
+    assert said.shortlist >= 2
+    assert said.short_of_best >= 0.0
+    assert outcome.cost <= 20.0 + 1e-9
+    assert outcome.cost_alone <= 20.0 + 1e-9
+    again = play(Job("branin", 5.0, seed=3, budget=20.0, share=0.4))
+    assert replace(again, seconds=0.0) == replace(outcome, seconds=0.0)
+    assert Outcome.of_record(json.loads(json.dumps(asdict(outcome)))) == outcome
+
+
+def test_a_certificate_that_is_told_the_noise_is_of_the_same_search():
+    job = Job("branin", 5.0, seed=3, budget=20.0, share=0.4)
+    estimated, declared = play(job), play(replace(job, declared=True))
+    assert declared.value_before == estimated.value_before
+    assert declared.value_alone == estimated.value_alone
+    assert estimated.certificate.epsilon != 5.0
+    assert declared.certificate.epsilon == 5.0  # one standard deviation of the noise, by default
+    assert declared.certificate.half_width < estimated.certificate.half_width
+
+
+def test_problems_without_known_values_are_refused(monkeypatch):
+    monkeypatch.setattr(certificate_races, "problem_named", lambda *args, **options: object())
+    with pytest.raises(ValueError, match="no known true values"):
+        play(Job("svm digits", 0.5, seed=0))
+
+
+# The truth of a certificate.
+
+
+def result(claim: float, mean: float, radius: float) -> CandidateResult:
+    return CandidateResult.of(
+        Candidate("arm", {}, claim),
+        sign=1.0,
+        count=4,
+        mean=mean,
+        radius=radius,
+        standing="not told apart",
+    )
+
+
+def certificate(*results: CandidateResult, within: float = 2.0) -> Certificate:
+    return Certificate(
+        candidates=results,
+        winner=1,
+        luckiest=0,
+        delta=0.05,
+        epsilon=math.nan,
+        within=within,
+        finished=True,
+        certified=False,
+        reason="",
+        evaluations=8,
+        remaining=None,
+        about="",
+        shortlist="",
+        assumptions=(),
+    )
+
+
+def test_a_statement_by_hand():
+    # The luckiest promised 90 and has 85 +- 2; the winner has 86 +- 1.
+    said = statement(certificate(result(90.0, 85.0, 2.0), result(88.0, 86.0, 1.0)), [87.5, 86.5])
+    assert said.epsilon is None
+    assert said.within == said.tolerance == 2.0
+    assert said.short_of_best == 1.0
+    assert not said.misses
+    assert said.claim_gap == 2.5
+    assert said.claim_gap_interval == (3.0, 7.0)
+    assert said.gap_covered is False
+    assert said.mean_gap == -0.5
+    assert said.half_width == 1.0
+    assert said.covered is True
+    assert said.all_covered is False
+
+
+def test_what_has_no_interval_is_neither_right_nor_wrong():
+    said = statement(
+        certificate(result(90.0, 85.0, math.inf), result(88.0, 86.0, math.inf), within=math.inf),
+        [87.5, 86.5],
+    )
+    assert said.tolerance is None
+    assert not said.misses
+    assert said.claim_gap_interval is None
+    assert said.gap_covered is None
+    assert said.covered is None
+    assert said.all_covered is None
+
+
+def test_a_winner_misses_what_is_claimed_of_it():
+    assert not SAID.misses
+    assert replace(SAID, short_of_best=0.6).misses
+    # Certified, so that epsilon counts, not what holds besides.
+    assert not replace(SAID, short_of_best=0.45).misses
+    assert replace(SAID, short_of_best=0.45, certified=False).misses
+
+
+# Summing up.
+
+
+def test_shares_have_exact_intervals():
+    # None of 10: the upper end p has (1 - p)^10 = .025. All of 10: the lower end has p^10 = .025.
+    assert rate([False] * 10)["interval"] == [0.0, pytest.approx(1.0 - 0.025**0.1, abs=1e-4)]
+    assert rate([True] * 10)["interval"] == [pytest.approx(0.025**0.1, abs=1e-4), 1.0]
+    assert rate([]) == {"count": 0, "of": 0, "share": None, "interval": None}
+
+
+def outcomes() -> list[Outcome]:
+    silent = replace(SAID, certified=False, epsilon=None, within=None, claim_gap_interval=None)
+    beyond = replace(SAID, certified=False, within=0.1, claim_gap=2.0, covered=False)
+    return [
+        OUTCOME,
+        replace(OUTCOME, seed=1, certificate=beyond, value=99.0),
+        replace(OUTCOME, seed=2, certificate=silent),
+        replace(OUTCOME, task="rbv2_xgboost 16", certificate=None, value=98.0),
+    ]
+
+
+def test_summary_by_hand():
+    rows = summary(outcomes(), {"lcbench 3945": 99.0, "rbv2_xgboost 16": 100.0})
+    assert [row["tasks"] for row in rows] == ["LCBench", "rbv2_xgboost", "all"]
+    networks, trees, everything = rows
+    counts = {
+        name: (networks[name]["count"], networks[name]["of"])
+        for name in (
+            "certified",
+            "without_tolerance",
+            "beyond_epsilon",
+            "beyond_within",
+            "beyond_tolerance",
+            "claim_gap_outside",
+            "winner_outside",
+            "any_outside",
+        )
+    }
+    assert counts == {
+        "certified": (1, 3),
+        "without_tolerance": (1, 3),
+        "beyond_epsilon": (0, 1),
+        "beyond_within": (1, 1),
+        "beyond_tolerance": (1, 2),
+        "claim_gap_outside": (1, 2),
+        "winner_outside": (1, 3),
+        "any_outside": (0, 3),
+    }
+    assert trees["certified"]["of"] == 1
+    assert trees["beyond_tolerance"]["of"] == 0
+    # Regrets 2, 0, 2 and 2 with a certificate; 1, 1, 1 and 2 without.
+    assert networks["regret"] == pytest.approx(4 / 3, abs=1e-4)
+    assert everything["regret"] == 1.5
+    assert everything["regret_alone"] == 1.25
+    assert everything["alone_difference"] == 0.25
+    differences = np.array([1.0, -1.0, 1.0, 0.0])
+    error = differences.std(ddof=1) / 2.0
+    assert everything["alone_standard_error"] == pytest.approx(error, abs=1e-4)
+    how = [everything[f"alone_{name}"] for name in ("better", "equal", "worse")]
+    assert how == [1, 1, 2]
+    table = markdown(rows, 0.5)
+    assert "1 of 2: 50.0 % (1.3 to 98.7)" in table
+    assert len({len(line) for line in table.splitlines()}) == 1
+
+
+def test_wrong_statements_and_lost_regret_are_told():
+    best = {"lcbench 3945": 99.0}
+    fine = [replace(OUTCOME, seed=seed, value=98.0) for seed in range(20)]
+    assert all(holds(summary(fine, best)).values())
+    # 5 of 20 is beyond chance where .05 is allowed: its exact interval begins at .087.
+    miss = replace(SAID, short_of_best=1.0, claim_gap=3.0, covered=False, all_covered=False)
+    bad = [replace(one, certificate=miss) if one.seed < 5 else one for one in fine]
+    checked = holds(summary(bad, best))
+    assert list(checked.values()) == [False] * 4 + [True]
+    # 3 of 20 may be chance: it begins at .032.
+    few = [replace(one, certificate=miss) if one.seed < 3 else one for one in fine]
+    assert all(holds(summary(few, best)).values())
+    lost = [replace(one, value=97.0 + 0.01 * one.seed) for one in fine]
+    assert list(holds(summary(lost, best)).values()) == [True] * 4 + [False]
+
+
+# The command line.
+
+
+COMMAND = ["--tasks", "branin", "hartmann3", "--sigma", "5", "--budget", "12", "--share", "0.4"]
+
+
+def test_a_stopped_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
+    done: list[tuple[str, float, int]] = []
+
+    def made_up(job: Job) -> Outcome:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(job.key)
+        return replace(OUTCOME, task=job.task, sigma=job.sigma, seed=job.seed, value=-1.0)
+
+    monkeypatch.setattr(certificates, "play", made_up)
+    file = tmp_path / "certificates.json"
+    command = [*COMMAND, "--runs", "3", "--output", str(file)]
+    assert main(command) == 130
+    assert not json.loads(file.read_text())["complete"]
+    done = [("made", 0.0, 0)]
+    main(command)
+    assert done[1:] == [("branin", 5.0, 1)]
+    report = json.loads(file.read_text())
+    assert report["complete"]
+    assert [(one["task"], one["seed"]) for one in report["records"]] == [
+        ("branin", 0),
+        ("hartmann3", 0),
+        ("branin", 1),
+    ]
+    assert "| regret of the search alone, mean" in capsys.readouterr().out
+    # What is complete is done anew, and so is what another command has left.
+    done = []
+    assert main(command) == 130
+    assert len(json.loads(file.read_text())["records"]) == 2
+    done = []
+    main([*COMMAND, "--runs", "2", "--output", str(file)])
+    assert len(done) == 2
+
+
+def test_what_certificates_are_told_is_recorded(tmp_path, monkeypatch):
+    told: list[bool] = []
+
+    def made_up(job: Job) -> Outcome:
+        told.append(job.declared)
+        if len(told) == 2:
+            raise KeyboardInterrupt
+        return replace(OUTCOME, task=job.task, sigma=job.sigma, seed=job.seed)
+
+    monkeypatch.setattr(certificates, "play", made_up)
+    file = tmp_path / "certificates.json"
+    command = [*COMMAND, "--runs", "2", "--output", str(file)]
+    assert main([*command, "--declared"]) == 130
+    report = json.loads(file.read_text())
+    assert report["settings"]["declared"] is True
+    assert "--declared" in report["command"]
+    main(command)  # another command: what is there does not count
+    assert told == [True, True, False, False]
+    report = json.loads(file.read_text())
+    assert report["settings"]["declared"] is False
+    assert "--declared" not in report["command"]
+
+
+def test_the_command_plays(tmp_path, capsys):
+    file = tmp_path / "certificates.json"
+    main([*COMMAND, "--runs", "2", "--output", str(file)])
+    report = json.loads(file.read_text())
+    assert [row["tasks"] for row in report["rows"]] == ["synthetic", "all"]
+    assert report["rows"][-1]["runs"] == 2
+    for record in report["records"]:
+        assert record["cost"] <= 12.0 + 1e-9
+    out = capsys.readouterr().out
+    for told, true in report["holds"].items():
+        assert f"{'yes' if true else 'NO'}: {told}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--runs", "0"], "--runs must be at least 1"),
+        (["--sigma", "0"], "--sigma must be positive"),
+        (["--budget", "5"], "--budget must be at least 10"),
+        (["--share", "1"], "--share must be between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_run_is_told(arguments, words, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert words in capsys.readouterr().err
