@@ -144,7 +144,7 @@ class _Outcomes:
         """Return what is to be called after each observation."""
         return self._hear
 
-    def _hear(self, pull: Pull, observation: Observation) -> None:
+    def _hear(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         if not observation.failed:
             limits = self.stopped.setdefault(pull.arm, {})
             if pull.limit is not None:

@@ -56,7 +56,7 @@ class Race(StudyRace):
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
         self._seconds_per_cost = 0.0
-        self._early_failures: list[int] = []
+        self._early_failures: dict[int, int] = {}  # number of the trial: its arm
         self._without_fidelity = 0
         self._missing_fidelity = ""
         self._overridden = 0
@@ -102,10 +102,10 @@ class Race(StudyRace):
             pull = replace(pull, arm=self._owner_of(pull.arm, trial)) if at_target else pull
         observed = self.sign * value if succeeded and belongs and value is not None else None
         if self.policy is None:
-            self._early_failures.append(pull.arm)
+            self._early_failures[trial.number] = pull.arm
         else:
             cost = seconds if self.fidelity.costs == "measured" else None
-            self._tell(pull, Observation(observed, cost))
+            self._tell(trial.number, pull, Observation(observed, cost))
         return True
 
     def resolve_levels(self, distribution: BaseDistribution) -> None:
@@ -193,8 +193,8 @@ class Race(StudyRace):
             arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
             fidelity=lambda fidelity: f"{self.fidelity.name}={levels[fidelity]!r}",
         )
-        for arm in self._early_failures:
-            self._tell(Pull(arm, 0), Observation(None, 0.0))
+        for trial_number, arm in self._early_failures.items():
+            self._tell(trial_number, Pull(arm, 0), Observation(None, 0.0))
         self._early_failures.clear()
 
     def _pull_of(self, trial: FrozenTrial, planned: Pull, whole: bool) -> tuple[Pull, bool]:

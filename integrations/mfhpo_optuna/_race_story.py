@@ -54,7 +54,7 @@ class RaceStory:
         self.race = race
         return self._hear
 
-    def _hear(self, pull: Pull, observation: Observation) -> None:
+    def _hear(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         policy = self.race.policy
         assert policy is not None
         if not observation.failed:

@@ -130,7 +130,8 @@ class ReplicateRace(StudyRace):
         if seconds is not None:
             self._slowest = max(self._slowest, seconds)
         counts = succeeded and belongs and not self.never_asked
-        self._tell(pull, Observation(self.sign * value if counts and value is not None else None))
+        observed = self.sign * value if counts and value is not None else None
+        self._tell(trial.number, pull, Observation(observed))
         self.certification.note(pull.arm, value if counts else None)
         return True
 

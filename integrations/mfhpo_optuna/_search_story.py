@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 import optuna
-from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Pull
 from mfhpo.search import Replicate, SearchRace
 from mfhpo_optuna._race import Listener, Race
 from mfhpo_optuna._race_sampler import RaceSampler
 from mfhpo_optuna._search_study import ONE_LEVEL
-from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY
 
 __all__ = ["Evaluation", "SearchStory"]
 
@@ -64,7 +60,6 @@ class SearchStory:
 
     def __init__(self, study: optuna.Study, sampler: RaceSampler) -> None:
         self.evaluations: list[Evaluation] = []
-        self._study = study
         self.race = sampler.replay(study, self._listen)
 
     @property
@@ -119,43 +114,19 @@ class SearchStory:
         return None
 
     def _listen(self, race: Race) -> Listener:
-        trials: Iterator[FrozenTrial] | None = None
-
-        def hear(pull: Pull, observation: Observation) -> None:
-            nonlocal trials
-            if trials is None:
-                trials = iter(_told(self._study, race))
-            trial = next(trials, None)
-            if trial is not None and race.policy is not None:  # else it ended only just now
-                value = observation.value if observation.has_value else None
-                self.evaluations.append(
-                    Evaluation(
-                        trial=trial.number,
-                        arm=pull.arm,
-                        fidelity=pull.fidelity,
-                        cost=race.policy.cost,
-                        value=math.nan if value is None else race.sign * value,
-                        is_replicate=isinstance(pull, Replicate),
-                    )
+        def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
+            if race.policy is None:
+                return
+            value = observation.value if observation.has_value else None
+            self.evaluations.append(
+                Evaluation(
+                    trial=trial_number,
+                    arm=pull.arm,
+                    fidelity=pull.fidelity,
+                    cost=race.policy.cost,
+                    value=math.nan if value is None else race.sign * value,
+                    is_replicate=isinstance(pull, Replicate),
                 )
+            )
 
         return hear
-
-
-def _told(study: optuna.Study, race: Race) -> list[FrozenTrial]:
-    """The trials of which a race is told, in its order."""
-    ended = [
-        trial
-        for trial in study.get_trials(deepcopy=False)
-        if trial.state.is_finished()
-        and ARM_KEY in trial.user_attrs
-        and CERTIFICATE_KEY not in trial.user_attrs
-    ]
-    ended.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
-    if race.fidelity == ONE_LEVEL:
-        return ended
-    # Before any trial asks for the fidelity, those that end without do not count.
-    name = race.fidelity.name
-    asked = next((place for place, trial in enumerate(ended) if name in trial.distributions), 0)
-    early = [trial for trial in ended[:asked] if trial.state != TrialState.COMPLETE]
-    return early + ended[asked:]

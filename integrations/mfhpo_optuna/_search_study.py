@@ -27,7 +27,7 @@ ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
 """Stands for the fidelity of an objective that has none."""
 
 _HOPELESS = 30
-_MOST_OVERRIDDEN = 8  # fewer than the first arms, which are all begun at the lowest level
+_MOST_OVERRIDDEN = 9  # as many as the first arms, which are all begun at the lowest level
 
 
 class SearchStudy(Race):
@@ -249,7 +249,7 @@ class SearchStudy(Race):
         """The number of the next new arm, for a trial."""
         told = 0 if self.race is None else self.race.begun
         under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
-        return max([told, *under_way, *(arm + 1 for arm in self._early_failures)])
+        return max([told, *under_way, *(arm + 1 for arm in self._early_failures.values())])
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
         owner = self.arms.owner(arm, trial.params)

@@ -23,7 +23,7 @@ __all__ = ["ARM_KEY", "CERTIFICATE_KEY", "Listener", "Running", "StudyRace"]
 ARM_KEY = "mfhpo:pull"
 CERTIFICATE_KEY = "mfhpo:certificate"
 
-Listener = Callable[[Pull, Observation], None]
+Listener = Callable[[int, Pull, Observation], None]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class StudyRace(abc.ABC):
     reseeded
         Whether the sampler that draws the arms was given new randomness after a restart.
     listener
-        Called with every pull and observation after the policy learned from it, or None.
+        Called with the number of the trial, its pull and its observation, after the policy learned
+        from it; or None.
     """
 
     def __init__(self, study: optuna.Study, arms: Arms, lease: float | None) -> None:
@@ -203,11 +204,11 @@ class StudyRace(abc.ABC):
             )
         return arm
 
-    def _tell(self, pull: Pull, observation: Observation) -> None:
+    def _tell(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         assert self.policy is not None
         self.policy.tell(pull, observation)
         if self.listener is not None:
-            self.listener(pull, observation)
+            self.listener(trial_number, pull, observation)
 
     def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
         """Whether a finished trial really evaluated the arm that it was to; arms learn from it."""

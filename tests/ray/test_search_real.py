@@ -82,10 +82,28 @@ def _train(config: dict[str, Any]) -> None:
     tune.report({"loss": math.nan if config["fate"] == "nan" else bowl(config)})
 
 
+class _Noting(IISESearch):
+    """Notes what it suggests.
+
+    A trial that reported nothing shows the configuration that its process had when Tune asked, and
+    a process that is used again may have still had the one before.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.suggested: list[dict[str, Any]] = []
+
+    def suggest(self, trial_id: str) -> Any:
+        config = super().suggest(trial_id)
+        if isinstance(config, dict):
+            self.suggested.append(config)
+        return config
+
+
 def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
     fine = [{"x": x, "fate": "fine"} for x in (-0.9, 0.0)]
     arms = [*fine, {"x": 0.0, "fate": "nan"}, {"x": 0.0, "fate": "crash"}]
-    search = IISESearch(
+    search = _Noting(
         Fidelity("epochs", levels=[1, 9]),
         arms,
         sigma=0.05,
@@ -114,14 +132,15 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
     assert answer.certified
     assert answer.config == {"x": 0.0, "fate": "fine"}
     assert answer.compared == 2
-    fates = Counter(result.config["fate"] for result in results)
+    assert len(search.suggested) == len(results)
+    fates = Counter(config["fate"] for config in search.suggested)
     # Pulls under way when an arm leaves may come on top.
     assert 2 <= results.num_errors <= fates["crash"] <= 4
     assert 2 <= fates["nan"] <= 4
     surplus = fates["fine"] - answer.trials
     assert 0 <= surplus <= 2  # they ran when the race ended, and were stopped
     assert all(result.config["data"] == "constant" for result in results)
-    seeds = [result.config["seed"] for result in results]
+    seeds = [config["seed"] for config in search.suggested]
     assert len(set(seeds)) == len(seeds)
     # The answer, and the trial that looks best, from the storage alone.
     stored = recommendation(tune.Tuner.restore(str(tmp_path / "failing"), _train).get_results())

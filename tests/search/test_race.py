@@ -496,9 +496,10 @@ def test_asking_for_nothing():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "n", "sigma"), [(HalvingSearch, 250, 0.08), (ModelSearch, 60, None)]
+    ("kind", "n", "sigma", "budget"),
+    [(HalvingSearch, 250, 0.08, 600.0), (ModelSearch, 60, None, 1000.0)],
 )
-def test_certificates_are_right_as_often_as_they_say(kind, n, sigma):
+def test_certificates_are_right_as_often_as_they_say(kind, n, sigma, budget):
     """Races on a function that is known, with noise as large as the differences.
 
     A certified arm may be worse than the best of the shortlist by epsilon, any other one by
@@ -510,7 +511,7 @@ def test_certificates_are_right_as_often_as_they_say(kind, n, sigma):
         race = make(
             kind,
             costs=(1.0, 9.0),
-            budget=600.0,
+            budget=budget,
             certify_share=0.8,
             top=4,
             delta=delta,
@@ -532,5 +533,5 @@ def test_certificates_are_right_as_often_as_they_say(kind, n, sigma):
     margin = delta * n + 3.0 * math.sqrt(delta * (1.0 - delta) * n)
     assert wrong_arms <= margin
     assert wrong_gaps <= margin
-    assert certified > n // 6, "too few certificates to say anything"
+    assert certified > n // 4, "too few certificates to say anything"
     assert lucky > 0.6 * n, "without luck the case shows nothing"

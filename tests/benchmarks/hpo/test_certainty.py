@@ -9,33 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.hpo import certainty_races
-from benchmarks.hpo.certainty import (
-    SETTINGS,
-    Setting,
-    holds,
-    in_words,
-    main,
-    markdown,
-    picture,
-    pool_figures,
-    summary,
-)
-from benchmarks.hpo.certainty_races import (
-    CONTENDERS,
-    Answer,
-    Bounds,
-    Outcome,
-    Pool,
-    Race,
-    bounds_elsewhere,
-    draw_pool,
-    halve,
-    hyperband,
-    judged,
-    paid,
-    play,
-)
+from benchmarks.hpo import certainty_pools, certainty_races
+from benchmarks.hpo.certainty import main
+from benchmarks.hpo.certainty_answers import Answer, Outcome, Race, judged
+from benchmarks.hpo.certainty_biases import pool_figures
+from benchmarks.hpo.certainty_contenders import CONTENDERS, play
+from benchmarks.hpo.certainty_halving import halve, hyperband
+from benchmarks.hpo.certainty_picture import picture
+from benchmarks.hpo.certainty_pools import Bounds, Pool, bounds_elsewhere, draw_pool
+from benchmarks.hpo.certainty_races import paid
+from benchmarks.hpo.certainty_settings import SETTINGS, Setting
+from benchmarks.hpo.certainty_summary import holds, in_words, markdown, summary
 
 COSTS = np.array([1 / 9, 1 / 3, 1.0])
 
@@ -128,11 +112,11 @@ class TestBounds:
             end = np.zeros(1001)
             return Pool(task, np.array([-np.linspace(0.0, widths[task], 1001), end]), COSTS, True)
 
-        monkeypatch.setattr(certainty_races, "DEVELOPMENT_TASKS", (*widths, "lcbench 1"))
-        monkeypatch.setattr(certainty_races, "draw_pool", pool)
-        certainty_races._seen_of.cache_clear()
+        monkeypatch.setattr(certainty_pools, "DEVELOPMENT_TASKS", (*widths, "lcbench 1"))
+        monkeypatch.setattr(certainty_pools, "draw_pool", pool)
+        certainty_pools._seen_of.cache_clear()
         bounds = bounds_elsewhere("rbv2_xgboost 1", None)
-        certainty_races._seen_of.cache_clear()
+        certainty_pools._seen_of.cache_clear()
         np.testing.assert_allclose(bounds.xi, [95.0, 0.0])
         np.testing.assert_allclose(bounds.gamma, [95.0, 0.0])  # from -97.5 to -2.5
 
