@@ -292,6 +292,6 @@ def test_a_trial_that_is_tried_again_obeys_the_limit_that_it_inherits():
         end(trial, 0.5, 1.0)
     study.tell(trial, state=TrialState.PRUNED)
     heard = []
-    study.sampler.replay(study, lambda race: lambda pull, seen: heard.append((pull, seen)))
+    study.sampler.replay(study, lambda race: lambda number, pull, seen: heard.append((pull, seen)))
     [(pull, observation)] = heard
     assert (pull.arm, pull.limit, observation.censored_at) == (0, 0.7, 0.7)

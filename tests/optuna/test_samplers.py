@@ -732,7 +732,7 @@ def test_the_choice_is_logged_once_with_its_reason():
         study = run(sampler, n_trials=5)
         sampler.recommendation(study)
         sampler.choice(study)
-        sampler.replay(study, lambda race: lambda pull, observation: None)
+        sampler.replay(study, lambda race: lambda number, pull, observation: None)
     finally:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         logger.removeHandler(listener)
@@ -757,7 +757,7 @@ def warned(category, sampler, objective, n_trials):
         study = run(sampler, objective, n_trials)
         for _ in range(3):
             sampler.recommendation(study)
-        sampler.replay(study, lambda race: lambda pull, observation: None)
+        sampler.replay(study, lambda race: lambda number, pull, observation: None)
     return [str(w.message) for w in caught if issubclass(w.category, category)]
 
 
