@@ -52,7 +52,7 @@ class HalvingSearch(SearchPolicy):
         costs: Sequence[float],
         *,
         continues: bool = False,
-        initial: int = 9,
+        initial: int | None = None,
         reduction: float = 3.0,
         least_agreement: float = 0.2,
         seed: int = 0,

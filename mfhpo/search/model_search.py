@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from mfhpo.problem import Pull
 from mfhpo.search.acquisition import best_place, expected_improvement
@@ -28,7 +29,8 @@ _WHOLE = 25  # arms of which all levels are kept
 _GROWTH = 1.25  # of the observations, between two fits
 _GOOD = 5  # arms around which better ones are sought
 _REACH = 2.0  # standard deviations in which an arm's value may lie
-_NODES = np.array([-1.5, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.5])
+# Equally likely outcomes of a step, in standard deviations, the best first.
+_OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class ModelSearch(SearchPolicy):
         costs: Sequence[float],
         *,
         continues: bool = False,
-        initial: int = 9,
+        initial: int | None = None,
         patience: float = 0.3,
         random_share: float = 0.05,
         seed: int = 0,
@@ -153,11 +155,11 @@ class ModelSearch(SearchPolicy):
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]
-                return Pull(arm, self._level(view, features, self.level_of(arm) + 1, rate))
+                return Pull(arm, self._level(view, features, self.level_of(arm) + 1))
         if new is None:
             return Begin(self._first_level(), None)
         features = self.space.cube_features(new[None, :])
-        level = self._level(view, features, self._first_level(), rate)
+        level = self._level(view, features, self._first_level())
         return Begin(level, self.space.at(new))
 
     def leader(self) -> int | None:
@@ -291,25 +293,29 @@ class ModelSearch(SearchPolicy):
         at_random = np.random.default_rng([self._seed, begun]).random() < self._random_share
         return None if at_random else place, float(merit(place[None, :])[0])
 
-    def _level(self, view: _View, features: FloatArray, lowest: int, rate: float) -> int:
+    def _level(self, view: _View, features: FloatArray, lowest: int) -> int:
         """The level at which to evaluate next.
 
         Where evaluations go on from the last one, each level is passed anyway, and the next one is
-        as good a place to reconsider as any. Where they begin from scratch, a level is worth its
-        cost only if what it tells is likely enough to spare the target's.
+        as good a place to reconsider as any. Where they begin from scratch, it is the level by
+        which most is gained for the cost, if many such arms are evaluated there and only the best
+        of them at the target.
         """
         if self.continues or lowest >= self.target:
             return lowest
         levels = np.arange(lowest, self.target)
+        costs = np.array([self.costs[level] for level in levels])
         repeated = np.repeat(features, len(levels), axis=0)
         mean, moved, left = view.process.learnt_at(repeated, levels)
-        means = mean[:, None] + moved[:, None] * _NODES
-        spreads = np.repeat(left[:, None], len(_NODES), axis=1)
-        weights = np.exp(-0.5 * _NODES**2)
-        given_up = view.improvement(means, spreads) / self.costs[-1] < rate
-        spared = (given_up * weights).sum(axis=1) / weights.sum() * self.costs[-1]
-        gain = spared - np.array([self.costs[level] for level in levels])
-        return int(levels[np.argmax(gain)]) if gain.max() > 0.0 else self.target
+        means = mean[:, None] + moved[:, None] * _OUTCOMES
+        spreads = np.repeat(left[:, None], len(_OUTCOMES), axis=1)
+        improvements = view.improvement(means, spreads)
+        share = np.arange(1, len(_OUTCOMES) + 1) / len(_OUTCOMES)
+        gains = np.cumsum(improvements, axis=1) / len(_OUTCOMES)
+        rates = (gains / (costs[:, None] + share * self.costs[-1])).max(axis=1)
+        now, spread = view.process.at_target(features)
+        at_once = float(view.improvement(now, spread)[0]) / self.costs[-1]
+        return int(levels[np.argmax(rates)]) if rates.max() > at_once else self.target
 
 
 def _most_telling(rows: _Rows, most: int) -> _Rows:

@@ -20,6 +20,11 @@ __all__ = ["Begin", "SearchPolicy"]
 FloatArray = npt.NDArray[np.float64]
 
 _MAX_FAILURES = 3
+# The first arms: how many, one in how many goes up, and how many there are at every level, for a
+# single value at the target does not say how far the levels agree.
+_FEWEST_FIRST, _MOST_FIRST = 9, 27
+_FIRST_REDUCTION = 3
+_FIRST_EVERYWHERE = 2
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,18 @@ class SearchPolicy(abc.ABC):
         the costs is paid.
     initial
         Number of arms that are drawn at random before anything is concluded from their values.
+        None: as many as one evaluation at the target pays for at the lowest level, from 9 to 27.
     seed
         Of what is drawn.
     """
 
     def __init__(
-        self, costs: Sequence[float], *, continues: bool = False, initial: int = 9, seed: int = 0
+        self,
+        costs: Sequence[float],
+        *,
+        continues: bool = False,
+        initial: int | None = None,
+        seed: int = 0,
     ) -> None:
         check_increasing("costs", costs)
         if costs[0] <= 0.0:
@@ -67,6 +78,9 @@ class SearchPolicy(abc.ABC):
         self.costs = tuple(float(cost) for cost in costs)
         self.continues = continues
         self._space = SearchSpace({})
+        if initial is None:
+            affordable = round(self.costs[-1] / self.costs[0])
+            initial = min(max(affordable, _FEWEST_FIRST), _MOST_FIRST)
         self._initial = check_count("initial", initial, 2)
         self._seed = check_count("seed", seed, 0)
         self._points: dict[int, Point] = {}
@@ -243,8 +257,9 @@ class SearchPolicy(abc.ABC):
         self._history.append((arm, level, value))
 
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
-        """The next step of the beginning: random arms, each level with half of the one below.
+        """The next step of the beginning: random arms, each level with a third of the one below.
 
+        Two at least, if there are more than three arms.
         None when that is over, or when it waits for what is under way.
         """
         if begun < self._initial:
@@ -256,16 +271,18 @@ class SearchPolicy(abc.ABC):
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
                 return Pull(arm, self._first_level())  # it failed: once more
         quota = self._initial
+        least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _FIRST_REDUCTION))
         for level in range(self._first_level(), self.target):
-            quota = max(1, math.ceil(quota / 2))
+            quota = max(least, math.ceil(quota / _FIRST_REDUCTION))
             above = [
                 arm for arm in first if max(self.level_of(arm), under_way.get(arm, -1)) > level
             ]
             left = [arm for arm in first if arm in self._values[level] and arm not in above]
             left = [arm for arm in left if arm not in self._merged]
-            # While others are under way here, half of those that have come to their end.
+            # While others are under way here, the same share of those that have come to their end.
             waiting = any(under_way.get(arm) == level for arm in first)
-            wanted = min(quota, (len(above) + len(left)) // 2) if waiting else quota
+            ended = (len(above) + len(left)) // _FIRST_REDUCTION
+            wanted = min(quota, ended) if waiting else quota
             if len(above) < wanted and left:
                 best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
                 return Pull(best, level + 1)

@@ -25,14 +25,14 @@ def test_arms_are_begun_until_there_are_enough() -> None:
     assert [search.ask(begun) for begun in range(4)] == [NEW] * 4
 
 
-def test_the_first_arms_go_up_by_halves_whatever_the_reduction_is() -> None:
-    """Of 9 arms the best 5 reach level 1 and the best 3 of those level 2, one after another."""
+def test_the_first_arms_go_up_by_thirds_whatever_the_reduction_is() -> None:
+    """Of 9 arms the best 3 reach level 1 and the best 2 of those level 2, one after another."""
     search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=9, reduction=100.0)
     told(search, 0, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
-    for arm in (8, 7, 6, 5, 4):
+    for arm in (8, 7, 6):
         assert search.ask(9) == Pull(arm, 1)
         search.tell(Pull(arm, 1), Observation(-float(arm)))  # the order turns round
-    for arm in (4, 5, 6):
+    for arm in (6, 7):
         assert search.ask(9) == Pull(arm, 2)
         search.tell(Pull(arm, 2), Observation(0.0))
     assert search.ask(9).fidelity < 2
@@ -44,7 +44,7 @@ def test_workers_take_different_first_arms() -> None:
     pending = [Pull(2, 1)]
     assert search.ask(4, pending) == Pull(0, 1)
     pending.append(Pull(0, 1))
-    # The half of four is under way; a third of four is one, and it is under way.
+    # Two of four are under way; a third of four is one, and it is under way.
     assert search.ask(4, pending) == NEW
 
 

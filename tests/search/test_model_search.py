@@ -62,14 +62,14 @@ def check(play: Play) -> None:
 # The beginning.
 
 
-def test_it_begins_with_arms_at_random_that_go_up_by_halves() -> None:
+def test_it_begins_with_arms_at_random_that_go_up_by_thirds() -> None:
     search = searching(initial=4)
     values = [0.1, 0.4, 0.2, 0.3]
     for arm, value in enumerate(values):
         assert search.ask(arm) == Begin(0, None)
         search.describe(arm, drawn(search.space, arm))
         search.tell(Pull(arm, 0), Observation(value))
-    for arm, level in ((1, 1), (3, 1), (1, 2)):
+    for arm, level in ((1, 1), (3, 1), (1, 2), (3, 2)):
         assert search.ask(4) == Pull(arm, level)
         search.tell(Pull(arm, level), Observation(values[arm]))
     assert isinstance(search.ask(4), (Begin, Pull))
@@ -90,6 +90,27 @@ def test_nothing_is_concluded_before_an_arm_is_finished() -> None:
         search.describe(arm, drawn(search.space, arm))
         search.tell(Pull(arm, 0), Observation(0.0))
     assert search.ask(2, [Pull(0, 1)]) == Begin(0, None)
+
+
+@pytest.mark.parametrize(
+    ("costs", "first"),
+    [((1.0,), 9), ((1.0, 2.0, 4.0), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)],
+)
+def test_so_many_arms_are_first_as_one_at_the_target_pays_for(
+    costs: tuple[float, ...], first: int
+) -> None:
+    """From 9 to 27; a third of them goes up, and two come to the target."""
+    search = ModelSearch(costs)
+    for arm in range(first):
+        assert search.ask(arm) == Begin(0, None)
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    left = first
+    for level in range(1, len(costs)):
+        left = max(2, math.ceil(left / 3))
+        for arm in range(first - 1, first - 1 - left, -1):
+            assert search.ask(first) == Pull(arm, level)
+            search.tell(Pull(arm, level), Observation(float(arm)))
+    assert search.ask(first) == Begin(0, None)
 
 
 # Asking is pure.
