@@ -129,7 +129,6 @@ class Play:
             budget=budget,
             certify_share=share,
             sigma=problem.sigma if declared else None,
-            seed=seed,
         )
         self.configurations: list[dict[str, Any]] = []
         self.replicates: dict[int, int] = {}

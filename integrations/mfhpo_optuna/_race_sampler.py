@@ -269,7 +269,6 @@ class RaceSampler(FidelitySampler):
             measured=measured,
             sign=sign,
             params=arms.params,
-            seed=seed,
             **self._options,
         )
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from mfhpo import Observation, Policy, Problem, Pull
 from mfhpo._validation import check_count, check_number, is_number
-from mfhpo.certification import Candidate, Certification
+from mfhpo.certification import Candidate
 from mfhpo.declared import SigmaLike, check_options
 from mfhpo.fidelity import Fidelity
+from mfhpo.group_sequential_certification import GroupSequentialCertification
 from mfhpo.search import ModelSearch, Replicate, SearchPolicy, SearchRace, SearchSpace
 from mfhpo_ray._fidelity_search import FidelitySearch
 from mfhpo_ray._open_candidates import OpenCandidates
@@ -232,7 +233,7 @@ class RaceSearch(FidelitySearch):
             },
         )
         # The race among the shortlist is made later; what it would refuse is refused now.
-        Certification(
+        GroupSequentialCertification(
             [Candidate("", {}, 0.0)] * 2,
             luckiest=0,
             maximise=True,
@@ -274,8 +275,9 @@ class RaceSearch(FidelitySearch):
         if costs is None:
             numbers = all(is_number(level) and level > 0 for level in levels)
             costs = tuple(levels) if numbers else tuple(range(1, len(levels) + 1))
-        search = ModelSearch(costs, continues=self._checkpoints, seed=options["seed"])
-        return SearchRace(search, measured=measured, sign=sign, params=self._params, **options)
+        of_race = dict(options)
+        search = ModelSearch(costs, continues=self._checkpoints, seed=of_race.pop("seed"))
+        return SearchRace(search, measured=measured, sign=sign, params=self._params, **of_race)
 
     def _params(self, arm: int) -> Config:
         return dict(self._known_arms().shown(arm))

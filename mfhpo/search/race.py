@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_number
-from mfhpo.certification import Candidate, Certificate, Certification
+from mfhpo.certification import Candidate, Certificate
 from mfhpo.declared import SigmaLike, check_options
+from mfhpo.group_sequential_certification import FIRST_LOOK, GroupSequentialCertification
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.search.policy import Begin, SearchPolicy
@@ -22,8 +23,6 @@ __all__ = ["BudgetUnit", "Replicate", "SearchRace"]
 
 BudgetUnit = Literal["cost", "evaluations"]
 
-# A certificate needs a few evaluations of each candidate: fewer candidates are better than none.
-_EVALUATIONS_EACH = 3
 _ROUNDING = 1e-9
 
 
@@ -47,7 +46,7 @@ class SearchRace(Policy):
 
     The search spends the budget but for a share that is kept for the end. Then the arms that may be
     the best by what the search knows, the shortlist, are evaluated again from scratch
-    (`mfhpo.certification.Certification`): a value that a search has selected is a lucky one, and
+    (`GroupSequentialCertification`): a value that a search has selected is a lucky one, and
     only new ones say what it is worth. The race ends when the best of the shortlist is certified,
     or the budget is spent.
 
@@ -67,9 +66,9 @@ class SearchRace(Policy):
         Share of the budget that is kept for the shortlist; 0 for none.
     top
         Largest size of the shortlist, at least 2. It is smaller where what is kept would not do for
-        three evaluations of each arm.
-    delta, epsilon, sigma, max_failures, seed
-        Of the certificate, see `Certification`.
+        five evaluations of each arm.
+    delta, epsilon, sigma, max_failures
+        Of the certificate, see `mfhpo.group_sequential_certification`.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost.
     sign
@@ -107,7 +106,6 @@ class SearchRace(Policy):
         measured: bool = False,
         sign: float = 1.0,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
-        seed: int = 0,
     ) -> None:
         if budget is not None and not check_number("budget", budget, " or None") > 0.0:
             raise ValueError(f"budget must be positive or None, got {budget!r}.")
@@ -128,7 +126,6 @@ class SearchRace(Policy):
             "epsilon": epsilon,
             "sigma": sigma,
             "max_failures": check_count("max_failures", max_failures, 1),
-            "seed": seed,
         }
         self._sign = sign
         self._params = params
@@ -136,7 +133,7 @@ class SearchRace(Policy):
         self._paid: dict[int, float] = {}
         self._paid_at: list[list[float]] = [[] for _ in search.costs]
         self._levels: dict[int, int] = {}
-        self._certification: Certification | None = None
+        self._certification: GroupSequentialCertification | None = None
         self._replicates: list[tuple[int, float | None]] = []
         self._cost = 0.0
         self._evaluations = 0
@@ -191,7 +188,7 @@ class SearchRace(Policy):
         self.shortlist = tuple(shortlist)
         self._certification = None
 
-    def _certifying(self) -> Certification | None:
+    def _certifying(self) -> GroupSequentialCertification | None:
         """The race among the shortlist; None as long as nothing was told of it.
 
         It is begun as late as that because a study that is read again may tell of the shortlist
@@ -205,11 +202,13 @@ class SearchRace(Policy):
                 self._count(self._certification, arm, value)
         return self._certification
 
-    def _count(self, certification: Certification, arm: int, value: float | None) -> None:
+    def _count(
+        self, certification: GroupSequentialCertification, arm: int, value: float | None
+    ) -> None:
         if arm in self.shortlist:
             certification.tell(self.shortlist.index(arm), value)
 
-    def _new_certification(self) -> Certification:
+    def _new_certification(self) -> GroupSequentialCertification:
         claims = [self.search.mean(arm, self.search.target) for arm in self.shortlist]
         candidates = [
             Candidate(f"arm {arm}", dict(self._params(arm)), self._sign * claim)
@@ -217,8 +216,10 @@ class SearchRace(Policy):
         ]
         return self._compare(candidates, int(np.argmax(np.nan_to_num(claims, nan=-np.inf))))
 
-    def _compare(self, candidates: Sequence[Candidate], luckiest: int) -> Certification:
-        return Certification(
+    def _compare(
+        self, candidates: Sequence[Candidate], luckiest: int
+    ) -> GroupSequentialCertification:
+        return GroupSequentialCertification(
             candidates, luckiest=luckiest, maximise=self._sign > 0.0, **self._options
         )
 
@@ -285,12 +286,28 @@ class SearchRace(Policy):
         if certification is None:  # nothing is known yet: each in its turn
             return shortlist[len(under_way) % len(shortlist)]
         chosen = certification.ask(under_way)
-        return None if chosen is None else shortlist[chosen]
+        if chosen is None or not self._look_is_affordable(certification, under_way, pending):
+            return None
+        return shortlist[chosen]
+
+    def _look_is_affordable(
+        self,
+        certification: GroupSequentialCertification,
+        under_way: Sequence[int],
+        pending: Sequence[Pull],
+    ) -> bool:
+        """Whether further evaluations will be looked at; the first ones tell their means anyway."""
+        if not certification.looks_with(under_way):
+            return True
+        price = 1.0 if self._in_evaluations else self.search.costs[-1]
+        committed = self._spent + sum(self._price(other) for other in pending)
+        needed = certification.missing(under_way) * price
+        return committed + needed <= self._budget + _ROUNDING
 
     def _new_shortlist(self) -> tuple[int, ...]:
         """The arms that may be the best, the search's leader first."""
         price = 1.0 if self._in_evaluations else self.search.costs[-1]
-        affordable = int((self._budget - self._spent) / (_EVALUATIONS_EACH * price))
+        affordable = int((self._budget - self._spent) / (FIRST_LOOK * price))
         return tuple(self.search.contenders(max(2, min(self._top, affordable))))
 
     # Answering.

@@ -43,7 +43,7 @@ def _bare() -> tuple[list[Config], SearchRace]:
     """The policy by itself, with places and values translated by hand."""
     search = ModelSearch(tuple(map(float, LEVELS)), seed=SEED)
     search.space = SearchSpace(KINDS)
-    race = SearchRace(search, sign=-1.0, seed=SEED, **OPTIONS)
+    race = SearchRace(search, sign=-1.0, **OPTIONS)
     arms: dict[int, Config] = {}
     configs: list[Config] = []
     while pulls := race.ask():

@@ -33,7 +33,7 @@ def make(
 ) -> SearchRace:
     search = kind(costs, continues=continues, initial=initial, seed=seed)
     search.space = SearchSpace({"x": Numeric()})
-    return SearchRace(search, **{"budget": 400.0, "seed": seed} | options)
+    return SearchRace(search, **{"budget": 400.0} | options)
 
 
 class Run:
