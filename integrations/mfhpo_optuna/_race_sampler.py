@@ -67,7 +67,7 @@ class RaceSampler(FidelitySampler):
         is large.
     top
         Largest number of configurations on the shortlist, at least 2; fewer where what is kept
-        would not do for three evaluations of each.
+        would not do for five evaluations of each, which the first comparison takes.
     delta
         Probability of a wrong certificate, in (0, 1).
     epsilon
