@@ -6,6 +6,7 @@ import abc
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -259,13 +260,12 @@ class SearchPolicy(abc.ABC):
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
         """The next step of the beginning: random arms, each level with a third of the one below.
 
-        Two at least, if there are more than three arms.
-        None when that is over, or when it waits for what is under way.
+        Two of them at least, if there are more than three. None when that is over, or when it waits for what is under way.
         """
         if begun < self._initial:
             return Begin(self._first_level(), None)
         # Arms that failed are replaced by the next ones, as far as there are any.
-        first = [arm for arm in range(begun) if arm not in self._out][: self._initial]
+        first = list(islice((arm for arm in range(begun) if arm not in self._out), self._initial))
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
