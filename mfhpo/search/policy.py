@@ -260,7 +260,8 @@ class SearchPolicy(abc.ABC):
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
         """The next step of the beginning: random arms, each level with a third of the one below.
 
-        Two of them at least, if there are more than three. None when that is over, or when it waits for what is under way.
+        Two of them at least, if there are more than three. None when that is over, or when it waits
+        for what is under way.
         """
         if begun < self._initial:
             return Begin(self._first_level(), None)
