@@ -6,7 +6,8 @@ looked at a few times only, after 5, 10, 20, ... evaluations of each: the error 
 divided among the looks, and at each of them ordinary t-intervals hold (a group-sequential design).
 
 Why it is valid. How many evaluations a look rests on does not depend on their values, so each mean
-at a look is one of independent values, and the variance of the candidates that are left is pooled.
+at a look is one of independent values, and the variance of the candidates that are left is pooled
+(who is left depends on earlier looks; that shifts its distribution, but less than can be counted).
 With probability at least 1 - delta / 2^j, at look j the best candidate is by no more than the
 radius less ahead of each of the K - 1 others than its true mean is: each comparison has the level
 delta / (2^j (K - 1)), on one side. Over all looks that makes delta. Then the best candidate is
@@ -123,7 +124,7 @@ class GroupSequentialCertification:
         self._evaluations = 0
         self._values: list[list[float]] = [[] for _ in candidates]
         self._failures: IntArray = np.zeros(n, dtype=np.int64)
-        self._beaten = np.zeros(n, dtype=np.bool_)
+        self._beaten_by: IntArray = np.full(n, -1, dtype=np.int64)
         # As of the last look that a candidate took part in.
         self._counts: IntArray = np.zeros(n, dtype=np.int64)
         self._means: FloatArray = np.full(n, np.nan)
@@ -136,7 +137,7 @@ class GroupSequentialCertification:
     # Running it.
 
     def ask(self, pending: Sequence[int] = ()) -> int | None:
-        """The candidate to evaluate next; None when all have failed.
+        """The candidate to evaluate next; None when the race is over.
 
         Parameters
         ----------
@@ -145,13 +146,13 @@ class GroupSequentialCertification:
         """
         counts = self._expected(pending)
         left = np.flatnonzero(self._is_left)
-        return int(left[np.argmin(counts[left])]) if left.size else None
+        return None if self.finished else int(left[np.argmin(counts[left])])
 
     def looks_with(self, pending: Sequence[int]) -> int:
         """Number of looks once what is under way has ended, if all of it gives values."""
         counts = self._expected(pending)[self._is_left]
         looks = self.looks
-        while counts.size and (counts >= self._size(looks)).all():
+        while not self.finished and (counts >= self._size(looks)).all():
             looks += 1
         return looks
 
@@ -177,7 +178,7 @@ class GroupSequentialCertification:
         if value is None or not math.isfinite(value):
             self._failures[arm] += 1
             if self._failures[arm] == self._max_failures:
-                self._warn_of_failures(arm)
+                self._take_out(arm)
         else:
             self._values[arm].append(self._sign * value)
             if not self._is_out[arm]:
@@ -199,7 +200,10 @@ class GroupSequentialCertification:
         varies = any(len(set(values)) > 1 for values in self._values)
         return repeats >= max(LEAST_REPEATS, len(self.candidates)) and not varies
 
-    def _warn_of_failures(self, arm: int) -> None:
+    def _take_out(self, arm: int) -> None:
+        """Draw the consequences of a candidate's last failure."""
+        if self._is_beaten[arm]:
+            return
         candidate = self.candidates[arm]
         warnings.warn(
             f"{candidate.name} {candidate.params} leaves the race: {self._max_failures} "
@@ -208,6 +212,13 @@ class GroupSequentialCertification:
             ArmWithdrawnWarning,
             stacklevel=3,
         )
+        # Those that only this one has beaten may be the best of the others.
+        self._beaten_by[self._beaten_by == arm] = -1
+        if arm == self._leader:
+            self._is_certified = False
+        left = np.flatnonzero(self._is_left)
+        if left.size == 1 and self._is_beaten.any():
+            self._leader, self._behind, self._is_certified = int(left[0]), 0.0, True
 
     # What it knows.
 
@@ -217,7 +228,11 @@ class GroupSequentialCertification:
 
     @property
     def _is_left(self) -> npt.NDArray[np.bool_]:
-        return np.asarray(~self._is_out & ~self._beaten)
+        return np.asarray(~self._is_out & ~self._is_beaten)
+
+    @property
+    def _is_beaten(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self._beaten_by >= 0)
 
     def _expected(self, pending: Sequence[int]) -> IntArray:
         counts = np.array([len(values) for values in self._values], dtype=np.int64)
@@ -240,7 +255,9 @@ class GroupSequentialCertification:
         level = self._delta / 2.0**self.looks
         left = np.flatnonzero(self._is_left)
         values = np.array([self._values[arm][:size] for arm in left])
-        means, variances = values.mean(axis=1), values.var(axis=1, ddof=1)
+        means = values.mean(axis=1)
+        # Rounding must not give values that are all the same a variance.
+        variances = np.where(np.ptp(values, axis=1) == 0.0, 0.0, values.var(axis=1, ddof=1))
         k = len(self.candidates)
         self._counts[left], self._means[left] = size, means
         self._radii[left] = self._radius_of(size, variances, variances, 1.0, level / (2.0 * k))
@@ -253,7 +270,7 @@ class GroupSequentialCertification:
         self._leader = int(left[leader])
         self._radius = float(radii[worst])
         self._behind = max(0.0, float(radii[worst] - ahead[worst]))
-        self._beaten[left[others][ahead > radii]] = True
+        self._beaten_by[left[others][ahead > radii]] = self._leader
         if self._finds_epsilon:
             self._epsilon = float(np.sqrt(variances.mean()))
         assert self._epsilon is not None
@@ -285,7 +302,7 @@ class GroupSequentialCertification:
         else:
             variances = np.maximum(own, all_left.mean())
             degrees = len(all_left) * (size - 1)
-        quantile = float(stdtrit(degrees, 1.0 - level))
+        quantile = -float(stdtrit(degrees, level))
         radii = quantile * np.sqrt(times * variances / size)
         return np.where((variances == 0.0) & (size < _COUNT_WITHOUT_SPREAD), np.inf, radii)
 
@@ -341,9 +358,9 @@ class GroupSequentialCertification:
     def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
         if arm == winner:
             return "certified" if certified else "best so far"
-        if self._is_out[arm]:
-            return "failed"
-        return "worse" if self._beaten[arm] else "not told apart"
+        if self._is_beaten[arm]:
+            return "worse"
+        return "failed" if self._is_out[arm] else "not told apart"
 
     def _reason(self, winner: int | None, certified: bool, hidden: bool) -> str:
         if winner is None:
@@ -384,7 +401,7 @@ class GroupSequentialCertification:
             Bounded: "values within the declared bounds",
         }.get(type(self._noise), f"sub-Gaussian noise, sigma = {self._sigma}")
         parts = [f"independent evaluations; {noise}", looks]
-        failed = np.flatnonzero(self._is_out)
+        failed = np.flatnonzero(self._is_out & ~self._is_beaten)
         if failed.size:
             names = ", ".join(self.candidates[arm].name for arm in failed)
             parts.append(f"not compared, because their evaluations failed: {names}")
