@@ -5,15 +5,16 @@ wide after five evaluations of an unknown noise. Here all candidates are evaluat
 looked at a few times only, after 5, 10, 20, ... evaluations of each: the error probability is
 divided among the looks, and at each of them ordinary t-intervals hold (a group-sequential design).
 
-Why it is valid. How many evaluations a look rests on does not depend on their values, so each mean
-at a look is one of independent values, and the variance of the candidates that are left is pooled
-(who is left depends on earlier looks; that shifts its distribution, but less than can be counted).
-With probability at least 1 - delta / 2^j, at look j the best candidate is by no more than the
-radius less ahead of each of the K - 1 others than its true mean is: each comparison has the level
-delta / (2^j (K - 1)), on one side. Over all looks that makes delta. Then the best candidate is
-never found worse than another one, and whoever is claimed to be within epsilon of all that are left
-is within epsilon of the best. The intervals of the candidates' own means, at level delta / (2^j K)
-on two sides, are another event of the same probability.
+Why it is valid. A look rests on the first so many evaluations of each candidate, in the order in
+which they were begun, whatever their values, so each mean is one of independent values, and the
+variance of the candidates that are left is pooled (who is left depends on earlier looks; that
+shifts its distribution, but less than can be counted). With probability at least 1 - delta / 2^j,
+at look j the best candidate is behind each of the K - 1 others by less than the radius of their
+difference: each comparison has the level delta / (2^j (K - 1)), on one side. Over all looks that
+makes delta. Then the best candidate is never found worse than another one, and whoever is claimed
+to be within epsilon of all that are left is within epsilon of the best. The intervals of the
+candidates' own means, at level delta / (2^j K) on two sides, are another event of the same
+probability.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+from scipy.special import fdtri, stdtrit
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.certification import (
@@ -45,23 +46,33 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 FIRST_LOOK = 5
-"""Evaluations of each candidate before the first look; each later look takes twice as many."""
+"""Evaluations of each candidate before the first look, by default."""
+
+LEAST_FIRST_LOOK = 2
+"""Fewer do not show any noise."""
 
 # Normal values are never all equal. Rounded ones may be, by chance: an interval of no width is only
 # believed after so many.
 _COUNT_WITHOUT_SPREAD = 10
 
+# A variance above this quantile of what chance makes of the pooled one is a candidate's own.
+_OWN_VARIANCE = 0.95
+
 
 class GroupSequentialCertification:
     """A race among the candidates of a shortlist that is looked at a few times.
 
-    Evaluate what `ask` names, anywhere and in any order, and `tell` the values.
+    Evaluate what `ask` names, anywhere, and `tell` the values: those of a candidate in the order in
+    which its evaluations were begun (see `mfhpo.in_order`), candidates in any order.
 
     Parameters
     ----------
     candidates, luckiest, maximise, delta, epsilon, sigma, max_failures
         See `mfhpo.certification.Certification`. An estimated noise is taken to have the same
-        variance for all candidates; one that varies more than that is given its own.
+        variance for all candidates; one that clearly varies more than that is given its own.
+    first_look
+        Evaluations of each candidate before the first look, at least 2; each later look takes twice
+        as many as the one before. One does if sigma says that there is no noise.
 
     Attributes
     ----------
@@ -99,6 +110,7 @@ class GroupSequentialCertification:
         epsilon: float | None = None,
         sigma: SigmaLike = None,
         max_failures: int = 3,
+        first_look: int = FIRST_LOOK,
     ) -> None:
         n = len(candidates)
         if n < 2:
@@ -121,6 +133,8 @@ class GroupSequentialCertification:
         self._epsilon = self._sigma if epsilon is None else epsilon
         self._finds_epsilon = self._epsilon is None
         self._max_failures = check_count("max_failures", max_failures, 1)
+        check_count("first_look", first_look, LEAST_FIRST_LOOK)
+        self._first_look = 1 if self._sigma == 0.0 else first_look
         self._evaluations = 0
         self._values: list[list[float]] = [[] for _ in candidates]
         self._failures: IntArray = np.zeros(n, dtype=np.int64)
@@ -152,8 +166,9 @@ class GroupSequentialCertification:
         """Number of looks once what is under way has ended, if all of it gives values."""
         counts = self._expected(pending)[self._is_left]
         looks = self.looks
-        while not self.finished and (counts >= self._size(looks)).all():
-            looks += 1
+        if not self.finished:
+            while (counts >= self._size(looks)).all():
+                looks += 1
         return looks
 
     def missing(self, pending: Sequence[int] = ()) -> int:
@@ -213,7 +228,11 @@ class GroupSequentialCertification:
             stacklevel=3,
         )
         # Those that only this one has beaten may be the best of the others.
-        self._beaten_by[self._beaten_by == arm] = -1
+        freed = [arm]
+        while freed:
+            by_it = np.flatnonzero(self._beaten_by == freed.pop())
+            self._beaten_by[by_it] = -1
+            freed += by_it[self._is_out[by_it]].tolist()
         if arm == self._leader:
             self._is_certified = False
         left = np.flatnonzero(self._is_left)
@@ -240,7 +259,7 @@ class GroupSequentialCertification:
         return counts
 
     def _size(self, look: int) -> int:
-        return FIRST_LOOK << look
+        return self._first_look << look
 
     @property
     def _is_due(self) -> bool:
@@ -257,7 +276,8 @@ class GroupSequentialCertification:
         values = np.array([self._values[arm][:size] for arm in left])
         means = values.mean(axis=1)
         # Rounding must not give values that are all the same a variance.
-        variances = np.where(np.ptp(values, axis=1) == 0.0, 0.0, values.var(axis=1, ddof=1))
+        squares = ((values - means[:, None]) ** 2).sum(axis=1) / max(size - 1, 1)
+        variances = np.where(np.ptp(values, axis=1) == 0.0, 0.0, squares)
         k = len(self.candidates)
         self._counts[left], self._means[left] = size, means
         self._radii[left] = self._radius_of(size, variances, variances, 1.0, level / (2.0 * k))
@@ -297,13 +317,12 @@ class GroupSequentialCertification:
         if self._sigma is not None:
             width = self._sigma * math.sqrt(2.0 * times * math.log(1.0 / level) / size)
             return np.full(own.shape, width)
-        if isinstance(self._noise, Gaussian):
-            variances, degrees = own, size - 1
-        else:
-            variances = np.maximum(own, all_left.mean())
-            degrees = len(all_left) * (size - 1)
-        quantile = -float(stdtrit(degrees, level))
-        radii = quantile * np.sqrt(times * variances / size)
+        pooled, degrees = float(all_left.mean()), len(all_left) * (size - 1)
+        most = pooled * fdtri(size - 1, degrees, _OWN_VARIANCE)
+        is_own = (own > most) | isinstance(self._noise, Gaussian)
+        variances = np.where(is_own, own, pooled)
+        quantiles = -stdtrit(np.where(is_own, size - 1, degrees), level)
+        radii = quantiles * np.sqrt(times * variances / size)
         return np.where((variances == 0.0) & (size < _COUNT_WITHOUT_SPREAD), np.inf, radii)
 
     # The answer.
@@ -334,10 +353,12 @@ class GroupSequentialCertification:
         )
 
     def _winner(self) -> int | None:
-        """The leader of the last look, or before any the one with the best mean so far."""
+        """The leader of the last look; before any, the search's, whom a few values do not unseat."""
         if self._leader is not None and not self._is_out[self._leader]:
             return self._leader
         seen = [arm for arm in np.flatnonzero(self._is_left).tolist() if self._values[arm]]
+        if not self.looks and not self.noise_is_hidden:
+            return next(iter(seen), None)
         return max(seen, key=lambda arm: float(np.mean(self._values[arm])), default=None)
 
     def _result(
@@ -394,7 +415,7 @@ class GroupSequentialCertification:
         return float(sum(max(0, needed - len(self._values[arm])) for arm in left))
 
     def _assumptions(self) -> tuple[str, ...]:
-        looks = f"looked at after {FIRST_LOOK}, {2 * FIRST_LOOK}, ... evaluations of each"
+        looks = f"looked at after {self._size(0)}, {self._size(1)}, ... evaluations of each"
         noise = {
             EstimatedNoise: "normal noise, one variance for all candidates, estimated",
             Gaussian: "normal noise, each candidate's variance its own, estimated",

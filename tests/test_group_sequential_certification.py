@@ -77,9 +77,9 @@ def test_two_candidates_with_an_estimated_noise():
     first = answer_of(race)
     # One comparison at level 0.1: t = 1.397.
     assert first.within == pytest.approx(1.397 * math.sqrt(2 * 6.25 / 5) - 1.0, abs=1e-3)
-    # Two means at level 0.1 / 2 on two sides: t = 2.306; the second has its own variance.
-    expected = [2.306 * math.sqrt(6.25 / 5), 2.306 * math.sqrt(10 / 5)]
-    assert half_widths(first) == pytest.approx(expected, abs=1e-3)
+    # Two means at level 0.1 / 2 on two sides: t = 2.306. The second one's variance is no more than
+    # chance may make of the pooled one.
+    assert half_widths(first) == pytest.approx([2.306 * math.sqrt(6.25 / 5)] * 2, abs=1e-3)
     assert [result.mean for result in first.candidates] == [0.0, 1.0]
     assert (first.winner, first.certified, race.looks) == (1, False, 1)
 
@@ -88,8 +88,7 @@ def test_two_candidates_with_an_estimated_noise():
     second = answer_of(race)
     assert second.within == pytest.approx(1.734 * math.sqrt(2 * 50 / 9 / 10) - 1.0, abs=1e-3)
     quantile = stats.t.isf(0.05 / 4, 18)
-    expected = [quantile * math.sqrt(50 / 9 / 10), quantile * math.sqrt(80 / 9 / 10)]
-    assert half_widths(second) == pytest.approx(expected)
+    assert half_widths(second) == pytest.approx([quantile * math.sqrt(50 / 9 / 10)] * 2)
     assert (second.winner, second.certified, race.looks) == (1, False, 2)
     assert second.evaluations == 20
 
@@ -97,30 +96,31 @@ def test_two_candidates_with_an_estimated_noise():
 @pytest.mark.parametrize(
     ("means", "first", "second"),
     [
-        # Variances 2.5, 2.5 and 22.5: 27.5 / 3 pooled. The pair of 0 and 1 has 2.5 of its own, so
-        # it is given the pooled one; that of 0 and 2 has (2.5 + 22.5) / 2.
-        ([1.0, 0.0, 0.0], 1.782 * math.sqrt(2 * 12.5 / 5) - 1.0, (20 + 180) / 18),
-        ([1.0, 0.75, -1.0], 1.782 * math.sqrt(2 * 27.5 / 3 / 5) - 0.25, (20 + 20 + 180) / 27),
+        # Variances 2.5, 2.5 and 250: 85 pooled. Of its own, the pair of 0 and 1 has 2.5, that of 0
+        # and 2 126.25, less than the 95 % quantile of F for 4 and 12 degrees, 3.259, allows.
+        ([1.0, 0.0, 0.0], stats.t.isf(0.05, 12) * math.sqrt(2 * 85 / 5) - 1.0, 2040 / 27),
+        ([1.0, 0.75, -1.0], stats.t.isf(0.05, 12) * math.sqrt(2 * 85 / 5) - 0.25, 2040 / 27),
     ],
 )
 def test_three_candidates_of_which_one_varies_more(means, first, second):
     # Two comparisons at level 0.2 / 2 / 2, then at 0.2 / 4 / 2: with 12 degrees of freedom
     # t = 1.782, with 27 t = 2.052.
     race = race_of(3, delta=0.2, epsilon=0.0)
-    tell_pattern(race, means, [1.0, 1.0, 3.0])
+    tell_pattern(race, means, [1.0, 1.0, 10.0])
     answer = answer_of(race)
     assert answer.winner == 0
     assert answer.within == pytest.approx(first, abs=1e-3)
-    quantile = stats.t.isf(0.1 / 6, 12)
-    pooled, own = quantile * math.sqrt(27.5 / 3 / 5), quantile * math.sqrt(22.5 / 5)
-    assert half_widths(answer) == pytest.approx([pooled, pooled, own])
+    # 250 of 85 is below 3.259, too.
+    assert half_widths(answer) == pytest.approx([stats.t.isf(0.1 / 6, 12) * math.sqrt(85 / 5)] * 3)
 
-    tell_pattern(race, means, [1.0, 1.0, 3.0])
+    tell_pattern(race, means, [1.0, 1.0, 10.0])
     answer = answer_of(race)
     lead = means[0] - means[1 if means[1] else 2]
     assert answer.within == pytest.approx(2.052 * math.sqrt(2 * second / 10) - lead, abs=1e-3)
-    quantile = stats.t.isf(0.05 / 6, 27)
-    pooled, own = quantile * math.sqrt(220 / 27 / 10), quantile * math.sqrt(180 / 9 / 10)
+    # 2000 / 9 is 2.94 times 2040 / 27, and F's quantile for 9 and 27 degrees is 2.25: the third one
+    # has its own variance, with 9 degrees.
+    pooled = stats.t.isf(0.05 / 6, 27) * math.sqrt(2040 / 27 / 10)
+    own = stats.t.isf(0.05 / 6, 9) * math.sqrt(2000 / 9 / 10)
     assert half_widths(answer) == pytest.approx([pooled, pooled, own])
 
 
@@ -284,7 +284,7 @@ def test_claims_are_compared_with_the_means():
         answer = answer_of(race)
         assert [result.gap for result in answer.candidates] == gaps
         low, high = answer.luckiest_result.gap_interval
-        radius = 2.306 * math.sqrt(2)
+        radius = 2.306 * math.sqrt(6.25 / 5)
         assert (low, high) == pytest.approx((gaps[1] - radius, gaps[1] + radius), abs=1e-3)
 
 
@@ -314,10 +314,11 @@ def test_nothing_is_known_before_the_first_look():
     tell_all(race, 1, [3.0, 4.0])
     race.tell(0, 3.0)
     answer = answer_of(race)
-    assert (answer.winner, answer.mean, race.looks) == (1, 3.5, 0)
+    # The search's leader is not unseated by a few values.
+    assert (answer.winner, answer.mean, race.looks) == (0, 3.0, 0)
     assert math.isinf(answer.within)
     assert half_widths(answer) == [math.inf, math.inf]
-    assert standings(race) == ["not told apart", "best so far"]
+    assert standings(race) == ["best so far", "not told apart"]
     assert answer.reason == "nothing can be said yet; the first look is after 5 evaluations of each"
     assert answer.remaining is None
 
@@ -631,9 +632,7 @@ def test_noise_that_shows_late():
     # Variances 0 and 0.2: 0.1 pooled.
     assert answer_of(race).within == pytest.approx(0.0)
     assert answer_of(race).mean == 1.0
-    assert half_widths(answer_of(race)) == pytest.approx(
-        [2.306 * math.sqrt(0.1 / 5), 2.306 * math.sqrt(0.2 / 5)], abs=1e-3
-    )
+    assert half_widths(answer_of(race)) == pytest.approx([2.306 * math.sqrt(0.1 / 5)] * 2, abs=1e-3)
 
 
 @pytest.mark.parametrize("sigma", [None, Gaussian()])
@@ -677,10 +676,9 @@ def test_equal_values_whose_mean_is_rounded_are_not_believed():
 
 def test_declared_without_noise():
     race = race_of(3, sigma=0.0)
-    for _ in range(5):
+    for arm, value in enumerate([1.0, 3.0, 3.0]):
         assert not race.finished
-        for arm, value in enumerate([1.0, 3.0, 3.0]):
-            race.tell(arm, value)
+        race.tell(arm, value)
     answer = answer_of(race)
     assert not race.noise_is_hidden
     assert (answer.certified, answer.epsilon, answer.within) == (True, 0.0, 0.0)

@@ -28,6 +28,7 @@ _LATEST = 30  # arms that are kept for being new
 _WHOLE = 25  # arms of which all levels are kept
 _GROWTH = 1.25  # of the observations, between two fits
 _GOOD = 5  # arms around which better ones are sought
+_DIGITS = 6  # to which configurations that are the same agree
 _REACH = 2.0  # standard deviations in which an arm's value may lie
 # Equally likely outcomes of a step, in standard deviations, the best first.
 _OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
@@ -40,6 +41,7 @@ class _Rows:
     arms: IntArray
     levels: IntArray
     values: FloatArray
+    counts: IntArray
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,7 @@ class ModelSearch(SearchPolicy):
                     np.vstack([data.features, features[ours]]),
                     np.append(data.levels, np.full(len(ours), self.target)),
                     np.append(data.values, means[ours]),
+                    np.append(rows.counts, np.ones(len(ours), dtype=np.int64)),
                 )
             )
             means, spreads = process.at_target(features)
@@ -238,11 +241,12 @@ class ModelSearch(SearchPolicy):
                 failed.append(arm)
             else:
                 told[level].setdefault(arm, []).append(value)
-        arms, levels, values = [], [], []
+        arms, levels, values, counts = [], [], [], []
         for level, here in enumerate(told):
             if here:
                 arms += list(here)
                 levels += [level] * len(here)
+                counts += [len(several) for several in here.values()]
                 means = [sum(several) / len(several) for several in here.values()]
                 values += scores(np.array(means)).tolist()
         worst = min(values, default=0.0)
@@ -250,13 +254,17 @@ class ModelSearch(SearchPolicy):
             arms.append(arm)
             levels.append(self.target)
             values.append(worst)
+            counts.append(1)
         return _Rows(
-            np.array(arms, dtype=np.int64), np.array(levels, dtype=np.int64), np.array(values)
+            np.array(arms, dtype=np.int64),
+            np.array(levels, dtype=np.int64),
+            np.array(values),
+            np.array(counts, dtype=np.int64),
         )
 
     def _data(self, rows: _Rows) -> LevelData:
         features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
-        return LevelData(features, rows.levels, rows.values)
+        return LevelData(features, rows.levels, rows.values, rows.counts)
 
     def _fit(self) -> LevelProcess:
         """The model, fitted anew whenever there are so many more values than last time.
@@ -281,10 +289,13 @@ class ModelSearch(SearchPolicy):
         self, view: _View, begun: int, rng: np.random.Generator
     ) -> tuple[FloatArray | None, float]:
         """A new arm's place in the unit cube, None for any, and its expected improvement."""
+        known = _rows_as_keys(view.features)
 
         def merit(cube: FloatArray) -> FloatArray:
-            means, spreads = view.process.at_target(self.space.cube_features(cube))
-            return view.improvement(means, spreads)
+            features = self.space.cube_features(cube)
+            means, spreads = view.process.at_target(features)
+            is_new = ~np.isin(_rows_as_keys(features), known)
+            return view.improvement(means, spreads) * is_new
 
         best = np.argsort(-view.means, kind="stable")[:_GOOD]
         good = np.array([self.space.place(self._points[view.arms[i]], rng) for i in best])
@@ -318,6 +329,13 @@ class ModelSearch(SearchPolicy):
         return int(levels[np.argmax(rates)]) if rates.max() > at_once else self.target
 
 
+def _rows_as_keys(features: FloatArray) -> npt.NDArray[np.void]:
+    """One comparable value for each row, shape (n,), alike for rows that are the same."""
+    rounded = np.ascontiguousarray(np.round(features, _DIGITS) + 0.0)
+    keys: npt.NDArray[np.void] = rounded.view(f"V{rounded.itemsize * rounded.shape[1]}")[:, 0]
+    return keys
+
+
 def _most_telling(rows: _Rows, most: int) -> _Rows:
     """The rows to keep of too many.
 
@@ -341,4 +359,4 @@ def _most_telling(rows: _Rows, most: int) -> _Rows:
     kept = at_top | (place[which] < _WHOLE)
     order = np.lexsort((~at_top, place[which], ~kept))
     chosen = np.sort(order[: min(most, int(kept.sum()))])
-    return _Rows(rows.arms[chosen], rows.levels[chosen], rows.values[chosen])
+    return _Rows(rows.arms[chosen], rows.levels[chosen], rows.values[chosen], rows.counts[chosen])

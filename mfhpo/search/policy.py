@@ -79,6 +79,7 @@ class SearchPolicy(abc.ABC):
         self.costs = tuple(float(cost) for cost in costs)
         self.continues = continues
         self._space = SearchSpace({})
+        self._finds_initial = initial is None
         if initial is None:
             affordable = round(self.costs[-1] / self.costs[0])
             initial = min(max(affordable, _FEWEST_FIRST), _MOST_FIRST)
@@ -104,6 +105,42 @@ class SearchPolicy(abc.ABC):
     def space(self, space: SearchSpace) -> None:
         self._space = space
         self._changes += 1
+
+    def shorten_beginning(self, most: float | None, *, in_evaluations: bool = False) -> None:
+        """Begin with fewer arms at random, if their number was not given.
+
+        Parameters
+        ----------
+        most
+            What evaluating the first arms may take; None if costs are only guessed: then their
+            number is the smallest usual one.
+        in_evaluations
+            Whether that is a number of evaluations, rather than a cost.
+        """
+        if not self._finds_initial:
+            return
+        if most is None:
+            self._initial = min(self._initial, _FEWEST_FIRST)
+            return
+        while self._initial > 2 and self._price_of_first(in_evaluations) > most:
+            self._initial -= 1
+
+    def _price_of_first(self, in_evaluations: bool) -> float:
+        price = 0.0
+        for level, n in enumerate(self._first_counts()):
+            price += n * (1.0 if in_evaluations else self.cost_from(level - 1, level))
+        return price
+
+    def _first_counts(self) -> list[int]:
+        """How many of the first arms are evaluated at each level.
+
+        A third of those at the level below, and two at least, if there are more than three.
+        """
+        least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _FIRST_REDUCTION))
+        counts = [self._initial]
+        for _ in self.costs[1:]:
+            counts.append(max(least, math.ceil(counts[-1] / _FIRST_REDUCTION)))
+        return counts
 
     @property
     def target(self) -> int:
@@ -258,10 +295,9 @@ class SearchPolicy(abc.ABC):
         self._history.append((arm, level, value))
 
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
-        """The next step of the beginning: random arms, each level with a third of the one below.
+        """The next step of the beginning: random arms, of which fewer and fewer go up.
 
-        Two of them at least, if there are more than three. None when that is over, or when it waits
-        for what is under way.
+        None when that is over, or when it waits for what is under way.
         """
         if begun < self._initial:
             return Begin(self._first_level(), None)
@@ -271,10 +307,9 @@ class SearchPolicy(abc.ABC):
         for arm in first:
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
                 return Pull(arm, self._first_level())  # it failed: once more
-        quota = self._initial
-        least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _FIRST_REDUCTION))
-        for level in range(self._first_level(), self.target):
-            quota = max(least, math.ceil(quota / _FIRST_REDUCTION))
+        counts = self._first_counts()
+        for level in range(self.target):
+            quota = counts[level + 1]
             above = [
                 arm for arm in first if max(self.level_of(arm), under_way.get(arm, -1)) > level
             ]

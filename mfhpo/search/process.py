@@ -37,11 +37,14 @@ class LevelData:
         Index of the level, shape (n,).
     values
         Of about unit size at each level, shape (n,).
+    counts
+        Number of evaluations that each value is the mean of, shape (n,), or one for all.
     """
 
     features: FloatArray
     levels: IntArray
     values: FloatArray
+    counts: IntArray | int = 1
 
 
 class LevelProcess:
@@ -105,7 +108,9 @@ class LevelProcess:
         distance = _distances(data.features, data.features, self._scales)
         covariance = self._smooth[np.ix_(levels, levels)] * _smooth_kernel(distance)
         covariance += self._rough[np.ix_(levels, levels)] * _rough_kernel(distance)
-        covariance[np.diag_indices_from(covariance)] += self._noise[levels] ** 2 + _JITTER
+        covariance[np.diag_indices_from(covariance)] += (
+            self._noise[levels] ** 2 / data.counts + _JITTER
+        )
         self._factor = cholesky(covariance, lower=True, check_finite=False)
         self._weights = cho_solve((self._factor, True), data.values, check_finite=False)
 
@@ -213,7 +218,9 @@ class LevelProcess:
         alike, near = _smooth_kernel(distance), _rough_kernel(distance)
         smooth_levels, rough_levels = (smooth @ smooth.T)[levels], (rough @ rough.T)[levels]
         covariance = smooth_levels * alike + rough_levels * near
-        covariance[np.diag_indices_from(covariance)] += noise[data.levels] ** 2 + _JITTER
+        covariance[np.diag_indices_from(covariance)] += (
+            noise[data.levels] ** 2 / data.counts + _JITTER
+        )
         off = parameters - self._prior
         precision = self._precision()
         try:
@@ -237,7 +244,7 @@ class LevelProcess:
         gradient[d : d + t] = (by_level @ smooth)[self._triangle]
         by_level = indicators.T @ (pull * near) @ indicators
         gradient[d + t : d + 2 * t] = (by_level @ rough)[self._triangle]
-        gradient[d + 2 * t :] = indicators.T @ np.diag(pull) * noise**2
+        gradient[d + 2 * t :] = indicators.T @ (np.diag(pull) / data.counts) * noise**2
         return loss + 0.5 * float(off**2 @ precision), gradient + precision * off
 
 

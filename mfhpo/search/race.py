@@ -13,7 +13,11 @@ import numpy.typing as npt
 from mfhpo._validation import check_count, check_number
 from mfhpo.certification import Candidate, Certificate
 from mfhpo.declared import SigmaLike, check_options
-from mfhpo.group_sequential_certification import FIRST_LOOK, GroupSequentialCertification
+from mfhpo.group_sequential_certification import (
+    FIRST_LOOK,
+    LEAST_FIRST_LOOK,
+    GroupSequentialCertification,
+)
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.search.policy import Begin, SearchPolicy
@@ -22,6 +26,9 @@ from mfhpo.search.space import Point
 __all__ = ["BudgetUnit", "Replicate", "SearchRace"]
 
 BudgetUnit = Literal["cost", "evaluations"]
+
+# Of the budget, what the search's first arms may take at most.
+_FIRST_SHARE = 0.5
 
 _ROUNDING = 1e-9
 
@@ -63,10 +70,11 @@ class SearchRace(Policy):
     unit
         What the budget counts: "cost", in the unit of the search's costs, or "evaluations".
     certify_share
-        Share of the budget that is kept for the shortlist; 0 for none.
+        Share of the budget that is kept for the shortlist; 0 for none. Where it does not pay for
+        two evaluations of two arms, nothing is kept.
     top
         Largest size of the shortlist, at least 2. It is smaller where what is kept would not do for
-        five evaluations of each arm.
+        ten evaluations of each arm, so that there can be two looks at five and at ten.
     delta, epsilon, sigma, max_failures
         Of the certificate, see `mfhpo.group_sequential_certification`.
     measured
@@ -133,6 +141,10 @@ class SearchRace(Policy):
         self._paid: dict[int, float] = {}
         self._paid_at: list[list[float]] = [[] for _ in search.costs]
         self._levels: dict[int, int] = {}
+        if measured:
+            search.shorten_beginning(None)
+        elif budget is not None:
+            search.shorten_beginning(_FIRST_SHARE * budget, in_evaluations=self._in_evaluations)
         self._certification: GroupSequentialCertification | None = None
         self._replicates: list[tuple[int, float | None]] = []
         self._cost = 0.0
@@ -220,8 +232,23 @@ class SearchRace(Policy):
         self, candidates: Sequence[Candidate], luckiest: int
     ) -> GroupSequentialCertification:
         return GroupSequentialCertification(
-            candidates, luckiest=luckiest, maximise=self._sign > 0.0, **self._options
+            candidates,
+            luckiest=luckiest,
+            maximise=self._sign > 0.0,
+            first_look=self._first_look(len(candidates)),
+            **self._options,
         )
+
+    def _first_look(self, n: int) -> int:
+        """Evaluations of each of n candidates before they are compared for the first time.
+
+        Whoever reads of the race later has to find the same number, so that it must not depend on
+        what was spent, nor on costs that are still being learned.
+        """
+        if self._guess is not None or math.isinf(self._budget):
+            return FIRST_LOOK
+        affordable = int((self._kept + _ROUNDING) / (n * self._target_price))
+        return min(max(affordable, LEAST_FIRST_LOOK), FIRST_LOOK)
 
     # Asking.
 
@@ -243,20 +270,19 @@ class SearchRace(Policy):
 
     def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
         """Whether the budget allows a pull besides what is under way."""
-        return self._fits(pull, pending, 1.0)
+        return self._fits(pull, pending, 0.0)
 
-    def _fits(self, pull: Pull, pending: Sequence[Pull], share: float) -> bool:
-        committed = self._spent + sum(self._price(other) for other in pending)
-        return committed + self._price(pull) <= share * self._budget + _ROUNDING
+    def _fits(self, pull: Pull, pending: Sequence[Pull], kept: float) -> bool:
+        return self._price(pull) <= self._left(pending) - kept + _ROUNDING
 
     def _next(self, pending: Sequence[Pull]) -> Pull | None:
         shortlist = self.shortlist or _shortlist_of(pending)
         if not shortlist:
             pull = self._search_on(pending)
-            share = 1.0 - self._share if len(self.search.finished_arms()) > 1 else 1.0
-            if self._fits(pull, pending, share):
+            kept = self._kept if len(self.search.finished_arms()) > 1 else 0.0
+            if self._fits(pull, pending, kept):
                 return pull
-            if self._share == 0.0:
+            if self._kept == 0.0:
                 return None
             shortlist = self._new_shortlist()
         chosen = self._next_candidate(shortlist, pending)
@@ -299,15 +325,13 @@ class SearchRace(Policy):
         """Whether further evaluations will be looked at; the first ones tell their means anyway."""
         if not certification.looks_with(under_way):
             return True
-        price = 1.0 if self._in_evaluations else self.search.costs[-1]
-        committed = self._spent + sum(self._price(other) for other in pending)
-        needed = certification.missing(under_way) * price
-        return committed + needed <= self._budget + _ROUNDING
+        needed = certification.missing(under_way) * self._target_price
+        return needed <= self._left(pending) + _ROUNDING
 
     def _new_shortlist(self) -> tuple[int, ...]:
         """The arms that may be the best, the search's leader first."""
-        price = 1.0 if self._in_evaluations else self.search.costs[-1]
-        affordable = int((self._budget - self._spent) / (FIRST_LOOK * price))
+        for_one_look = int(self._left(()) / (FIRST_LOOK * self._target_price) + _ROUNDING)
+        affordable = for_one_look if for_one_look < 4 else for_one_look // 2
         return tuple(self.search.contenders(max(2, min(self._top, affordable))))
 
     # Answering.
@@ -315,8 +339,7 @@ class SearchRace(Policy):
     @property
     def finished(self) -> bool:
         """Whether the race is over: certified, or its next pull is beyond the budget."""
-        target = 1.0 if self._in_evaluations else self.search.costs[-1]
-        if not self.shortlist and self._spent + target <= (1.0 - self._share) * self._budget:
+        if not self.shortlist and self._target_price <= self._left(()) - self._kept:
             return False
         return self._next(()) is None
 
@@ -350,13 +373,15 @@ class SearchRace(Policy):
             survivors=self.shortlist,
             compared=len(self.shortlist),
             assumptions=certificate.assumptions,
-            remaining_cost=certificate.remaining,
+            remaining_cost=self._cost_of_evaluations(certificate.remaining),
         )
 
     def _why_no_certificate(self) -> str:
         lucky = "the mean is the search's own, of a configuration selected for it"
         if self._share == 0.0 or math.isinf(self._budget):
             return f"nothing is kept for a certificate; {lucky}"
+        if self._kept == 0.0:
+            return f"certify_share={self._share:g} of the budget is {self._too_little}; {lucky}"
         if self.finished:
             return f"the budget was spent before a shortlist could be evaluated; {lucky}"
         return f"the search goes on; {lucky}"
@@ -372,7 +397,12 @@ class SearchRace(Policy):
             f"{len(self.search.finished_arms())} to the target; {n} of these may be the best by "
             f"what it knew; no mean below contains its values"
         )
-        return certification.certificate(f"the shortlist of {n} configurations", words)
+        answer = certification.certificate(f"the shortlist of {n} configurations", words)
+        finished = self.finished
+        reason = answer.reason
+        if finished and not certification.finished:
+            reason = f"the budget is spent: {reason}"
+        return replace(answer, finished=finished, reason=reason)
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Arm, mean, interval at the target and fidelity of the mean of the best answer so far."""
@@ -458,6 +488,34 @@ class SearchRace(Policy):
     @property
     def _spent(self) -> float:
         return float(self._evaluations) if self._in_evaluations else self._cost
+
+    def _left(self, pending: Sequence[Pull]) -> float:
+        """What is left of the budget when all that is under way has been paid."""
+        return self._budget - self._spent - sum(self._price(pull) for pull in pending)
+
+    @property
+    def _target_price(self) -> float:
+        """What an evaluation at the target takes of the budget."""
+        return 1.0 if self._in_evaluations else self.search.costs[-1]
+
+    @property
+    def _kept(self) -> float:
+        """What is kept of the budget for the shortlist; 0 if it is too little for a comparison."""
+        if self._share == 0.0 or math.isinf(self._budget):
+            return 0.0
+        least = 2 * LEAST_FIRST_LOOK * self._target_price
+        kept = self._share * self._budget
+        return kept if kept + _ROUNDING >= least else 0.0
+
+    @property
+    def _too_little(self) -> str:
+        return (
+            f"less than {2 * LEAST_FIRST_LOOK} evaluations at the target take, so that nothing is "
+            f"kept for a certificate: raise it, or the budget"
+        )
+
+    def _cost_of_evaluations(self, n: float | None) -> float | None:
+        return None if n is None else n * self.search.costs[-1]
 
     def _price(self, pull: Pull) -> float:
         if self._in_evaluations:

@@ -98,9 +98,15 @@ def test_the_race_ends_when_it_says_so_and_keeps_its_budget(kind, share, continu
     assert race.cost <= budget
     if share == 0.0:
         assert run.replicates == []
-    # Nothing is left that would do for a full evaluation, where one is what it waits for.
+    # Nothing is left that would do for a full evaluation, or for another look, which takes as many
+    # of each candidate as it has had.
     left = budget - race.cost
-    assert left < COSTS[-1]
+    wanted = 1
+    certificate = race.certificate()
+    if certificate is not None and math.isfinite(certificate.within):
+        compared = [c for c in certificate.candidates if c.standing != "worse"]
+        wanted = sum(candidate.evaluations for candidate in compared)
+    assert left < wanted * COSTS[-1]
 
 
 @given(
@@ -323,13 +329,48 @@ def test_the_shortlist_is_what_can_be_paid_for():
 
 
 def test_one_finished_arm_is_no_shortlist():
-    race = make(budget=9.0, certify_share=0.5, initial=2)
-    race.tell(Pull(0, 2), Observation(0.0))
+    race = make(budget=72.0, certify_share=0.5, initial=2)
+    race.tell(Pull(0, 2), Observation(0.0, cost=72.0))
     assert race.finished
     assert race.ask() == []
     answer = race.recommend()
     assert (answer.arm, answer.certified) == (0, False)
     assert "spent before a shortlist could be evaluated" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("budget", "unit", "is_kept"),
+    [
+        (144.0, "cost", True),
+        (143.9, "cost", False),
+        (16, "evaluations", True),
+        (15, "evaluations", False),
+    ],
+)
+def test_what_does_not_pay_for_a_comparison_is_not_kept(budget, unit, is_kept):
+    """A comparison takes two evaluations of two arms: 36 of cost, or 4."""
+    run = Run(make(budget=budget, unit=unit, certify_share=0.25, initial=2)).to_end()
+    assert bool(run.replicates) == is_kept
+    if not is_kept:
+        reason = run.race.recommend().reason
+        assert "certify_share=0.25 of the budget is less than 4 evaluations" in reason
+
+
+@pytest.mark.parametrize("unit", ["cost", "evaluations"])
+@pytest.mark.parametrize("kind", [HalvingSearch, ModelSearch])
+def test_the_first_arms_take_half_of_the_budget_at_most(kind, unit):
+    budget = 30.0
+    search = kind((1.0, 3.0, 9.0, 27.0, 81.0))
+    race = SearchRace(search, budget=budget * (1.0 if unit == "evaluations" else 81.0), unit=unit)
+    spent = finished = 0.0
+    while finished < 2:
+        (pull,) = race.ask()
+        race.tell(pull, Observation(float(pull.arm)))
+        spent += 1.0 if unit == "evaluations" else search.costs[pull.fidelity] / 81.0
+        finished = len(search.finished_arms())
+    assert spent <= budget / 2.0
+    # In trials 6 + 2 + 2 + 2 + 2, in costs 27 / 81 + 9 / 27 + 3 / 9 + 2 / 3 + 2.
+    assert spent == pytest.approx(14.0 if unit == "evaluations" else 11.0 / 3.0)
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
@@ -399,7 +440,7 @@ def test_several_at_once_are_different_arms():
 
 
 def test_answers_at_every_moment():
-    race = make(budget=150.0)
+    race = make(budget=150.0, certify_share=0.4)
     run = Run(race)
     kinds = set()
     while run.step():
