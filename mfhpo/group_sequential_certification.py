@@ -203,8 +203,13 @@ class GroupSequentialCertification:
 
     @property
     def finished(self) -> bool:
-        """Whether the race is over: certified, nothing left to compare, or no noise to be seen."""
-        return self._is_certified or int(self._is_left.sum()) < 2 or self.noise_is_hidden
+        """Whether the race is over: certified, nothing left to compare, or no noise to be seen.
+
+        If all but one fail, that one is evaluated until the first look, to know what it is worth.
+        """
+        left = np.flatnonzero(self._is_left)
+        nothing_left = left.size == 0 or (left.size == 1 and self._counts[left[0]] > 0)
+        return self._is_certified or nothing_left or self.noise_is_hidden
 
     @property
     def noise_is_hidden(self) -> bool:
@@ -282,12 +287,15 @@ class GroupSequentialCertification:
         self._counts[left], self._means[left] = size, means
         self._radii[left] = self._radius_of(size, variances, variances, 1.0, level / (2.0 * k))
         leader = int(np.argmax(means))
+        self._leader = int(left[leader])
+        if len(left) == 1:
+            self._radius = self._behind = math.inf
+            return
         others = np.arange(len(left)) != leader
         pairs = (variances + variances[leader]) / 2.0
         radii = self._radius_of(size, pairs, variances, 2.0, level / (k - 1))[others]
         ahead = means[leader] - means[others]
         worst = int(np.argmax(radii - ahead))
-        self._leader = int(left[leader])
         self._radius = float(radii[worst])
         self._behind = max(0.0, float(radii[worst] - ahead[worst]))
         self._beaten_by[left[others][ahead > radii]] = self._leader
@@ -353,7 +361,7 @@ class GroupSequentialCertification:
         )
 
     def _winner(self) -> int | None:
-        """The leader of the last look; before any, the search's, whom a few values do not unseat."""
+        """The leader of the last look; before any, the search's: a few values do not unseat it."""
         if self._leader is not None and not self._is_out[self._leader]:
             return self._leader
         seen = [arm for arm in np.flatnonzero(self._is_left).tolist() if self._values[arm]]

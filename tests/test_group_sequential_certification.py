@@ -497,7 +497,7 @@ def test_three_failures_in_a_row_leave(nothing):
 def test_max_failures():
     race = race_of(2, max_failures=1)
     fail(race, 0, 1)
-    assert race.finished
+    assert standings(race)[0] == "failed"
     patient = race_of(2, max_failures=5)
     tell_all(patient, 0, [None] * 4)
     assert not patient.finished
@@ -538,15 +538,24 @@ def test_a_leader_that_leaves_after_a_look():
 
 def test_one_is_left():
     race = race_of(2, epsilon=9.0)
-    tell_all(race, 0, [1.0, 2.0])
+    tell_all(race, 0, [-2.0, -1.0])
     fail(race, 1)
     answer = answer_of(race)
-    assert (race.finished, answer.certified, answer.winner, answer.mean) == (True, False, 0, 1.5)
+    assert (race.finished, answer.certified, answer.winner, answer.mean) == (False, False, 0, -1.5)
     assert math.isinf(answer.within)
     assert answer.reason == "every other candidate failed without being compared"
     assert standings(race) == ["best so far", "failed"]
+    # It is evaluated until the first look, to know what it is worth.
+    assert (race.ask(), race.missing()) == (0, 3)
+    tell_all(race, 0, PATTERN[2:])
+    answer = answer_of(race)
+    assert (race.finished, answer.certified, answer.mean) == (True, False, 0.0)
+    assert race.ask() is None
+    # Level .025 of .05 for two means on two sides, 4 degrees.
+    expected = stats.t.isf(0.025 / 4, 4) * math.sqrt(2.5 / 5)
+    assert half_widths(answer) == pytest.approx([expected])
     tell_all(race, 0, PATTERN)
-    assert race.looks == 0
+    assert race.looks == 1
 
 
 def test_all_fail():

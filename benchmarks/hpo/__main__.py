@@ -5,22 +5,25 @@
     python -m benchmarks.hpo report
 
 Every optimiser gets the same budget, counted in evaluations at the target level, on surrogates of
-YAHPO Gym and on synthetic functions, all with noise; the seeds are paired. Its own recommendation
-is held against the true value that it has at the target level, and its own claim. Our methods
-and Optuna's are played by the Python that runs this; each other peer by its own environment (`make
-peer-NAME`), and those without one are listed.
+YAHPO Gym, on synthetic functions and on recorded trainings, all with noise, with the same seeds.
+Its own recommendation is held against the true value that it has at the target level, and its own
+claim. Our methods and Optuna's are played by the Python that runs this; each other peer by its own
+environment (`make peer-NAME`), and those without one are listed.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.hpo.methods import OURS
+from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems import problem_named
-from benchmarks.hpo.record import file_of, read
+from benchmarks.hpo.problems.known import NoisyProblem
+from benchmarks.hpo.record import drop, file_of, read
 from benchmarks.hpo.reference import reference
 from benchmarks.hpo.report import Report, pinned
 from benchmarks.hpo.runs import Environment, Plan, environments, jobs, play_all
@@ -41,28 +44,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         return _run(options) if options.command == "run" else _report(options)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ValueError) as error:
         progress(f"python -m benchmarks.hpo: {error}")
         return 2
 
 
 def _run(options: argparse.Namespace) -> int:
+    tasks = tuple(_problems(options))  # what is missing is said before anything is played
     if options.quick:
         progress(
-            f"Quick: {len(options.tasks)} of {len(ALL_TASKS)} tasks, {len(options.seeds)} of 30 "
+            f"Quick: {len(tasks)} of {len(ALL_TASKS)} tasks, {len(options.seeds)} of 30 "
             f"seeds, {' and '.join(options.peers)}, stopped after {options.minutes:g} minutes; too "
             "few runs for a verdict."
         )
-    for task in options.tasks:
-        problem_named(task, options.data)  # a missing file is said before anything is played
     found = _found(options)
     names = [name for environment in found for name in environment.methods]
-    unknown = set(options.methods or ()) - set(names)
-    if unknown:
-        progress(f"--methods: {sorted(unknown)} not among {names}.")
-        return 2
+    _check("--methods", options.methods or (), names)
+    _check("--again", options.again, options.methods or names)
     plan = Plan(
-        tasks=tuple(options.tasks),
+        tasks=tasks,
         seeds=options.seeds,
         budget=BUDGETS[-1],
         records=options.records.resolve(),
@@ -72,13 +72,31 @@ def _run(options: argparse.Namespace) -> int:
     )
     for name in options.again:
         for task in plan.tasks:
-            file_of(name, label_of(task, plan.sigma), plan.records).unlink(missing_ok=True)
+            drop(file_of(name, label_of(task, plan.sigma), plan.records), plan.budget, plan.seeds)
     wanted = list(jobs(plan, found, options.methods))
     progress(f"{len(wanted)} jobs on {options.workers} processes; records in {plan.records}")
     failed = play_all(wanted, options.workers, progress, options.minutes)
     for line in failed:
         progress(line)
     return 1 if failed else 0
+
+
+def _check(option: str, names: Sequence[str], known: Sequence[str]) -> None:
+    if unknown := set(names) - set(known):
+        raise ValueError(f"{option}: {sorted(unknown)} not among {list(known)}.")
+
+
+def _problems(options: argparse.Namespace) -> dict[str, Problem]:
+    """Problems by task, without those whose noise is asked to be another, but cannot be set."""
+    problems = {task: problem_named(task, options.data) for task in options.tasks}
+    if options.sigma is None:
+        return problems
+    fixed = [task for task, one in problems.items() if not isinstance(one, NoisyProblem)]
+    if fixed:
+        progress(f"--sigma: left out, for their noise is their own: {', '.join(fixed)}")
+    if len(fixed) == len(problems):
+        raise ValueError(f"--sigma={options.sigma:g} suits none of the tasks; leave it out.")
+    return {task: problem for task, problem in problems.items() if task not in fixed}
 
 
 def _found(options: argparse.Namespace) -> list[Environment]:
@@ -92,7 +110,7 @@ def _found(options: argparse.Namespace) -> list[Environment]:
 
 def _report(options: argparse.Namespace) -> int:
     problems = {
-        label_of(task, options.sigma): problem_named(task, options.data) for task in options.tasks
+        label_of(task, options.sigma): problem for task, problem in _problems(options).items()
     }
     records = [
         record
@@ -101,6 +119,8 @@ def _report(options: argparse.Namespace) -> int:
         and record.budget == BUDGETS[-1]
         and record.seed in options.seeds
     ]
+    if not records:
+        raise ValueError(f"{options.records} holds no records of this; play them by run.")
     found, _ = environments([OURS])
     report = Report.of(
         records,
@@ -145,13 +165,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     run.add_argument("--minutes", type=float, help="stop after this time")
     run.add_argument(
-        "--again", nargs="+", default=[], metavar="NAME", help="methods to play from the beginning"
+        "--again", nargs="+", default=[], metavar="NAME", help="methods whose seeds are played anew"
     )
     report = commands.add_parser("report", parents=[common], help="say what the records show")
     report.add_argument("--output", type=Path, help="folder (default: benchmarks/results)")
     options = parser.parse_args(arguments)
     if options.seeds is not None and options.seeds < 1:
         parser.error(f"--seeds must be at least 1, got {options.seeds}.")
+    if options.sigma is not None and not (math.isfinite(options.sigma) and options.sigma >= 0.0):
+        parser.error(f"--sigma must be finite and at least 0, got {options.sigma:g}.")
     options.seeds = range(options.seeds or (_QUICK_SEEDS if options.quick else 30))
     options.tasks = options.tasks or (QUICK_TASKS if options.quick else ALL_TASKS)
     if options.command == "run":

@@ -21,6 +21,7 @@ from mfhpo.search import ModelSearch, Numeric, OneOf, Point, Replicate, SearchRa
 __all__ = ["Job", "Play", "kind_of", "place_of", "play"]
 
 _FEW = 100  # whole numbers whose places a model is told one by one
+_MOST_REPEATS = 100  # in a row, before it is said that there is nothing new
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,15 @@ class Play:
         Of the budget, kept for the certificate.
     declared
         Whether the certificate is told the standard deviation of the noise.
+
+    Attributes
+    ----------
+    race
+        What asks.
+    configurations
+        Of the arms; one that was begun as a repeat of another is withdrawn, and not evaluated.
+    replicates
+        Number of the evaluations for the certificate, by arm.
     """
 
     def __init__(
@@ -132,9 +142,16 @@ class Play:
         )
         self.configurations: list[dict[str, Any]] = []
         self.replicates: dict[int, int] = {}
+        self._repeats = 0
 
     def search(self) -> None:
-        """Search until the certificate begins, or the budget is spent."""
+        """Search until the certificate begins, or the budget is spent.
+
+        Raises
+        ------
+        ValueError
+            If there are no configurations left to spend the budget on.
+        """
         while (pulls := self.race.ask()) and not isinstance(pulls[0], Replicate):
             self._evaluate(pulls[0])
 
@@ -171,15 +188,16 @@ class Play:
         run = 0  # an arm's levels are of one training, each replicate is another one
         if isinstance(pull, Replicate):
             run = self.replicates[pull.arm] = self.replicates.get(pull.arm, 0) + 1
-        elif pull.arm == len(self.configurations):
-            self._begin(pull.arm)
+        elif pull.arm == len(self.configurations) and not self._begin(pull.arm):
+            return
         words = [self.seed, zlib.crc32(self.problem.name.encode()), pull.arm, run]
         seed = int(np.random.SeedSequence(words).generate_state(1)[0])
         level = self.problem.fidelity.levels[pull.fidelity]
         found = self.problem.objective_function(self.configurations[pull.arm], level, seed)
         self.race.tell(pull, Observation(found.value))
 
-    def _begin(self, arm: int) -> None:
+    def _begin(self, arm: int) -> bool:
+        """Say what a new arm is; whether it is not the same as an earlier one."""
         space = self.problem.space
         point = self.race.point_of(arm)
         if point is None:
@@ -189,10 +207,22 @@ class Play:
                 {name: _value_at(point[name], given) for name, given in space.parameters.items()}
             )
         self.configurations.append(configuration)
+        first = self.configurations.index(configuration)
+        if first < arm:
+            self._repeats += 1
+            if self._repeats == _MOST_REPEATS:
+                raise ValueError(
+                    f"budget={self.budget!r} is too large for {self.problem.name!r}: nothing new "
+                    f"is left after {len(self.race.search.finished_arms())} full evaluations."
+                )
+            self.race.withdraw(arm, duplicate_of=first)
+            return False
+        self._repeats = 0
         described: Point = {
             name: place_of(value, space.parameters[name]) for name, value in configuration.items()
         }
         self.race.search.describe(arm, described)
+        return True
 
 
 def play(job: Job) -> Outcome:

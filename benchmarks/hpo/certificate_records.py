@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,47 @@ from benchmarks.report import write
 __all__ = ["begun", "save"]
 
 
-def begun(file: Path, settings: Mapping[str, Any]) -> list[Outcome]:
-    """The runs of a report that is not complete, if it is of the same settings; else none."""
+def begun(
+    file: Path, settings: Mapping[str, Any], wanted: Collection[tuple[str, float, int]]
+) -> list[Outcome]:
+    """The runs of a report that can be gone on with.
+
+    That is one that was stopped, or is complete with fewer runs than are wanted; its settings are
+    the same but for the number of runs.
+
+    Parameters
+    ----------
+    file
+        The report.
+    settings
+        See `save`.
+    wanted
+        Task, sigma and seed of each run that the command asks for.
+
+    Raises
+    ------
+    ValueError
+        If the report was stopped, and going on would lose runs of it.
+    """
     if not file.is_file():
         return []
     report = json.loads(file.read_text(encoding="utf-8"))
-    if report["complete"] or report["settings"] != settings:
-        return []
-    return [Outcome.of_record(record) for record in report["records"]]
+    outcomes = [Outcome.of_record(record) for record in report["records"]]
+    there = {(outcome.task, outcome.sigma, outcome.seed) for outcome in outcomes}
+    different = [
+        name
+        for name in {**report["settings"], **settings}
+        if name != "runs" and report["settings"].get(name) != settings.get(name)
+    ]
+    if report["complete"]:
+        return outcomes if not different and there < set(wanted) else []
+    if different or not there <= set(wanted):
+        raise ValueError(
+            f"{file} holds {len(outcomes)} runs of a command that was stopped, of "
+            f"{f'other {different}' if different else 'more runs than are asked for'}: go on with "
+            "that one, give another --output, or remove the file."
+        )
+    return outcomes
 
 
 def save(

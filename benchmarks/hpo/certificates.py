@@ -20,7 +20,8 @@ held against the truth:
 Each may be wrong with probability at most delta = .05. Shares have exact 95 % intervals (Clopper
 and Pearson 1934). Values and regrets are in percents of accuracy.
 
-A run that was stopped goes on where it was, by the same command; finished ones are done anew.
+A command that was stopped goes on where it was, also with more --runs, and so does a finished one
+with more of them; else that is done anew.
 """
 
 from __future__ import annotations
@@ -62,11 +63,18 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status is 0 if all holds that must hold, 130 if stopped."""
+    """Run the command line.
+
+    The exit status is 0 if all holds that must hold, 130 if stopped, 2 if it would overwrite runs.
+    """
     options = _options(arguments)
     wanted = jobs(options)
     settings = {name: getattr(options, name) for name in _SETTINGS}
-    outcomes = begun(options.output, settings)
+    try:
+        outcomes = begun(options.output, settings, {job.key for job in wanted})
+    except ValueError as error:
+        progress(f"python -m benchmarks.hpo.certificates: {error}")
+        return 2
     there = {(outcome.task, outcome.sigma, outcome.seed) for outcome in outcomes}
     left = [job for job in wanted if job.key not in there]
     if there:

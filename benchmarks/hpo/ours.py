@@ -11,6 +11,8 @@ from optuna.samplers import BaseSampler, TPESampler
 
 from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.methods import Method
+from benchmarks.hpo.problem import Problem
+from benchmarks.hpo.problems.table import TableProblem
 from benchmarks.peers.optuna import suggest
 from mfhpo_optuna import Fidelity, RaceSampler
 
@@ -23,7 +25,10 @@ def optimise(
     certify_share: float = 0.0,
     proposer: Callable[[int], BaseSampler] | None = None,
 ) -> None:
-    """Run a study until its race is over; the sampler's own recommendation counts.
+    """Run a study until the meter ends it; the sampler's own recommendation counts.
+
+    A sampler that keeps a share for its certificate is told the budget, and may end before the
+    meter does. One that keeps none is not, for what it expects to pay may not be what is paid.
 
     Parameters
     ----------
@@ -38,10 +43,9 @@ def optimise(
     """
     fidelity = meter.problem.fidelity
     levels = list(range(len(fidelity.levels)))
-    costs = [level / fidelity.target for level in fidelity.levels]
     sampler = RaceSampler(
-        Fidelity("level", levels=levels, costs=costs),
-        budget=meter.budget,
+        Fidelity("level", levels=levels, costs=_costs(meter.problem)),
+        budget=meter.budget if certify_share > 0.0 else None,
         certify_share=certify_share,
         checkpoints=fidelity.continues,
         proposer=None if proposer is None else proposer(seed),
@@ -69,6 +73,13 @@ def optimise(
     )
     study.optimize(objective, callbacks=[recommend])
     raise BudgetSpent
+
+
+def _costs(problem: Problem) -> tuple[float, ...]:
+    """What a user can say of the cost of each level, in full evaluations."""
+    if isinstance(problem, TableProblem):
+        return problem.mean_costs
+    return tuple(level / problem.fidelity.target for level in problem.fidelity.levels)
 
 
 def _tpe(seed: int) -> BaseSampler:

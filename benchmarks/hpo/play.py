@@ -4,8 +4,8 @@
         --output FOLDER
 
 One JSON line for every run is added to a file in the folder; runs that are there are not played
-again, so a command that was killed goes on where it was. Needs no more than NumPy, the peer, and
-what the problem needs.
+again, so a command that was killed goes on where it was; but ours are if the code has changed.
+Needs no more than NumPy, the peer, and what the problem needs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from benchmarks.hpo.identity import identity_of, valid_runs
 from benchmarks.hpo.meter import BudgetSpent, Meter, Step
-from benchmarks.hpo.methods import Method, methods_of
+from benchmarks.hpo.methods import OURS, Method, methods_of
 from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems import problem_named
 from benchmarks.hpo.record import Record, append, file_of, read
@@ -28,7 +29,9 @@ from benchmarks.hpo.tasks import label_of
 __all__ = ["main", "play"]
 
 
-def play(name: str, method: Method, problem: Problem, budget: float, seed: int) -> Record:
+def play(
+    name: str, method: Method, problem: Problem, budget: float, seed: int, identity: str = ""
+) -> Record:
     """Run an optimiser until its budget is spent, and hold what it recommended against the truth.
 
     Parameters
@@ -36,18 +39,22 @@ def play(name: str, method: Method, problem: Problem, budget: float, seed: int) 
     name
         Of the method.
     method
-        The optimiser; what it raises is recorded, not raised, but for ImportError.
+        The optimiser; what it raises is recorded, not raised, but for what is named below.
     problem
         What it optimises.
     budget
         In evaluations at the target level.
     seed
         Of the optimiser and of the noise, which is the same for all optimisers.
+    identity
+        Of the optimiser's code.
 
     Raises
     ------
     ImportError
         If the method needs a package that is not installed here.
+    OSError, MemoryError
+        If the machine fails; the run can be played again.
     """
     meter = Meter(problem, budget, seed)
     crash = None
@@ -55,7 +62,7 @@ def play(name: str, method: Method, problem: Problem, budget: float, seed: int) 
         method(meter, seed)
     except BudgetSpent:
         pass
-    except ImportError:  # what is missing here says nothing about the optimiser
+    except (ImportError, OSError, MemoryError):  # this says nothing about the optimiser
         raise
     except Exception:
         crash = traceback.format_exc(limit=-5)
@@ -80,6 +87,7 @@ def play(name: str, method: Method, problem: Problem, budget: float, seed: int) 
         tried=len(tried),
         best_tried=max(known, default=None),
         crash=crash,
+        identity=identity,
     )
 
 
@@ -130,15 +138,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         print(f"--method: {sorted(unknown)} not among {list(methods)}.", file=sys.stderr)
         return 2
+    identity = identity_of(options.peer)
     for wanted in options.problem:
         problem = problem_named(wanted, data=options.data, sigma=options.sigma)
         problem.name = label_of(wanted, options.sigma)
         for name in options.method or methods:
             file = file_of(name, problem.name, options.output)
-            there = {record.run for record in read([file] if file.exists() else [])}
+            records = read([file] if file.exists() else [])
+            there = valid_runs(records, identity if options.peer == OURS else None)
+            if others := {record.identity for record in records} - {identity}:
+                print(
+                    f"{name} on {problem.name}: there are records of versions {sorted(others)}, "
+                    f"this is {identity!r}.",
+                    file=sys.stderr,
+                )
             for seed in options.seeds:
                 if (name, problem.name, options.budget, seed) not in there:
-                    append(play(name, methods[name], problem, options.budget, seed), file)
+                    played = play(name, methods[name], problem, options.budget, seed, identity)
+                    append(played, file)
     return 0
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["Record", "Run", "append", "file_of", "read"]
+__all__ = ["Record", "Run", "append", "drop", "file_of", "read"]
 
 Run: TypeAlias = tuple[str, str, float, int]
 """What tells runs apart: method, problem, budget, seed."""
@@ -47,6 +47,8 @@ class Record:
         The largest true value among them; None where nobody knows.
     crash
         What the optimiser raised, if it did; what it had recommended until then is kept.
+    identity
+        Of the code that was played, see `benchmarks.hpo.identity`; "" if it is not known.
     """
 
     method: str
@@ -64,6 +66,7 @@ class Record:
     tried: int
     best_tried: float | None
     crash: str | None = None
+    identity: str = ""
 
     @property
     def run(self) -> Run:
@@ -81,11 +84,12 @@ class Record:
         Raises
         ------
         ValueError
-            If one is missing, or there are more.
+            If one without a default is missing, or there are more.
         """
         names = {field.name for field in fields(cls)}
-        if names != set(values):
-            different = sorted(names.symmetric_difference(values))
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        different = sorted((needed - set(values)) | (set(values) - names))
+        if different:
             raise ValueError(f"values: {different} are missing or unknown; of another version?")
         arguments: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
@@ -128,3 +132,14 @@ def append(record: Record, file: Path) -> None:
         stream.seek(0)
         stream.truncate(stream.read().rfind(b"\n") + 1)
         stream.write(line.encode())
+
+
+def drop(file: Path, budget: float, seeds: Collection[int]) -> None:
+    """Remove the runs of some seeds with a budget from a file, if there is one."""
+    if not file.exists():
+        return
+    kept = [one for one in read([file]) if one.budget != budget or one.seed not in seeds]
+    part = file.with_name(f"{file.name}.part")
+    lines = [json.dumps(record.to_dict(), allow_nan=False) + "\n" for record in kept]
+    part.write_text("".join(lines), encoding="utf-8")
+    part.replace(file)  # at once: whoever stops it leaves the one or the other

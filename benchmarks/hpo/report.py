@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from benchmarks.hpo.figures import Panel, curves_figure, overview, ranking_figure, styles_of
+from benchmarks.hpo.identity import distribution_of
+from benchmarks.hpo.methods import HEADLINE
 from benchmarks.hpo.record import Record
 from benchmarks.hpo.reference import Reference
 from benchmarks.hpo.scores import (
     BUDGETS,
     Comparison,
+    Curves,
     curves,
     duels,
     known_best,
@@ -33,7 +37,6 @@ Row: TypeAlias = dict[str, Any]
 
 ALL = "all tasks"
 _PEERS = Path(__file__).parents[1] / "peers"
-_DISTRIBUTIONS = {"neps": "neural-pipeline-search", "optuna-gp": "optuna"}
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,11 @@ class Report:
         return cls(comparison, known, seconds, present, epsilon)
 
     @property
+    def headline(self) -> str | None:
+        """The method of ours that counts: HEADLINE, or if it was not played the first that was."""
+        return HEADLINE if HEADLINE in self.ours else next(iter(self.ours), None)
+
+    @property
     def groups(self) -> dict[str, Comparison]:
         """Its parts by kind of task, after the whole of it."""
         parts = grouped(self.comparison.tasks)
@@ -99,6 +107,9 @@ class Report:
     def _percent(self, part: Comparison) -> Any:
         return normalised(regrets(part, self.references), part, self.references)
 
+    def _duels(self, ours: str, part: Comparison) -> list[Row]:
+        return duels(ours, self._percent(part), part, variants=self.ours)
+
     def figures(self) -> Row:
         """All of it as plain values."""
         return {
@@ -113,6 +124,7 @@ class Report:
             "seeds": list(self.comparison.seeds),
             "left_out": dict(self.comparison.left_out),
             "ours": list(self.ours),
+            "headline": self.headline,
             "epsilon": self.epsilon,
             "groups": {name: self._group(name, part) for name, part in self.groups.items()},
         }
@@ -147,7 +159,7 @@ class Report:
                     zip(BUDGETS, self.rankings(part), strict=True)
                 )
             ],
-            "duels": [row for ours in self.ours for row in duels(ours, percent, part)],
+            "duels": [row for ours in self.ours for row in self._duels(ours, part)],
             **{
                 key: {ours: ratios(ours, others, comparable, part) for ours in self.ours}
                 for key, others in (("over_best_peer", peers), ("over_best_optuna", optuna))
@@ -178,22 +190,26 @@ class Report:
         return found
 
     def picture(self) -> str:
-        """The curves of the two kinds of surrogates, or of what there is, as SVG."""
+        """The curves of the two kinds of surrogates, or of what there is, as SVG.
+
+        Of our methods it shows the headline alone.
+        """
         parts = dict(list(self.groups.items())[1:])
         surrogates = {name: parts[name] for name in ("LCBench", "rbv2_xgboost") if name in parts}
-        panels = [
-            Panel(
-                f"{name}, {_counted(part.tasks, 'task')}",
-                part.methods,
-                curves(part, self.references),
-            )
-            for name, part in (surrogates or parts).items()
-        ]
+        variants = {name for name in self.ours if name != self.headline}
+        shown = [name for name in self.comparison.methods if name not in variants]
+        panels = []
+        for name, part in (surrogates or parts).items():
+            found = curves(part, self.references)
+            rows = [part.methods.index(method) for method in shown]
+            found = Curves(found.budgets, found.means[rows], found.ends[rows])
+            panels.append(Panel(f"{name}, {_counted(part.tasks, 'task')}", shown, found))
         caption = (
-            "Regret of the recommended configuration, in % of the median random one's: mean of "
-            f"{len(self.comparison.seeds)} paired seeds a task, with 95 % bands"
+            "Regret of the recommended configuration, in % of the median random one's: mean over "
+            f"{_same(self.comparison.seeds)} for all methods, with 95 % bands"
         )
-        return overview(panels[:2], styles_of(self._by_rank(), self.ours), caption)
+        ranked = [name for name in self._by_rank() if name in shown]
+        return overview(panels[:2], styles_of(ranked, self.ours), caption)
 
     def _by_rank(self) -> list[str]:
         ranks = np.mean([found.ranks for found in self.rankings(self.comparison)], axis=0)
@@ -230,10 +246,8 @@ class Report:
         return "\n".join(lines)
 
     def markdown_of_duels(self, ours: str) -> str:
-        """The table of one of our methods against each other one, by tasks won, tied and lost."""
-        points = regrets(self.comparison, self.references)
-        percent = normalised(points, self.comparison, self.references)
-        found = {row["opponent"]: row for row in duels(ours, percent, self.comparison)}
+        """The table of one of our methods against each peer's, by tasks won, tied and lost."""
+        found = {row["opponent"]: row for row in self._duels(ours, self.comparison)}
         header = [f"{ours} against", *(f"budget {budget:g}" for budget in BUDGETS)]
         lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
         for name in self._by_rank():
@@ -251,8 +265,9 @@ class Report:
         """What the tables do not say: how to read them, what is missing, failures, our losses."""
         comparison = self.comparison
         lines = [
-            f"{_counted(comparison.tasks, 'task')}, {_counted(comparison.seeds, 'paired seed')}, "
-            f"{_counted(comparison.methods, 'method')}.",
+            f"{_counted(comparison.tasks, 'task')}, {_counted(comparison.methods, 'method')}, "
+            f"{_same(comparison.seeds)} for all methods; noise is a function of seed and "
+            "configuration.",
             "Regret: how far the recommended configuration's true value at the target level is "
             "below the best known one, mean over seeds and tasks; the median random "
             "configuration's before there is a recommendation. Points are of accuracy in percent; "
@@ -263,13 +278,26 @@ class Report:
             "that was tried.",
         ]
         if self.ours:
-            lines.append(
+            lines += [
                 "Won / tied / lost: tasks, by Wilcoxon's signed-rank test over the seeds at .05, "
-                "adjusted by Holm's method; then the probability that a run of ours is better."
-            )
+                "adjusted by Holm's method; then the probability that a run of ours is better.",
+                "Our methods were developed on these tasks; the peers were not tuned. Where we "
+                f"lose is judged by {self.headline} alone.",
+            ]
+        lines += [
+            f"{name} at budgets below {BUDGETS[-1]:g} is a run with budget {BUDGETS[-1]:g} that "
+            "has certified nothing yet."
+            for name in self.ours
+            if name.endswith("+ certificate")
+        ]
         lines += [
             f"Left out, with {runs} runs: {name}." for name, runs in comparison.left_out.items()
         ]
+        for method in comparison.methods:
+            counts = Counter(one.identity or "unknown" for one in comparison.of_method(method))
+            if len(counts) > 1:
+                said = ", ".join(f"{runs} of {name}" for name, runs in sorted(counts.items()))
+                lines.append(f"{method}: its runs are of {len(counts)} versions: {said}.")
         for row in summary(comparison, self.references, self.epsilon):
             if row["failures"] or row["crashes"]:
                 lines.append(
@@ -296,25 +324,29 @@ class Report:
         return lines
 
     def _lost(self, name: str, part: Comparison) -> list[str]:
-        """Where a peer's mean regret is below the least of ours, in percent."""
-        if not self.ours:
+        """Where a peer's mean regret is below that of our headline, in percent."""
+        if self.headline is None:
             return []
         means = dict(zip(part.methods, self._percent(part).mean(axis=(1, 2)), strict=True))
         lines = []
         for number, budget in enumerate(BUDGETS):
-            best = min(self.ours, key=lambda method: float(means[method][number]))
+            own = float(means[self.headline][number])
             ahead = sorted(
                 (float(mean[number]), method)
                 for method, mean in means.items()
-                if method not in self.ours and mean[number] < means[best][number]
+                if method not in self.ours and mean[number] < own
             )
             if ahead:
                 said = ", ".join(f"{method} ({mean:.1f} %)" for mean, method in ahead)
                 lines.append(
-                    f"We lose on {name} at budget {budget:g}: {best} has "
-                    f"{means[best][number]:.1f} %, behind {said}."
+                    f"We lose on {name} at budget {budget:g}: {self.headline} has {own:.1f} %, "
+                    f"behind {said}."
                 )
         return lines
+
+
+def _same(seeds: Sequence[int]) -> str:
+    return f"the same {_counted(seeds, 'seed')}"
 
 
 def _counted(things: Sequence[object], name: str) -> str:
@@ -334,7 +366,7 @@ def pinned(folder: Path = _PEERS / "requirements") -> dict[str, str]:
     """The version of each peer that has an environment of its own, such as "smac==2.4.1"."""
     versions = {}
     for file in sorted(folder.glob("*.txt")):
-        name = _DISTRIBUTIONS.get(file.stem, file.stem)
+        name = distribution_of(file.stem)
         text = file.read_text(encoding="utf-8")
         found = re.search(rf"^{re.escape(name)}==[\w.+]+", text, re.MULTILINE | re.IGNORECASE)
         if found is not None:

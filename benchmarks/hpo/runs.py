@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
+from benchmarks.hpo.identity import identity_of, valid_runs
 from benchmarks.hpo.methods import OURS
-from benchmarks.hpo.record import file_of, read
+from benchmarks.hpo.record import Run, file_of, read
 from benchmarks.hpo.tasks import label_of
 
 __all__ = ["Environment", "Job", "Plan", "environments", "jobs", "play_all"]
@@ -113,8 +115,15 @@ def environments(
     -------
     tuple
         The environments, and for each module without one the reason.
+
+    Raises
+    ------
+    ValueError
+        If there is no module of a name.
     """
     peers = sorted(file.stem for file in _PEERS.glob("[!_]*.py"))
+    if unknown := set(only or ()) - {OURS, *peers}:
+        raise ValueError(f"peers: {sorted(unknown)} not among {[OURS, *peers]}.")
     found: list[Environment] = []
     missing: dict[str, str] = {}
     for peer in (OURS, *peers):
@@ -154,6 +163,8 @@ def jobs(
 ) -> Iterator[Job]:
     """What is still to be played, in an order in which methods stay comparable on the way.
 
+    That is also what our own methods have played with other code.
+
     Parameters
     ----------
     plan
@@ -163,13 +174,12 @@ def jobs(
     only
         Names of methods; by default all of them.
     """
-    names = {name for environment in found for name in environment.methods}
-    files = [
-        file_of(name, label_of(task, plan.sigma), plan.records)
-        for name in names
-        for task in plan.tasks
-    ]
-    there = {record.run for record in read(file for file in files if file.exists())}
+    there: set[Run] = set()
+    for environment in found:
+        identity = identity_of(OURS) if environment.peer == OURS else None
+        for name, task in product(environment.methods, plan.tasks):
+            file = file_of(name, label_of(task, plan.sigma), plan.records)
+            there |= valid_runs(read([file] if file.exists() else []), identity)
     for start in range(plan.seeds.start, plan.seeds.stop, plan.block):
         seeds = range(start, min(start + plan.block, plan.seeds.stop))
         for task in plan.tasks:

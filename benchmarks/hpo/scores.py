@@ -336,13 +336,17 @@ def _mean(values: Sequence[float] | FloatArray) -> float | None:
 
 
 def duels(
-    ours: str, percent: FloatArray, comparison: Comparison, budgets: Sequence[float] = BUDGETS
+    ours: str,
+    percent: FloatArray,
+    comparison: Comparison,
+    budgets: Sequence[float] = BUDGETS,
+    variants: Sequence[str] = (),
 ) -> list[Row]:
     """On how many tasks one method beats each other one, and by how much.
 
-    On a task it wins or loses if Wilcoxon's signed-rank test over the paired seeds says that the
-    regrets differ, at .05 adjusted by Holm's method for all tasks and opponents of that budget;
-    otherwise it is a tie.
+    On a task it wins or loses if Wilcoxon's signed-rank test over the seeds, which are the same for
+    both, says that the regrets differ, at .05 adjusted by Holm's method for all tasks and opponents
+    of that budget; otherwise it is a tie.
 
     Parameters
     ----------
@@ -354,6 +358,8 @@ def duels(
         The runs.
     budgets
         In evaluations at the target level.
+    variants
+        Methods that are no opponents, such as others of the same project.
 
     Returns
     -------
@@ -363,7 +369,7 @@ def duels(
         same task, mean over tasks).
     """
     first = percent[comparison.methods.index(ours)]
-    others = [name for name in comparison.methods if name != ours]
+    others = [name for name in comparison.methods if name not in (ours, *variants)]
     rows: dict[str, Row] = {
         name: {"method": ours, "opponent": name, "wins": [], "ties": [], "losses": [], "better": []}
         for name in others

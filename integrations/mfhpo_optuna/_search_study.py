@@ -13,7 +13,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Policy, Pull
+from mfhpo import Observation, Policy, Pull
 from mfhpo.fidelity import Fidelity
 from mfhpo.search import Numeric, OneOf, Point, Replicate, SearchRace, SearchSpace
 from mfhpo_optuna._open_arms import OpenArms
@@ -27,7 +27,7 @@ ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
 """Stands for the fidelity of an objective that has none."""
 
 _HOPELESS = 30
-_MOST_OVERRIDDEN = 9  # as many as the first arms, which are all begun at the lowest level
+_MOST_OVERRIDDEN = 9  # of the first arms, which are all begun at the lowest level
 
 
 class SearchStudy(Race):
@@ -56,6 +56,9 @@ class SearchStudy(Race):
         self._points: dict[int, Point] = {}
         self._begun_here: set[int] = set()
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
+        # By trial, replicates that have ended before others of their arm that were begun earlier.
+        self._held: dict[int, tuple[Replicate, Observation]] = {}
+        self._is_reading = False
 
         def make_policy(n_arms: int, levels: tuple[Any, ...], sign: float) -> Policy:
             return make_race(levels, sign)
@@ -161,8 +164,18 @@ class SearchStudy(Race):
     ) -> bool:
         """Take in a finished trial; return whether it was a single pull, and so no answer."""
         is_single = super().finish(trial, state, value, seconds)
+        self._tell_of_replicates()
         tagged = ARM_KEY in trial.user_attrs or CERTIFICATE_KEY in trial.user_attrs
         return is_single or (not self._owns_fidelity and not tagged)
+
+    def read(self, study: optuna.Study) -> bool:
+        """Tell the race of the trials that finished since the last reading; see `StudyRace`."""
+        self._is_reading = True
+        try:
+            return super().read(study)
+        finally:
+            self._is_reading = False
+            self._tell_of_replicates()
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if the race is over or it cannot be in it."""
@@ -221,6 +234,34 @@ class SearchStudy(Race):
         if changes and self.race is not None:
             self.race.agree(shortlist)
 
+    def _tell(self, trial_number: int, pull: Pull, observation: Observation) -> None:
+        if isinstance(pull, Replicate):
+            self._held[trial_number] = pull, observation
+        else:
+            super()._tell(trial_number, pull, observation)
+
+    def _tell_of_replicates(self) -> None:
+        """Tell the race of an arm's replicates in the order in which they were begun.
+
+        Where quick ones are the good ones, the first to arrive are no sample of the arm; see
+        `mfhpo.in_order`.
+        """
+        if self._is_reading:
+            return
+        for number in sorted(self._held):
+            pull, observation = self._held[number]
+            awaited = (
+                earlier < number and isinstance(other, Replicate) and other.arm == pull.arm
+                for earlier, other in self._under_way(number)
+            )
+            if not any(awaited):
+                del self._held[number]
+                super()._tell(number, pull, observation)
+
+    def _pending(self, trial_number: int) -> list[Pull]:
+        held = [pull for pull, _ in self._held.values()]
+        return [*super()._pending(trial_number), *held]
+
     def _next(self, trial_number: int) -> tuple[int | None, int]:
         pull = self._next_pull(trial_number)
         return (None, 0) if pull is None else (pull.arm, pull.fidelity)
@@ -229,6 +270,7 @@ class SearchStudy(Race):
         """The pull for a trial, or for the one in this place of several that choose at once."""
         if self.policy is None:
             return Pull(self._first_new_arm(trial_number) + place - 1, 0)
+        self._tell_of_replicates()  # some may have been waited for long enough
         pulls = self.policy.ask(place, self._pending(trial_number))
         return pulls[-1] if pulls else None
 

@@ -83,7 +83,8 @@ def test_a_search_ends_with_an_answer_within_its_budget(proposer):
     answer = study.sampler.recommendation(study)
     assert answer.finished
     assert answer.cost == paid(study)
-    assert 400 - 9 < answer.cost <= 400
+    # Neither a full evaluation more of the search nor another look of the certificate's was left.
+    assert 400 - 2 * 9 < answer.cost <= 400
     assert abs(answer.params["x"] - 0.3) < 0.3
     (best,) = answers(study)
     assert study.best_trial.number == best.number == len(study.trials) - 1
@@ -522,9 +523,9 @@ def test_enqueued_at_no_level_does_not_count():
 
 def test_enqueued_beyond_the_budget_does_not_count():
     study = optuna.create_study(sampler=RaceSampler("epochs", budget=10, seed=0))
-    study.optimize(valley, n_trials=5)
+    study.optimize(valley, n_trials=2)
     study.enqueue_trial({"x": 0.3, "epochs": 9})
-    with pytest.warns(UserWarning, match=r"trial 5 was enqueued, but what is left of the budget"):
+    with pytest.warns(UserWarning, match=r"trial 2 was enqueued, but what is left of the budget"):
         study.optimize(valley, n_trials=500)
     assert paid(study) <= 10
 

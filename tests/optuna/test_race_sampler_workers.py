@@ -437,3 +437,44 @@ def test_others_arms_under_way_are_not_proposed_again():
     search = two.sampler._read(two).policy.search
     arm = trial.user_attrs[PULL]["arm"]
     assert search._points[arm] == {"x": pytest.approx((0.777 + 1.0) / 2.0)}
+
+
+def test_replicates_count_in_the_order_in_which_they_were_begun():
+    """Eight workers, and good values come quickly: the first to arrive are no sample."""
+    sampler = RaceSampler(trials=60, certify_share=0.7, top=2, epsilon=1e-9, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    begun: dict[int, list[float]] = {}
+    running: list[tuple[float, optuna.Trial]] = []
+
+    def begin() -> None:
+        trial = study.ask()
+        if PULL not in trial.user_attrs:
+            study.tell(trial, state=TrialState.FAIL)
+            return
+        value = trial.suggest_float("x", 0, 1) + np.random.default_rng(trial.number).normal()
+        running.append((value, trial))
+        tag = trial.user_attrs[PULL]
+        if "shortlist" in tag:
+            begun.setdefault(tag["arm"], []).append(value)
+
+    while len(study.trials) < 60 or running:
+        while len(running) < 8 and len(study.trials) < 60:
+            begin()
+        value, trial = min(running, key=lambda entry: entry[0])
+        running.remove((value, trial))
+        study.tell(trial, value)
+    told: dict[int, list[float]] = {}
+
+    def listen(race):
+        def note(number, pull, seen):
+            if isinstance(pull, Replicate):
+                told.setdefault(pull.arm, []).append(-seen.value)
+
+        return note
+
+    sampler.replay(study, listen)
+    assert told == begun
+    shown = sampler.recommendation(study).certificate
+    for arm, candidate in zip(begun, shown.candidates, strict=True):
+        assert candidate.evaluations >= 5
+        assert candidate.mean == pytest.approx(np.mean(begun[arm][: candidate.evaluations]))

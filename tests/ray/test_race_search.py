@@ -73,7 +73,7 @@ def test_the_answer_is_stored_whole(finished):
 
 
 def test_during_the_search_nothing_is_certified():
-    search = make()
+    search = make(budget=400)
     with pytest.raises(ValueError, match="no trial was suggested"):
         search.recommendation()
     run(search, loss, at_most=12)
@@ -98,7 +98,7 @@ def test_the_space_may_come_from_the_tuner():
 
 def test_without_a_fidelity_each_trial_is_a_full_evaluation():
     space = {"x": tune.uniform(-1, 1)}
-    search = RaceSearch(metric="loss", mode="max", space=space, trials=30, sigma=0.1, seed=3)
+    search = RaceSearch(metric="loss", mode="max", space=space, trials=40, sigma=0.1, seed=3)
     configs = []
     while isinstance(config := search.suggest(str(len(configs))), dict):
         assert config.keys() == {"x", "seed"}
@@ -106,7 +106,7 @@ def test_without_a_fidelity_each_trial_is_a_full_evaluation():
         search.on_trial_complete(str(len(configs)), {"loss": value})
         configs.append(config)
     answer = search.recommendation()
-    assert answer.trials == len(configs) <= 30
+    assert answer.trials == len(configs) <= 40
     assert answer.certificate is not None
     assert answer.config["x"] == pytest.approx(0.5, abs=0.2)
 
@@ -207,7 +207,7 @@ def test_a_space_of_few_configurations_is_searched_all_the_same():
     def value(config: dict[str, Any]) -> float:
         return loss({**config, "model": {"depth": 3}})
 
-    search = make(space=space, budget=300)
+    search = make(space=space, budget=300, certify_share=0.2)
     configs = run(search, value)
     assert {config["x"] for config in configs[:3]} == {-0.5, 0.2, 0.9}
     answer = search.recommendation()
@@ -234,7 +234,7 @@ def test_what_is_drawn_by_functions_is_kept():
 
 
 def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
-    search = make(checkpoints=True, budget=300)
+    search = make(checkpoints=True, budget=300, certify_share=0.2)
     trainings: dict[str, list[dict[str, Any]]] = {}
     paid, number = 0, 0
     while isinstance(config := search.suggest(str(number)), dict):

@@ -14,8 +14,16 @@ from benchmarks.hpo.certificate_outcomes import Outcome, Statement, statement
 from benchmarks.hpo.certificate_races import Job, Play, kind_of, place_of, play
 from benchmarks.hpo.certificate_summary import holds, markdown, rate, summary
 from benchmarks.hpo.certificates import main
+from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems import problem_named
-from benchmarks.hpo.space import Categorical, Float, Integer
+from benchmarks.hpo.problems.known import NoisyProblem
+from benchmarks.hpo.space import (
+    Categorical,
+    ConfigurationSpace,
+    Float,
+    Integer,
+    same_configuration,
+)
 from mfhpo.certification import Candidate, CandidateResult, Certificate
 from mfhpo.search import Numeric, OneOf, Replicate
 
@@ -125,6 +133,40 @@ def test_a_certificate_that_is_told_the_noise_is_of_the_same_search():
     # Two candidates, five evaluations, half of delta: 5 sqrt(2 log(2 * 2 / .025) / 5).
     assert declared.certificate.half_width == pytest.approx(7.124, abs=1e-3)
     assert estimated.certificate.half_width != pytest.approx(7.124, abs=0.1)
+
+
+class Grid(NoisyProblem):
+    """Few configurations, so that some are drawn again; the best one is in the middle."""
+
+    def __init__(self, size: int) -> None:
+        space = ConfigurationSpace({"x": Integer(0, size - 1), "kind": Categorical(("a", "b"))})
+        super().__init__("grid", space, FidelitySpace("epochs", (1.0, 3.0), False), sigma=2.0)
+
+    def noiseless(self, configurations, fidelity):
+        high = self.space.parameters["x"].high
+        values = [
+            (one["kind"] == "a") - abs(2 * one["x"] - high) / high - 1.0 / fidelity
+            for one in configurations
+        ]
+        return np.array(values)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_configuration_that_is_drawn_again_is_no_second_arm(seed):
+    race = Play(Grid(15), seed=seed, budget=24.0, share=0.4)
+    race.search()
+    race.certify()
+    drawn = [same_configuration(one) for one in race.configurations]
+    assert len(set(drawn)) < len(drawn)  # or this test says nothing
+    assert race.race.tried == len(set(drawn))
+    shortlist = [drawn[arm] for arm in race.race.shortlist]
+    assert len(set(shortlist)) == len(shortlist) >= 2
+    assert [drawn.index(one) for one in shortlist] == list(race.race.shortlist)
+
+
+def test_a_budget_for_more_than_there_is_is_refused():
+    with pytest.raises(ValueError, match=r"budget=500.0 is too large for 'grid'"):
+        Play(Grid(2), seed=0, budget=500.0, share=0.4).search()
 
 
 def test_problems_without_known_values_are_refused(monkeypatch):
@@ -315,13 +357,44 @@ def test_a_stopped_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
         ("branin", 1),
     ]
     assert "| regret of the search alone, mean" in capsys.readouterr().out
-    # What is complete is done anew, and so is what another command has left.
+    # What is complete is done anew.
     done = []
     assert main(command) == 130
     assert len(json.loads(file.read_text())["records"]) == 2
+
+
+def test_more_runs_go_on_and_others_are_not_overwritten(tmp_path, monkeypatch, capsys):
+    done: list[tuple[str, float, int]] = []
+    most = 2
+
+    def made_up(job: Job) -> Outcome:
+        if len(done) == most:
+            raise KeyboardInterrupt
+        done.append(job.key)
+        return replace(OUTCOME, task=job.task, sigma=job.sigma, seed=job.seed, value=-1.0)
+
+    monkeypatch.setattr(certificates, "play", made_up)
+    file = tmp_path / "certificates.json"
+    command = [*COMMAND, "--output", str(file)]
+    assert main([*command, "--runs", "3"]) == 130
+    before = file.read_text()
+    for other, words in (
+        (["--declared", "--runs", "3"], "was stopped, of other ['declared']: go on with that one"),
+        (["--runs", "1"], "was stopped, of more runs than are asked for: go on with that one"),
+    ):
+        assert main([*command, *other]) == 2
+        assert words in capsys.readouterr().err
+        assert file.read_text() == before
+    done, most = [], 9
+    main([*command, "--runs", "4"])  # more than the one that was stopped
+    assert done == [("branin", 5.0, 1), ("hartmann3", 5.0, 1)]
     done = []
-    main([*COMMAND, "--runs", "2", "--output", str(file)])
-    assert len(done) == 2
+    main([*command, "--runs", "5"])  # more than the one that is complete
+    assert done == [("branin", 5.0, 2)]
+    assert json.loads(file.read_text())["settings"]["runs"] == 5
+    done = []
+    main([*command, "--declared", "--runs", "1"])  # a complete one of other settings is done anew
+    assert done == [("branin", 5.0, 0)]
 
 
 def test_what_certificates_are_told_is_recorded(tmp_path, monkeypatch):
@@ -340,7 +413,8 @@ def test_what_certificates_are_told_is_recorded(tmp_path, monkeypatch):
     report = json.loads(file.read_text())
     assert report["settings"]["declared"] is True
     assert "--declared" in report["command"]
-    main(command)  # another command: what is there does not count
+    file.unlink()
+    main(command)
     assert told == [True, True, False, False]
     report = json.loads(file.read_text())
     assert report["settings"]["declared"] is False

@@ -14,9 +14,10 @@ import pytest
 
 from benchmarks.hpo import play as playing
 from benchmarks.hpo.meter import Meter
+from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
-from benchmarks.hpo.record import Record, append, file_of, read
+from benchmarks.hpo.record import Record, append, drop, file_of, read
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float
 
 
@@ -83,6 +84,15 @@ def test_a_missing_package_is_no_crash() -> None:
         play("incomplete", incomplete, Line(), budget=3.0, seed=1)
 
 
+@pytest.mark.parametrize("kind", [OSError, MemoryError])
+def test_a_machine_that_fails_is_no_crash(kind: type[Exception]) -> None:
+    def unlucky(meter: Meter, seed: int) -> None:
+        raise kind("no space left")
+
+    with pytest.raises(kind, match="no space left"):
+        play("unlucky", unlucky, Line(), budget=3.0, seed=1)
+
+
 def test_evaluations_are_not_the_optimisers_time() -> None:
     class Slow(Line):
         def objective_function(
@@ -105,6 +115,16 @@ def test_plain_values_and_back() -> None:
         Record.from_dict({name: value for name, value in values.items() if name != "seed"})
 
 
+def test_records_of_before_there_were_identities_load() -> None:
+    record = play("careful", careful, Line(), budget=3.0, seed=1, identity="1.2")
+    assert record.identity == "1.2"
+    values = record.to_dict()
+    del values["identity"]
+    assert Record.from_dict(values) == replace(record, identity="")
+    with pytest.raises(ValueError, match=r"\['wild'\] are missing or unknown"):
+        Record.from_dict(values | {"wild": 1})
+
+
 class TestFiles:
     def record(self, seed: int) -> Record:
         return replace(play("broken", broken, Line(), budget=3.0, seed=1), seed=seed)
@@ -122,6 +142,17 @@ class TestFiles:
         assert [record.seed for record in read([file])] == [0]
         append(self.record(2), file)
         assert [record.seed for record in read([file])] == [0, 2]
+
+    def test_runs_are_dropped_by_seed_and_budget(self, tmp_path: Path) -> None:
+        file = tmp_path / "x.jsonl"
+        drop(file, 3.0, range(2))
+        assert not file.exists()
+        for seed in range(4):
+            append(self.record(seed), file)
+        append(replace(self.record(1), budget=5.0), file)
+        drop(file, 3.0, range(2))
+        assert [(one.seed, one.budget) for one in read([file])] == [(2, 3.0), (3, 3.0), (1, 5.0)]
+        assert list(tmp_path.iterdir()) == [file]
 
     def test_another_bad_line_is_told(self, tmp_path: Path) -> None:
         file = tmp_path / "x.jsonl"
@@ -157,6 +188,30 @@ class TestCommandLine:
         assert [record.seed for record in records] == [0, 1, 2]
         assert {record.method for record in records} == {"random"}
         assert records[1].value == Record.from_dict(json.loads(before.splitlines()[1])).value
+
+    @pytest.mark.parametrize(("peer", "again"), [("random_search", False), ("ours", True)])
+    def test_other_code_is_played_again_if_it_is_ours(
+        self,
+        peer: str,
+        again: bool,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        [name, *_] = methods_of(peer)
+        command = [f"--peer={peer}", f"--method={name}", "--problem=branin", "--budget=1.5"]
+        command += ["--seeds=0", f"--output={tmp_path}"]
+        versions = iter(["1", "2", "2"])
+        monkeypatch.setattr(playing, "identity_of", lambda peer: next(versions))
+        assert main(command) == 0
+        assert capsys.readouterr().err == ""
+        assert main(command) == 0
+        assert "there are records of versions ['1'], this is '2'" in capsys.readouterr().err
+        [file] = tmp_path.iterdir()
+        expected = ["1", "2"] if again else ["1"]
+        assert [record.identity for record in read([file])] == expected
+        assert main(command) == 0  # of two records the later one counts
+        assert [record.identity for record in read([file])] == expected
 
     def test_what_there_is(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--peer=random_search", "--list"]) == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,14 @@ class TestReplay:
             assert (low.cost, high.cost) == (4.0, 12.0)
             assert high.value - low.value == 1.0  # one recorded training at both levels
         assert {low.value for low, _ in results} == {30.0, 30.25, 30.5, 30.75}
+
+    def test_mean_costs(self) -> None:
+        # (1 + ... + 6) / 6 at the lower level, three times that at the target; 10.5 is full.
+        assert TableProblem(small()).mean_costs == pytest.approx((1 / 3, 1.0))
+        table = replace(small(), seconds=np.full((6, 2), 4.0))
+        low, high = TableProblem(table).mean_costs
+        assert low == 1.0
+        assert low < high == pytest.approx(1.0)
 
     def test_many_rows(self) -> None:
         problem = TableProblem(small())

@@ -1,0 +1,51 @@
+"""Tests of what tells the code of a run from what it was or will be."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from benchmarks.hpo import identity
+from benchmarks.hpo.identity import identity_of
+
+FILES = (
+    "mfhpo/search/a.py",
+    "mfhpo/group_sequential_certification.py",
+    "integrations/mfhpo_optuna/b.py",
+)
+
+
+def test_versions_of_peers() -> None:
+    assert identity_of("optuna") == identity_of("optuna_gp") == version("optuna")
+    assert identity_of("random_search") == ""
+
+
+def test_ours_is_known_by_its_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "_ROOT", tmp_path)
+
+    def now() -> str:
+        identity_of.cache_clear()
+        return identity_of("ours")
+
+    for name in (*FILES, "mfhpo/other.py"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x = 1\n", encoding="utf-8")
+    seen = [now()]
+    assert len(seen[0]) == 12
+    (tmp_path / "mfhpo/other.py").write_text("x = 2\n", encoding="utf-8")
+    assert now() == seen[0]
+    for name in FILES:
+        (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
+        assert identity_of("ours") == seen[-1]  # this process has imported what was there
+        seen.append(now())
+    assert len(set(seen)) == 4
+    identity_of.cache_clear()
+
+
+def test_the_code_is_there() -> None:
+    identity_of.cache_clear()
+    for pattern in identity._CODE:
+        assert list(identity._ROOT.glob(pattern)), pattern
