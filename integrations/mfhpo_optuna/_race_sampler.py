@@ -64,10 +64,12 @@ class RaceSampler(FidelitySampler):
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
-        is large.
+        is large. Its first comparison takes five evaluations at the target of two or more
+        configurations, or as many as can be paid for: two is the least, and what would not do for
+        that is not kept.
     top
         Largest number of configurations on the shortlist, at least 2; fewer where what is kept
-        would not do for five evaluations of each, which the first comparison takes.
+        would not do for two comparisons, after five and ten evaluations of each.
     delta
         Probability of a wrong certificate, in (0, 1).
     epsilon

@@ -134,7 +134,7 @@ class ModelSearch(SearchPolicy):
         if step is not None:
             return step
         if not self.finished_arms() or not self.space.parameters or not self._points:
-            return Begin(self._first_level(), None)
+            return Begin(0, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see(pending)
         busy = {pull.arm for pull in pending}
@@ -159,9 +159,9 @@ class ModelSearch(SearchPolicy):
                 features = view.features[index : index + 1]
                 return Pull(arm, self._level(view, features, self.level_of(arm) + 1))
         if new is None:
-            return Begin(self._first_level(), None)
+            return Begin(0, None)
         features = self.space.cube_features(new[None, :])
-        level = self._level(view, features, self._first_level())
+        level = self._level(view, features, 0)
         return Begin(level, self.space.at(new))
 
     def leader(self) -> int | None:

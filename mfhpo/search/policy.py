@@ -300,13 +300,13 @@ class SearchPolicy(abc.ABC):
         None when that is over, or when it waits for what is under way.
         """
         if begun < self._initial:
-            return Begin(self._first_level(), None)
+            return Begin(0, None)
         # Arms that failed are replaced by the next ones, as far as there are any.
         first = list(islice((arm for arm in range(begun) if arm not in self._out), self._initial))
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
-                return Pull(arm, self._first_level())  # it failed: once more
+                return Pull(arm, 0)  # it failed: once more
         counts = self._first_counts()
         for level in range(self.target):
             quota = counts[level + 1]
@@ -322,11 +322,7 @@ class SearchPolicy(abc.ABC):
             if len(above) < wanted and left:
                 best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
                 return Pull(best, level + 1)
-        return Begin(self._first_level(), None) if len(first) < self._initial else None
-
-    def _first_level(self) -> int:
-        """The level at which arms begin."""
-        return 0
+        return Begin(0, None) if len(first) < self._initial else None
 
     @property
     def _unfit(self) -> set[int]:
