@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from optuna.distributions import (
@@ -18,7 +19,7 @@ from mfhpo_optuna._unit import from_unit
 
 __all__ = ["kind_of", "place_of", "point_of", "value_at"]
 
-_FEW = 100  # values whose places a model is told one by one
+_MOST = 500  # values whose places a model is told; of more, as many spread over all
 
 
 def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
@@ -28,12 +29,20 @@ def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
     if isinstance(distribution, CategoricalDistribution):
         return OneOf(len(distribution.choices))
     if isinstance(distribution, (IntDistribution, FloatDistribution)) and distribution.step:
-        low, step = distribution.low, distribution.step
-        n = round((distribution.high - low) / step) + 1
-        if n <= _FEW:
-            values = [min(low + index * step, distribution.high) for index in range(n)]
-            return Numeric(tuple(place_of(value, distribution) for value in values))
+        return _stepwise(distribution)
     return Numeric()
+
+
+@lru_cache(maxsize=256)
+def _stepwise(distribution: IntDistribution | FloatDistribution) -> Numeric:
+    low, step = distribution.low, distribution.step
+    assert step is not None
+    n = round((distribution.high - low) / step) + 1
+    if n <= _MOST:
+        values = [min(low + index * step, distribution.high) for index in range(n)]
+    else:
+        values = sorted({value_at(index / (_MOST - 1), distribution) for index in range(_MOST)})
+    return Numeric(tuple(place_of(value, distribution) for value in values))
 
 
 def place_of(value: Any, distribution: BaseDistribution) -> float:
@@ -72,7 +81,7 @@ def point_of(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribu
     return {
         name: place_of(params[name], distribution)
         for name, distribution in distributions.items()
-        if name in params and kind_of(distribution) is not None
+        if name in params and not distribution.single()
     }
 
 

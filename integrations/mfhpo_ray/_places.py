@@ -24,7 +24,7 @@ from mfhpo_ray._space import bounds_of, step_of
 __all__ = ["kind_of", "place_of", "value_at"]
 
 _BELOW_1 = 1.0 - 1e-12
-_FEW = 100  # values whose places a model is told one by one
+_MOST = 500  # values whose places a model is told; of more, as many spread over all
 _TAIL = 1e-9  # of a normal distribution, on either side
 
 
@@ -127,10 +127,11 @@ def _numeric(domain: Float | Integer, first: int, last: int, step: float) -> Num
     """A parameter that has these multiples of a step as its values; None for one value alone."""
     if first >= last:
         return None
-    if last - first >= _FEW:
-        return Numeric()
-    low, high, _ = bounds_of(domain)
-    values = [min(max(index * step, low), high) for index in range(first, last + 1)]
+    if last - first < _MOST:
+        low, high, _ = bounds_of(domain)
+        values = [min(max(index * step, low), high) for index in range(first, last + 1)]
+    else:
+        values = sorted({value_at(index / (_MOST - 1), domain) for index in range(_MOST)})
     places = [place_of(value, domain) for value in values]
     return Numeric(tuple(place for place in places if place is not None))
 

@@ -100,8 +100,27 @@ def test_kinds():
     assert kind_of(FloatDistribution(0.0, 1.0)) == Numeric()
     assert kind_of(IntDistribution(1, 3)) == Numeric((1 / 6, 0.5, 5 / 6))
     assert kind_of(FloatDistribution(0.0, 1.0, step=0.5)) == Numeric((1 / 6, 0.5, 5 / 6))
-    assert kind_of(IntDistribution(1, 100_000)) == Numeric()
     assert kind_of(COLOURS) == OneOf(3)
+
+
+@pytest.mark.parametrize(
+    ("many", "n"),
+    [
+        (IntDistribution(1, 500), 500),
+        (IntDistribution(1, 100_000), 500),
+        # Whole numbers up to 49 or so are all among them: above, steps are finer than 1 / 499.
+        (IntDistribution(1, 100_000, log=True), None),
+        (FloatDistribution(0.0, 10.0, step=0.001), 500),
+    ],
+)
+def test_of_many_values_as_many_are_told_as_matter(many, n):
+    """The ends among them, for there the best values often are, and each its own value's place."""
+    places = kind_of(many).places
+    values = [value_at(place, many) for place in places]
+    assert (values[0], values[-1]) == (many.low, many.high)
+    assert [place_of(value, many) for value in values] == list(places)
+    assert len(places) == n if n else values[:40] == list(range(1, 41))
+    assert len(places) <= 500
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,11 @@ def test_every_whole_number_is_reached_from_its_place(log):
 def test_kinds():
     assert kind_of(Categorical(("a", "b", "c"))) == OneOf(3)
     assert kind_of(Float(0.0, 1.0)) == Numeric()
-    assert kind_of(Integer(1, 1000, log=True)) == Numeric()
+    many = kind_of(Integer(1, 1000, log=True))
+    assert isinstance(many, Numeric)
+    assert 100 < len(many.places) < 500
+    assert many.places[0] == place_of(1, Integer(1, 1000, log=True))
+    assert many.places[-1] == place_of(1000, Integer(1, 1000, log=True))
     assert place_of("c", Categorical(("a", "b", "c"))) == 2.0
     assert place_of(3.0, Float(2.0, 6.0)) == 0.25
     assert place_of(3, Integer(1, 5)) == 0.5
