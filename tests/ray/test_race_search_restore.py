@@ -88,7 +88,7 @@ def test_a_restored_search_needs_neither_space_nor_metric(tmp_path):
     """After ``Tuner.restore`` without a ``param_space``, Tune hands over neither."""
 
     def bare() -> RaceSearch:
-        return RaceSearch("epochs", budget=120, epsilon=0.1, seed=0)
+        return RaceSearch("epochs", budget=120, certify_share=0.3, epsilon=0.1, seed=0)
 
     def told() -> RaceSearch:
         search = bare()
@@ -178,7 +178,7 @@ def test_nothing_is_lost_with_the_driver(name, saved_at, lost, forgets_trials, n
 
 
 def test_killed_again_and_again_it_ends_with_an_answer_and_counts_each_trial_once():
-    options: dict[str, Any] = {"budget": 300, "sigma": 0.02, "seed": 1}
+    options: dict[str, Any] = {"budget": 300, "certify_share": 0.2, "sigma": 0.02, "seed": 1}
     journal = Memory()
     driver = Driver(make(**options))
     driver.search.connect(journal)
