@@ -37,6 +37,7 @@ __all__ = [
     "Certificate",
     "Certification",
     "Standing",
+    "check_shortlist",
 ]
 
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
@@ -73,6 +74,14 @@ class Candidate:
     claim: float
 
 
+def check_shortlist(candidates: Sequence[Candidate], luckiest: int) -> None:
+    """Raise a ValueError unless there are two candidates at least, and the luckiest is one."""
+    if len(candidates) < 2:
+        raise ValueError(f"candidates must be at least 2, got {len(candidates)}.")
+    if not 0 <= luckiest < len(candidates):
+        raise ValueError(f"luckiest must be 0 to {len(candidates) - 1}, got {luckiest}.")
+
+
 @dataclass(frozen=True)
 class CandidateResult:
     """What the new evaluations say of a candidate.
@@ -82,7 +91,7 @@ class CandidateResult:
     name, params, claim
         See `Candidate`.
     evaluations
-        Number of new evaluations that gave a value.
+        Number of new evaluations that gave a value and that the mean rests on.
     mean
         Their mean; NaN without any.
     interval
@@ -378,10 +387,7 @@ class Certification:
         max_failures: int = 3,
         seed: int = 0,
     ) -> None:
-        if len(candidates) < 2:
-            raise ValueError(f"candidates must be at least 2, got {len(candidates)}.")
-        if not 0 <= luckiest < len(candidates):
-            raise ValueError(f"luckiest must be 0 to {len(candidates) - 1}, got {luckiest}.")
+        check_shortlist(candidates, luckiest)
         check_options({"delta": delta, "epsilon": epsilon})
         if budget is not None:
             budget = check_count("budget", budget, 1)

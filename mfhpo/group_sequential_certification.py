@@ -35,12 +35,13 @@ from mfhpo.certification import (
     CandidateResult,
     Certificate,
     Standing,
+    check_shortlist,
 )
 from mfhpo.declared import SigmaLike, as_noise, check_options
 from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, declared_sigmas
 from mfhpo.racing import ArmWithdrawnWarning
 
-__all__ = ["FIRST_LOOK", "GroupSequentialCertification"]
+__all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -112,11 +113,8 @@ class GroupSequentialCertification:
         max_failures: int = 3,
         first_look: int = FIRST_LOOK,
     ) -> None:
+        check_shortlist(candidates, luckiest)
         n = len(candidates)
-        if n < 2:
-            raise ValueError(f"candidates must be at least 2, got {n}.")
-        if not 0 <= luckiest < n:
-            raise ValueError(f"luckiest must be 0 to {n - 1}, got {luckiest}.")
         check_options({"delta": delta, "epsilon": epsilon})
         check_probability("delta", delta)
         if epsilon is not None:

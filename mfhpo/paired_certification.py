@@ -31,6 +31,7 @@ from mfhpo.certification import (
     CandidateResult,
     Certificate,
     Standing,
+    check_shortlist,
 )
 from mfhpo.confidence import StudentMixtureRadius
 
@@ -99,10 +100,7 @@ class PairedCertification:
         measure: int = 10,
         max_failures: int = 3,
     ) -> None:
-        if len(candidates) < 2:
-            raise ValueError(f"candidates must be at least 2, got {len(candidates)}.")
-        if not 0 <= luckiest < len(candidates):
-            raise ValueError(f"luckiest must be 0 to {len(candidates) - 1}, got {luckiest}.")
+        check_shortlist(candidates, luckiest)
         self.candidates = tuple(candidates)
         self.maximise = maximise
         self.rounds = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from mfhpo.search import ModelSearch, Numeric, OneOf, Point, Replicate, SearchRa
 
 __all__ = ["Job", "Play", "kind_of", "place_of", "play"]
 
-_MOST = 500  # whole numbers whose places a model is told; of more, as many spread over all
 _MOST_REPEATS = 100  # in a row, before it is said that there is nothing new
 
 
@@ -67,10 +65,7 @@ def kind_of(parameter: Parameter) -> Numeric | OneOf:
         return OneOf(len(parameter.choices))
     if isinstance(parameter, Float):
         return Numeric()
-    values: Sequence[int] = range(parameter.low, parameter.high + 1)
-    if len(values) > _MOST:
-        values = sorted({parameter.at(index / (_MOST - 1)) for index in range(_MOST)})
-    return Numeric(tuple(place_of(value, parameter) for value in values))
+    return Numeric.stepwise(parameter.at, lambda value: place_of(value, parameter))
 
 
 def place_of(value: Any, parameter: Parameter) -> float:

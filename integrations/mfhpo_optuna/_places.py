@@ -19,8 +19,6 @@ from mfhpo_optuna._unit import from_unit
 
 __all__ = ["kind_of", "place_of", "point_of", "value_at"]
 
-_MOST = 500  # values whose places a model is told; of more, as many spread over all
-
 
 def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
     """What a parameter is to a model; None if there is nothing to choose."""
@@ -35,14 +33,9 @@ def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
 
 @lru_cache(maxsize=256)
 def _stepwise(distribution: IntDistribution | FloatDistribution) -> Numeric:
-    low, step = distribution.low, distribution.step
-    assert step is not None
-    n = round((distribution.high - low) / step) + 1
-    if n <= _MOST:
-        values = [min(low + index * step, distribution.high) for index in range(n)]
-    else:
-        values = sorted({value_at(index / (_MOST - 1), distribution) for index in range(_MOST)})
-    return Numeric(tuple(place_of(value, distribution) for value in values))
+    return Numeric.stepwise(
+        lambda place: value_at(place, distribution), lambda value: place_of(value, distribution)
+    )
 
 
 def place_of(value: Any, distribution: BaseDistribution) -> float:

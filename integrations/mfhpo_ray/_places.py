@@ -24,7 +24,6 @@ from mfhpo_ray._space import bounds_of, step_of
 __all__ = ["kind_of", "place_of", "value_at"]
 
 _BELOW_1 = 1.0 - 1e-12
-_MOST = 500  # values whose places a model is told; of more, as many spread over all
 _TAIL = 1e-9  # of a normal distribution, on either side
 
 
@@ -41,14 +40,15 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
         n = len(domain.categories)
         return OneOf(n) if n > 1 else None
     if isinstance(domain, Integer):
-        return _numeric(domain, *_steps(domain))
+        first, last, _ = _steps(domain)
+        return _stepwise(domain) if first < last else None
     if not isinstance(domain, Float):
         return None
     if isinstance(_inner(domain), Normal):
         return Numeric()
     low, high, step = bounds_of(domain)
     if step is not None:
-        return _numeric(domain, round(low / step), round(high / step), step)
+        return _stepwise(domain) if round(low / step) < round(high / step) else None
     return Numeric() if low < high else None
 
 
@@ -123,17 +123,13 @@ def value_at(place: float, domain: Domain) -> Any:
     return domain.cast(min(high, max(low, value)))
 
 
-def _numeric(domain: Float | Integer, first: int, last: int, step: float) -> Numeric | None:
-    """A parameter that has these multiples of a step as its values; None for one value alone."""
-    if first >= last:
-        return None
-    if last - first < _MOST:
-        low, high, _ = bounds_of(domain)
-        values = [min(max(index * step, low), high) for index in range(first, last + 1)]
-    else:
-        values = sorted({value_at(index / (_MOST - 1), domain) for index in range(_MOST)})
-    places = [place_of(value, domain) for value in values]
-    return Numeric(tuple(place for place in places if place is not None))
+def _stepwise(domain: Float | Integer) -> Numeric:
+    def place(value: Any) -> float:
+        found = place_of(value, domain)
+        assert found is not None
+        return found
+
+    return Numeric.stepwise(lambda unit: value_at(unit, domain), place)
 
 
 def _steps(domain: Integer) -> tuple[int, int, int]:

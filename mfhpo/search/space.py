@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ __all__ = ["Numeric", "OneOf", "Point", "SearchSpace"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
+V = TypeVar("V")
+
 Point: TypeAlias = Mapping[str, float]
 """A configuration: by name, a number's place in its range, from 0 to 1, or the index of a choice.
 
@@ -23,6 +25,7 @@ Parameters that do not apply to the configuration are absent.
 """
 
 _MISSING = 0.5  # the feature of a number that does not apply: the middle of its range
+_GRID = 1000  # places at which the values of a parameter with steps are looked up
 _CHOICE = math.sqrt(0.5)  # two choices are then as far apart as the ends of a range
 
 
@@ -49,6 +52,28 @@ class Numeric:
         places = np.array([0.0, *self.places, 1.0])
         if not (np.diff(places[1:-1]) > 0.0).all() or not (np.diff(places) >= 0.0).all():
             raise ValueError(f"places must increase and be from 0 to 1, got {self.places!r}.")
+
+    @classmethod
+    def stepwise(cls, value_at: Callable[[float], V], place_of: Callable[[V], float]) -> Numeric:
+        """A parameter with steps, such as whole numbers, however many there are.
+
+        The places are those of the values that a grid of a thousand finds: the ends, and all values
+        that are not nearer to each other than a model could tell apart.
+
+        Parameters
+        ----------
+        value_at
+            The value at a place from 0 to 1, the same for all places that are nearest to it.
+        place_of
+            Its own place.
+
+        Examples
+        --------
+        >>> Numeric.stepwise(lambda place: round(4 * place), lambda value: value / 4)
+        Numeric(places=(0.0, 0.25, 0.5, 0.75, 1.0))
+        """
+        values = {value_at(index / (_GRID - 1)) for index in range(_GRID)}
+        return cls(tuple(sorted(place_of(value) for value in values)))
 
     def snapped(self, places: FloatArray) -> FloatArray:
         """The nearest places that can be reached."""
