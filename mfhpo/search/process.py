@@ -20,6 +20,7 @@ _STEPS = 100  # of a fit
 # distances do: two random configurations should tell a little of each other in any space.
 _SCALE, _ALIKE, _ROUGH, _NOISE = 0.35, 0.9, 0.7, 0.05
 _SCALE_SPREAD, _MIXING_SPREAD, _NOISE_SPREAD = 1.0, 0.7, 1.5
+_OWN, _OWN_SPREAD = 1.2, 0.7  # of the target's own part, in standard deviations of its values
 _FAR = 20.0  # of the logarithm of a scale or a noise
 _FINER = 5.0  # the rough part's share of the scales is one in so many
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
@@ -55,8 +56,10 @@ class LevelProcess:
     configuration's other levels and of those that are nearly the same. Both matrices over levels
     are free (the linear model of coregionalisation), so that a level that says nothing of the
     target is found out; `k` is the Matérn kernel of 5/2 with a scale for each feature, `h` that of
-    3/2 with a share of these scales. Everything is fitted by the largest posterior density, with
-    weak priors.
+    3/2 with a share of these scales. The target has a part of its own besides, with its own scales:
+    there are many more values at cheap levels, the shared scales are theirs, and what matters after
+    few epochs need not be what matters after many. Everything is fitted by the largest posterior
+    density, with weak priors.
 
     Parameters
     ----------
@@ -66,13 +69,18 @@ class LevelProcess:
     References
     ----------
     Bonilla, Chai and Williams, Multi-task Gaussian process prediction, NIPS 2007. Swersky, Snoek
-    and Adams, Multi-task Bayesian optimization, NIPS 2013.
+    and Adams, Multi-task Bayesian optimization, NIPS 2013. Kennedy and O'Hagan, Predicting the
+    output from a complex computer code when fast approximations are available, Biometrika 2000,
+    for the target's own part.
     """
 
     def __init__(self, n_features: int, n_levels: int) -> None:
         self.n_features = n_features
         self.n_levels = n_levels
         self._triangle = np.tril_indices(n_levels)
+        # Where the target's own part is among the parameters; one level alone needs none.
+        first = n_features + 2 * len(self._triangle[0]) + n_levels
+        self._own = slice(first, first + (n_features + 1 if n_levels > 1 else 0))
         self._prior = self._first_guess()
         self._parameters = self._prior.copy()
 
@@ -108,6 +116,10 @@ class LevelProcess:
         distance = _distances(data.features, data.features, self._scales)
         covariance = self._smooth[np.ix_(levels, levels)] * _smooth_kernel(distance)
         covariance += self._rough[np.ix_(levels, levels)] * _rough_kernel(distance)
+        if self.n_levels > 1:
+            top = levels == self.n_levels - 1
+            own, _ = self._own_part(self._parameters, data.features[top], data.features[top])
+            covariance[np.ix_(top, top)] += own
         covariance[np.diag_indices_from(covariance)] += (
             self._noise[levels] ** 2 / data.counts + _JITTER
         )
@@ -122,8 +134,7 @@ class LevelProcess:
         levels = np.full(len(features), target)
         across = self._across(features, levels)
         half = solve_triangular(self._factor, across.T, lower=True, check_finite=False)
-        prior = self._smooth[target, target] + self._rough[target, target]
-        variance = prior - (half**2).sum(axis=0)
+        variance = self._over_levels()[target, target] - (half**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
     @property
@@ -147,19 +158,19 @@ class LevelProcess:
         at_level = self._across(features, levels)
         target_half = solve_triangular(self._factor, at_target.T, lower=True, check_finite=False)
         level_half = solve_triangular(self._factor, at_level.T, lower=True, check_finite=False)
-        both = self._smooth + self._rough
-        variance = both[target, target] - (target_half**2).sum(axis=0)
-        seen = both[levels, levels] - (level_half**2).sum(axis=0) + self._noise[levels] ** 2
-        shared = both[levels, target] - (target_half * level_half).sum(axis=0)
+        prior = self._over_levels()
+        variance = prior[target, target] - (target_half**2).sum(axis=0)
+        seen = prior[levels, levels] - (level_half**2).sum(axis=0) + self._noise[levels] ** 2
+        shared = prior[levels, target] - (target_half * level_half).sum(axis=0)
         moved = np.minimum(np.abs(shared) / np.sqrt(np.maximum(seen, 1e-10)), np.sqrt(variance))
         left = np.sqrt(np.maximum(variance - moved**2, 1e-10))
         return at_target @ self._weights, moved, left
 
     def correlation_with_target(self) -> FloatArray:
         """Correlation of each level's values with the target's, over configurations."""
-        both = self._smooth + self._rough
-        scale = np.sqrt(np.diag(both))
-        correlation: FloatArray = both[:, -1] / (scale * scale[-1])
+        prior = self._over_levels()
+        scale = np.sqrt(np.diag(prior))
+        correlation: FloatArray = prior[:, -1] / (scale * scale[-1])
         return correlation
 
     # Helpers.
@@ -173,8 +184,10 @@ class LevelProcess:
                 _ALIKE * mixing,
                 _ROUGH * mixing,
                 np.full(self.n_levels, np.log(_NOISE)),
+                np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1)))),
+                np.full(1, np.log(_OWN)),
             ]
-        )
+        )[: self._own.stop]
 
     def _precision(self) -> FloatArray:
         mixing = 2 * len(self._triangle[0])
@@ -183,8 +196,10 @@ class LevelProcess:
                 np.full(self.n_features, _SCALE_SPREAD),
                 np.full(mixing, _MIXING_SPREAD),
                 np.full(self.n_levels, _NOISE_SPREAD),
+                np.full(self.n_features, _SCALE_SPREAD),
+                np.full(1, _OWN_SPREAD),
             ]
-        )
+        )[: self._own.stop]
         precision: FloatArray = spreads**-2.0
         return precision
 
@@ -197,14 +212,36 @@ class LevelProcess:
         smooth[self._triangle] = parameters[d : d + t]
         rough[self._triangle] = parameters[d + t : d + 2 * t]
         # A step too far on the way of a fit must not overflow.
-        scales, noise = np.exp(np.clip(parameters[:d], -_FAR, _FAR)), parameters[d + 2 * t :]
+        scales = np.exp(np.clip(parameters[:d], -_FAR, _FAR))
+        noise = parameters[d + 2 * t : d + 2 * t + self.n_levels]
         return scales, smooth, rough, np.exp(np.clip(noise, -_FAR, _FAR))
+
+    def _own_part(
+        self, parameters: FloatArray, features: FloatArray, others: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The target's own part of the covariance, and the distances in its scales."""
+        own = np.exp(np.clip(parameters[self._own], -_FAR, _FAR))
+        distance = _distances(features, others, own[:-1])
+        return own[-1] ** 2 * _smooth_kernel(distance), distance
+
+    def _over_levels(self) -> FloatArray:
+        """Covariance of a configuration's values at all levels, before anything is seen."""
+        prior: FloatArray = self._smooth + self._rough
+        if self.n_levels > 1:
+            nowhere = np.zeros((1, self.n_features))
+            own, _ = self._own_part(self._parameters, nowhere, nowhere)
+            prior[-1, -1] += own.item()
+        return prior
 
     def _across(self, features: FloatArray, levels: IntArray) -> FloatArray:
         data = self._data
         distance = _distances(features, data.features, self._scales)
         across = self._smooth[levels][:, data.levels] * _smooth_kernel(distance)
         across += self._rough[levels][:, data.levels] * _rough_kernel(distance)
+        if self.n_levels > 1:
+            here, there = levels == self.n_levels - 1, data.levels == self.n_levels - 1
+            own, _ = self._own_part(self._parameters, features[here], data.features[there])
+            across[np.ix_(here, there)] += own
         return across
 
     def _loss(
@@ -218,6 +255,11 @@ class LevelProcess:
         alike, near = _smooth_kernel(distance), _rough_kernel(distance)
         smooth_levels, rough_levels = (smooth @ smooth.T)[levels], (rough @ rough.T)[levels]
         covariance = smooth_levels * alike + rough_levels * near
+        top = data.levels == self.n_levels - 1
+        if self.n_levels > 1:
+            at_top = data.features[top]
+            own, own_distance = self._own_part(parameters, at_top, at_top)
+            covariance[np.ix_(top, top)] += own
         covariance[np.diag_indices_from(covariance)] += (
             noise[data.levels] ** 2 / data.counts + _JITTER
         )
@@ -244,7 +286,18 @@ class LevelProcess:
         gradient[d : d + t] = (by_level @ smooth)[self._triangle]
         by_level = indicators.T @ (pull * near) @ indicators
         gradient[d + t : d + 2 * t] = (by_level @ rough)[self._triangle]
-        gradient[d + 2 * t :] = indicators.T @ (np.diag(pull) / data.counts) * noise**2
+        gradient[d + 2 * t : d + 2 * t + self.n_levels] = (
+            indicators.T @ (np.diag(pull) / data.counts) * noise**2
+        )
+        if self.n_levels > 1:
+            values = np.exp(np.clip(parameters[self._own], -_FAR, _FAR))
+            pull_top = pull[np.ix_(top, top)]
+            change = (5.0 / 3.0) * (1.0 + own_distance) * np.exp(-own_distance)
+            own_spread = pull_top * values[-1] ** 2 * change
+            own_scaled = at_top / values[:-1]
+            own_gradient = (own_scaled**2 * own_spread.sum(axis=1)[:, None]).sum(axis=0)
+            own_gradient -= (own_scaled * (own_spread @ own_scaled)).sum(axis=0)
+            gradient[self._own] = np.append(own_gradient, (pull_top * own).sum())
         return loss + 0.5 * float(off**2 @ precision), gradient + precision * off
 
 

@@ -354,12 +354,15 @@ def test_an_arm_that_fails_at_the_target_only_is_left_alone() -> None:
     def objective(point: Mapping[str, float], level: int) -> float | None:
         return None if level == 2 and point["x"] > 0.8 else point["x"]
 
-    play = Play(searching(initial=9), objective).steps(80)
-    in_vain = [pull.arm for pull in play.pulls if objective(play.points[pull.arm], 2) is None]
-    assert sum(pull.fidelity == 2 and pull.arm in in_vain for pull in play.pulls) < 20
-    leader = play.search.leader()
-    assert leader in play.search.finished_arms()
-    assert 0.6 < play.points[leader]["x"] <= 0.8
+    in_vain = []
+    for seed in range(4):
+        play = Play(searching(initial=9, seed=seed), objective).steps(80)
+        at_target = [play.points[pull.arm] for pull in play.pulls if pull.fidelity == 2]
+        in_vain.append(sum(objective(point, 2) is None for point in at_target))
+        leader = play.search.leader()
+        assert leader in play.search.finished_arms()
+        assert 0.6 < play.points[leader]["x"] <= 0.8
+    assert sum(in_vain) < 4 * 20
 
 
 def test_when_everything_fails_arms_are_begun() -> None:

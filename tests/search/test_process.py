@@ -26,25 +26,40 @@ def some_data(
 def some_parameters(process: LevelProcess, rng: np.random.Generator) -> FloatArray:
     """Near the first guess, but with noise enough that rounding does not show."""
     parameters: FloatArray = process._parameters + 0.3 * rng.normal(size=process._parameters.size)
-    parameters[-process.n_levels :] += 2.0
+    parameters[noises(process)] += 2.0
     return parameters
+
+
+def noises(process: LevelProcess) -> slice:
+    """Where the noises are: before the target's own part."""
+    return slice(process._own.start - process.n_levels, process._own.start)
 
 
 def covariances(process: LevelProcess, data: LevelData, parameters: FloatArray) -> FloatArray:
     """Covariance of two observations, entry by entry, without noise."""
     scales, smooth, rough, _ = process._unpacked(parameters)
     between, alone = smooth @ smooth.T, rough @ rough.T
+    own = np.exp(parameters[process._own])
+    target = process.n_levels - 1
     n = len(data.values)
     matrix = np.empty((n, n))
     for i in range(n):
         for j in range(n):
             r = math.dist(data.features[i] / scales, data.features[j] / scales)
-            matern = (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r)
+            matern = five_halves(r)
             finer = _FINER * math.sqrt(5) * r
             rough_matern = (1 + finer) * math.exp(-finer)
             levels = data.levels[i], data.levels[j]
             matrix[i, j] = between[levels] * matern + alone[levels] * rough_matern
+            if process.n_levels > 1 and levels == (target, target):
+                r = math.dist(data.features[i] / own[:-1], data.features[j] / own[:-1])
+                matrix[i, j] += own[-1] ** 2 * five_halves(r)
     return matrix
+
+
+def five_halves(r: float) -> float:
+    """The Matérn kernel of 5/2 at a distance in units of the scale."""
+    return (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r)
 
 
 def posterior(
@@ -162,7 +177,7 @@ def test_what_an_observation_would_tell(known: bool) -> None:
 def test_without_noise_it_goes_through_what_was_seen() -> None:
     rng = np.random.default_rng(0)
     process = LevelProcess(2, 1)
-    process._parameters[-1] = math.log(1e-3)
+    process._parameters[noises(process)] = math.log(1e-3)
     places = rng.random((25, 2))
     values = np.sin(4.0 * places[:, 0]) + places[:, 1]
     process.condition(LevelData(places, np.zeros(25, dtype=int), values))
@@ -178,19 +193,48 @@ def test_far_from_everything_it_knows_nothing() -> None:
     assert mean[0] > 1.0
     assert mean[1] == pytest.approx(0.0, abs=1e-9)
     both = process._smooth[1, 1] + process._rough[1, 1]
-    assert spread[1] == pytest.approx(math.sqrt(both))
+    own = float(np.exp(process._parameters[-1])) ** 2
+    assert spread[1] == pytest.approx(math.sqrt(both + own))
 
 
 def test_the_rough_part_carries_over_levels_but_not_far() -> None:
     process = LevelProcess(1, 2)
     scale, smooth, rough, noise = [0.0], [1e-3, 0.0, 1e-3], [1.0, 0.8, 0.6], [-4.0, -4.0]
-    process._parameters = np.array(scale + smooth + rough + noise)
+    no_own_part = [0.0, -20.0]
+    process._parameters = np.array(scale + smooth + rough + noise + no_own_part)
     data = LevelData(np.array([[0.0], [3.0]]), np.array([0, 0]), np.array([2.0, -1.0]))
     process.condition(data)
     mean, spread = process.at_target(np.array([[0.0], [3.0], [10.0]]))
     # Correlation .8 of levels with unit variance: .8 of the value, and .6 of the spread is left.
     assert mean == pytest.approx([1.6, -0.8, 0.0], abs=2e-3)
     assert spread == pytest.approx([0.6, 0.6, 1.0], abs=2e-3)
+
+
+def test_the_target_has_scales_of_its_own() -> None:
+    """What matters at the target is told, though there is five times as much of the cheap level."""
+    rng = np.random.default_rng(0)
+    cheap, places = rng.random((100, 2)), rng.random((20, 2))
+
+    def low(at: FloatArray) -> FloatArray:
+        return np.asarray(np.sin(6.0 * at[:, 0]))
+
+    def target(at: FloatArray) -> FloatArray:
+        return np.asarray(0.5 * np.sin(6.0 * at[:, 0]) + np.sin(5.0 * at[:, 1]))
+
+    data = LevelData(
+        np.vstack([cheap, places]),
+        np.repeat([0, 1], [100, 20]),
+        np.append(low(cheap), target(places)),
+    )
+    process = LevelProcess(2, 2)
+    process.fit(data, steps=100)
+    process.condition(data)
+    assert process._scales[1] > 2.0 * process._scales[0]
+    own = np.exp(process._parameters[process._own])
+    assert own[0] > 2.0 * own[1]
+    asked = rng.random((200, 2))
+    off = process.at_target(asked)[0] - target(asked)
+    assert np.sqrt((off**2).mean()) < 0.15
 
 
 def fitted(low: FloatArray, places: FloatArray, target: FloatArray) -> LevelProcess:
@@ -284,6 +328,6 @@ def test_configurations_that_are_alike_and_many_are_no_trouble() -> None:
 
 def test_the_noise_of_an_observation_at_the_target() -> None:
     process = LevelProcess(1, 2)
-    process._parameters[-2:] = math.log(0.5), math.log(0.25)
+    process._parameters[noises(process)] = math.log(0.5), math.log(0.25)
     process.condition(LevelData(np.zeros((1, 1)), np.array([1]), np.zeros(1)))
     assert process.target_noise == pytest.approx(0.25)
