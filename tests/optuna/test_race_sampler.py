@@ -229,12 +229,13 @@ def test_without_a_budget_it_goes_on_until_concluded():
 
 
 def test_a_larger_budget_goes_on_with_the_same_shortlist():
-    study = run(RaceSampler("epochs", budget=300, sigma=0.05, certify_share=0.3, seed=0))
+    study = run(RaceSampler("epochs", budget=300, sigma=0.3, certify_share=0.3, seed=0))
     shortlist = replicates(study)[0].user_attrs[PULL]["shortlist"]
     before = study.sampler.recommendation(study)
-    study.sampler = RaceSampler("epochs", budget=600, sigma=0.05, certify_share=0.3, seed=0)
+    study.sampler = RaceSampler("epochs", budget=600, sigma=0.3, certify_share=0.3, seed=0)
     study.optimize(valley, n_trials=500)
     after = study.sampler.recommendation(study)
+    assert not before.certified
     assert after.cost > before.cost
     assert {tuple(t.user_attrs[PULL]["shortlist"]) for t in replicates(study)} == {tuple(shortlist)}
     assert after.tried == before.tried
