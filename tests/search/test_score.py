@@ -1,4 +1,4 @@
-"""Values on a scale that tells good ones apart."""
+"""Values on a scale on which hopeless ones do not hide the others."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ whole = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=30)
 
 
 def test_by_hand() -> None:
-    """Best 9, median 5, so that .4 counts as near: gaps of 0, 4 and 8 are 1, 11 and 21 of it."""
-    logarithms = -np.log([21.0, 11.0, 1.0])
+    """Best 9, median 5: gaps of 0, 4 and 8 are 0, .2 and .4 of five times the median gap."""
+    logarithms = -np.log([1.4, 1.2, 1.0])
     expected = (logarithms - logarithms.mean()) / logarithms.std()
     assert scores(np.array([1.0, 5.0, 9.0])) == pytest.approx(expected)
 
 
 def test_where_half_are_the_best_the_mean_gap_counts() -> None:
-    """The mean gap is 8/4 = 2, so that .2 is near: gaps 8 and 0 are 41 and 1, a two-point scale."""
+    """The mean gap is 8/4 = 2; gaps of 8 and 0 are a two-point scale."""
     scored = scores(np.array([9.0, 1.0, 9.0, 9.0]))
     # Three of four alike: the odd one lies sqrt(3) below the mean, whatever the gap.
     assert scored == pytest.approx([3**-0.5, -(3**0.5), 3**-0.5, 3**-0.5])
@@ -59,15 +59,24 @@ def test_values_that_are_all_the_same_say_nothing(value: float, n: int) -> None:
     assert scores(np.full(n, value)).tolist() == [0.0] * n
 
 
+def test_the_hopeless_by_hand() -> None:
+    """Median gap 1: gaps of 5 (e - 1) and 5 (e**9 - 1) have the logarithms 1 and 9 = 2 + 7."""
+    values = np.array([0.0, -1.0, -1.0, -5.0 * (np.e - 1.0), -5.0 * (np.e**9 - 1.0)])
+    shortened = -np.array([0.0, np.log(1.2), np.log(1.2), 1.0, 2.0 + np.log(8.0)])
+    expected = (shortened - shortened.mean()) / shortened.std()
+    assert scores(values) == pytest.approx(expected)
+
+
 def test_how_hopeless_the_worst_is_hardly_matters() -> None:
     good = [0.90, 0.91, 0.92, 0.93, 0.94, 0.95]
     bad, hopeless = (scores(np.array([*good, worst])) for worst in (-1e3, -1e30))
     assert np.isfinite(hopeless).all()
     # The raw values of the good ones would be within 1e-30 of one another.
-    assert hopeless[5] - hopeless[0] > 0.05
-    assert bad[5] - bad[0] > 0.3
+    assert hopeless[5] - hopeless[0] > 0.1
+    assert bad[5] - bad[0] > 0.15
 
 
-def test_a_gap_near_the_best_counts_more_than_the_same_gap_far_from_it() -> None:
+def test_where_nothing_is_hopeless_values_are_nearly_as_they_are() -> None:
     scored = scores(np.linspace(0.0, 1.0, 11))
-    assert scored[10] - scored[9] > 5.0 * (scored[1] - scored[0])
+    near, far = scored[10] - scored[9], scored[1] - scored[0]
+    assert 1.2 * far < near < 1.5 * far
