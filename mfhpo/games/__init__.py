@@ -1,0 +1,18 @@
+"""Games: pure Nash equilibria of utilities that are dear to evaluate."""
+
+from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Query
+from mfhpo.games.hyperparameters import Hyperparameters
+from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.pne import MFUCBPNE, UCBPNE
+from mfhpo.games.policy import GamePolicy
+
+__all__ = [
+    "MFUCBPNE",
+    "UCBPNE",
+    "Dissatisfaction",
+    "Equilibrium",
+    "GamePolicy",
+    "Hyperparameters",
+    "MultiOutputGP",
+    "Query",
+]

@@ -1,0 +1,168 @@
+"""Players and their actions: who owns which parameter, and which profiles are looked at."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import qmc
+
+from mfhpo.search.space import Numeric, OneOf, Point, SearchSpace
+
+__all__ = ["Actions"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+_PRODUCT = 2_048  # largest number of profiles of which all are looked at
+_PROFILES = 512  # quasi-random ones where there are more
+_ALONE = 41  # values of a continuous parameter that is all that a player has
+_OWN = 100  # actions of a player with several parameters
+_DRAWN = 128  # quasi-random ones, where a grid would have too many; a power of 2
+
+
+class Actions:
+    """The parameters of all players.
+
+    Parameters
+    ----------
+    players
+        By name, each player's parameters by name, `Numeric` or `OneOf`.
+    seed
+        Of quasi-random profiles.
+
+    Raises
+    ------
+    ValueError
+        If there is no player, a player has no parameter, or two players have the same one.
+
+    Examples
+    --------
+    >>> workers, mode = Numeric((0.0, 0.5, 1.0)), OneOf(2)
+    >>> actions = Actions({"trainer": {"workers": workers}, "server": {"mode": mode}})
+    >>> actions.profiles.shape, actions.shape
+    ((6, 2), (3, 2))
+    """
+
+    def __init__(self, players: Mapping[str, Mapping[str, Numeric | OneOf]], seed: int = 0) -> None:
+        if not players:
+            raise ValueError("players must not be empty; give at least one, with its parameters.")
+        owners: dict[str, str] = {}
+        for player, own in players.items():
+            if not own:
+                raise ValueError(f"players[{player!r}] has no parameters; leave the player out.")
+            for name in own:
+                if name in owners:
+                    raise ValueError(
+                        f"the parameter {name!r} belongs to {owners[name]!r} and to {player!r}; "
+                        f"each must have one owner."
+                    )
+                owners[name] = player
+        self.players = tuple(players)
+        self.parameters = {
+            name: parameter for own in players.values() for name, parameter in own.items()
+        }
+        self.space = SearchSpace(self.parameters)
+        names = list(self.parameters)
+        self.cube_columns: list[IntArray] = [
+            np.array([names.index(name) for name in own]) for own in players.values()
+        ]
+        widths = [parameter.width for parameter in self.parameters.values()]
+        self.groups: IntArray = np.repeat(np.arange(len(widths)), widths)
+        self.columns: list[IntArray] = [
+            np.flatnonzero(np.isin(self.groups, columns)) for columns in self.cube_columns
+        ]
+        self._seed = seed
+        self.own = [self._own(columns) for columns in self.cube_columns]
+
+    def __len__(self) -> int:
+        return len(self.players)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a profile."""
+        return len(self.groups)
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether `profiles` are all that there are."""
+        counts = [_n_values(parameter) for parameter in self.parameters.values()]
+        return math.prod(counts) <= len(self.profiles) and self.shape is not None
+
+    @cached_property
+    def shape(self) -> tuple[int, ...] | None:
+        """Number of actions of each player, if `profiles` are all their combinations, else None."""
+        shape = tuple(len(own) for own in self.own)
+        return shape if math.prod(shape) <= _PRODUCT else None
+
+    @cached_property
+    def profiles(self) -> FloatArray:
+        """Points of the unit cube that stand for all profiles, shape (n, number of parameters)."""
+        n_parameters = len(self.parameters)
+        if self.shape is None:
+            design = qmc.Sobol(n_parameters, rng=np.random.default_rng(self._seed))
+            drawn: FloatArray = design.random(_PROFILES)
+            return drawn
+        profiles = np.zeros((math.prod(self.shape), n_parameters))
+        chosen = np.indices(self.shape).reshape(len(self), -1)
+        for player, columns in enumerate(self.cube_columns):
+            profiles[:, columns] = self.own[player][chosen[player]]
+        return profiles
+
+    def features(self, cube: FloatArray) -> FloatArray:
+        """What a model sees of points of the unit cube, shape (n, n_features)."""
+        return self.space.cube_features(cube)
+
+    def features_of(self, points: Sequence[Point]) -> FloatArray:
+        """What a model sees of profiles, shape (n, n_features)."""
+        return self.space.features(points)
+
+    @cached_property
+    def own_features(self) -> list[FloatArray]:
+        """Each player's columns of the features of its actions."""
+        return [self.own_features_of(player, own) for player, own in enumerate(self.own)]
+
+    def own_features_of(self, player: int, own: FloatArray) -> FloatArray:
+        """A player's columns of the features of actions, shape (n, number of columns)."""
+        cube = np.full((len(own), len(self.parameters)), 0.5)
+        cube[:, self.cube_columns[player]] = own
+        columns: FloatArray = self.features(cube)[:, self.columns[player]]
+        return columns
+
+    def _own(self, columns: IntArray) -> FloatArray:
+        """Actions that stand for all that a player has, the ends of ranges among them."""
+        parameters = list(self.parameters.values())
+        owned = [parameters[column] for column in columns]
+        if len(owned) == 1:
+            return _values(owned[0], _ALONE)[:, None]
+        each = max(2, int(_OWN ** (1.0 / len(owned))))
+        axes = [_values(parameter, each) for parameter in owned]
+        if math.prod(len(axis) for axis in axes) <= 2 * _OWN:
+            return np.array(list(itertools.product(*axes)))
+        design = qmc.Sobol(len(owned), rng=np.random.default_rng(self._seed + 1))
+        drawn: FloatArray = design.random(_DRAWN)
+        return drawn
+
+
+def _n_values(parameter: Numeric | OneOf) -> float:
+    if isinstance(parameter, OneOf):
+        return parameter.n
+    return len(parameter.places) or math.inf
+
+
+def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
+    """At most so many places in the unit range, of choices all."""
+    if isinstance(parameter, OneOf):
+        middles: FloatArray = (np.arange(parameter.n) + 0.5) / parameter.n
+        return middles
+    if not parameter.places:
+        return np.linspace(0.0, 1.0, most)
+    places = np.array(parameter.places)
+    if len(places) > most:
+        places = places[np.unique(np.linspace(0, len(places) - 1, most).round().astype(int))]
+    return places

@@ -1,0 +1,83 @@
+"""Other searches for equilibria, to compare with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count
+from mfhpo.games.equilibrium import Query
+from mfhpo.games.policy import GamePolicy
+
+__all__ = ["ProbabilityOfEquilibrium"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+_JITTER = 1e-9
+
+
+class ProbabilityOfEquilibrium(GamePolicy):
+    """The profile that is an equilibrium with the largest probability, at the target fidelity.
+
+    Whether a player would deviate depends on its utilities at all its actions with the others'
+    actions as they are; they are drawn from its posterior, and the probability of a profile is the
+    product over the players. It needs a game with few profiles.
+
+    Parameters
+    ----------
+    draws
+        From the posterior, of each player.
+
+    See `GamePolicy` for the others.
+
+    Raises
+    ------
+    ValueError
+        If the players' actions have too many combinations.
+
+    References
+    ----------
+    Picheny, Binois and Habbal, A Bayesian optimization approach to find Nash equilibria, Journal of
+    Global Optimization 2019.
+    """
+
+    def __init__(self, *args: Any, draws: int = 200, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._draws = check_count("draws", draws, 1)
+        if self.actions.shape is None:
+            raise ValueError(
+                f"players must have few actions, for all profiles are looked at, got "
+                f"{math.prod(len(own) for own in self.actions.own)} profiles."
+            )
+
+    def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
+        rng = np.random.default_rng((self._seed, len(self._told), len(awaited)))
+        shape = self.actions.shape
+        assert shape is not None
+        probability = np.ones(math.prod(shape))
+        for player in range(len(self.actions)):
+            probability *= self._stays(player, shape, rng)
+        return self.target_query(self.actions.profiles[int(np.argmax(probability))])
+
+    def _stays(self, player: int, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+        """Probability that a player has no better action, at all profiles, shape (n_profiles,)."""
+        model = self.models[player]
+        top = len(self.costs) - 1
+        indices: IntArray = np.arange(math.prod(shape)).reshape(shape)
+        rows = np.moveaxis(indices, player, -1).reshape(-1, shape[player])
+        stays = np.zeros(math.prod(shape))
+        normal = rng.standard_normal((shape[player], self._draws))
+        for row in rows:
+            features = self.points[row]
+            covariance = model.covariances(features, top)
+            values, vectors = np.linalg.eigh(covariance)
+            root = vectors * np.sqrt(np.maximum(values, _JITTER * abs(values[-1])))
+            drawn = model.mean(features, top)[:, None] + root @ normal
+            best = np.bincount(drawn.argmax(axis=0), minlength=len(row))
+            stays[row] = best / self._draws
+        return stays

@@ -1,0 +1,229 @@
+"""How much each player would gain by deviating, and the profile where that is least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.games.actions import Actions
+from mfhpo.games.mogp import MultiOutputGP
+
+__all__ = ["Beliefs", "Estimate"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+_STARTS = 8  # profiles that a search goes on from
+_SCREENED = 128  # among which the starts are chosen, where not all profiles can be looked at
+# Deviations of a player whose variances are computed: all where that many are asked for, else those
+# with the largest means.
+_ALL_LOOKED_AT, _LOOKED_AT = 1024, 8
+_ROUNDS = 24
+_MOVES = 12  # small random moves of each start in a round
+_FIRST_STEP, _LAST_STEP = 0.1, 0.001
+_SHRINK = 0.7
+
+
+class Estimate(Enum):
+    """Which estimate of the players' gains by deviating."""
+
+    MEAN = "mean"
+    """By the posterior means."""
+    LOWER = "lower"
+    """The least that they may be (Eq. 32): the best lower bound minus the upper one here."""
+    UPPER = "upper"
+    """The most that they may be (Eq. 32)."""
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What is believed of all players' utilities.
+
+    Parameters
+    ----------
+    actions
+        The players' actions; the models keep predictions for its profiles.
+    models
+        One for each player.
+    beta
+        Half-width of the utilities' bounds, in posterior standard deviations (Eq. 31).
+    """
+
+    actions: Actions
+    models: Sequence[MultiOutputGP]
+    beta: float
+
+    def dissatisfaction(self, cube: FloatArray, estimate: Estimate) -> FloatArray:
+        """What each player may gain by deviating from profiles (Eq. 2 and 32).
+
+        To stay is among a player's deviations: the gain by the means is never below 0, and that by
+        the bounds never below their distance. The bounds are not cut off at 0, as their sign says
+        something.
+
+        Parameters
+        ----------
+        cube
+            Points of the unit cube, shape (n, number of parameters).
+        estimate
+            Which.
+
+        Returns
+        -------
+        array of shape (n, n_players)
+        """
+        features = self.actions.features(cube)
+        gains = np.zeros((len(cube), len(self.actions)))
+        for player, model in enumerate(self.models):
+            stays, here = self._bounds(model, features, estimate)
+            best = self._best_deviation(player, features, estimate)[1]
+            gains[:, player] = np.maximum(best, stays) - here
+        return gains
+
+    def best_response(self, cube: FloatArray, player: int, estimate: Estimate) -> FloatArray:
+        """Profiles in which a player has moved to its best action, others being as they are.
+
+        Parameters
+        ----------
+        cube
+            Points of the unit cube, shape (n, number of parameters).
+        player
+            Its index.
+        estimate
+            UPPER: the action with the best upper bound; LOWER; MEAN.
+
+        Returns
+        -------
+        array of shape (n, number of parameters)
+        """
+        chosen, _ = self._best_deviation(player, self.actions.features(cube), estimate)
+        moved = cube.copy()
+        moved[:, self.actions.cube_columns[player]] = self.actions.own[player][chosen]
+        return moved
+
+    def least(
+        self, estimate: Estimate, rng: np.random.Generator, starts: FloatArray | None = None
+    ) -> FloatArray:
+        """The profile of the smallest largest dissatisfaction, a point of the unit cube.
+
+        Where the players' actions are few, all profiles are compared. Otherwise the best of many
+        are improved, by best responses and by small moves.
+
+        Parameters
+        ----------
+        estimate
+            Which.
+        rng
+            Of the moves.
+        starts
+            Further profiles to go on from, shape (n, number of parameters).
+        """
+        actions = self.actions
+        if actions.shape is not None:
+            worst = self._of_all_profiles(estimate)
+            if actions.is_finite:
+                found: FloatArray = actions.profiles[np.argmin(worst)]
+                return found
+            candidates = actions.profiles[np.argsort(worst)[:_STARTS]]
+        else:
+            chosen = rng.permutation(len(actions.profiles))[:_SCREENED]
+            candidates = actions.profiles[chosen]
+        if starts is not None and len(starts):
+            candidates = np.concatenate((candidates, starts))
+        worst = self.dissatisfaction(candidates, estimate).max(axis=1)
+        order = np.argsort(worst)[:_STARTS]
+        return self._improved(candidates[order], worst[order], estimate, rng)
+
+    def _improved(
+        self,
+        profiles: FloatArray,
+        worst: FloatArray,
+        estimate: Estimate,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """The best profile that moves from others lead to."""
+        starts, step = profiles, _FIRST_STEP
+        n_parameters = profiles.shape[1]
+        for _ in range(_ROUNDS):
+            if step < _LAST_STEP:
+                break
+            moves = [
+                self.best_response(profiles, player, estimate)
+                for player in range(len(self.actions))
+            ]
+            everyone = profiles.copy()
+            for columns, moved in zip(self.actions.cube_columns, moves, strict=True):
+                everyone[:, columns] = moved[:, columns]
+            moves.append(everyone)
+            shift = step * rng.standard_normal((_MOVES, len(profiles), n_parameters))
+            # Half of the moves change one parameter alone.
+            alone = rng.integers(n_parameters, size=(_MOVES // 2, len(profiles), 1))
+            shift[: _MOVES // 2] *= np.arange(n_parameters) == alone
+            moves.extend(np.clip(profiles + shift, 0.0, 1.0))
+            tried = np.stack(moves)
+            values = self.dissatisfaction(tried.reshape(-1, n_parameters), estimate).max(axis=1)
+            values = values.reshape(len(moves), len(profiles))
+            chosen = values.argmin(axis=0)
+            rows = np.arange(len(profiles))
+            better = values[chosen, rows] < worst
+            if not better.any():
+                step *= _SHRINK
+            profiles = np.where(better[:, None], tried[chosen, rows], profiles)
+            worst = np.where(better, values[chosen, rows], worst)
+        # Among so few, more deviations are looked at: some profiles seemed better than they are.
+        ends = np.concatenate((profiles, starts))
+        best: FloatArray = ends[np.argmin(self.dissatisfaction(ends, estimate).max(axis=1))]
+        return best
+
+    def _of_all_profiles(self, estimate: Estimate) -> FloatArray:
+        """The largest dissatisfaction at each profile of the product, shape (n_profiles,)."""
+        shape = self.actions.shape
+        assert shape is not None
+        worst = np.full(shape, -np.inf)
+        for player, model in enumerate(self.models):
+            half = self.beta * np.sqrt(model.point_variances[-1])
+            sign = _SIGNS[estimate]
+            there = (model.point_means + sign * half).reshape(shape)
+            here = (model.point_means - sign * half).reshape(shape)
+            worst = np.maximum(worst, there.max(axis=player, keepdims=True) - here)
+        return worst.ravel()
+
+    def _best_deviation(
+        self, player: int, features: FloatArray, estimate: Estimate
+    ) -> tuple[npt.NDArray[np.int64], FloatArray]:
+        """Index of a player's best action at each profile, and its value."""
+        model, actions = self.models[player], self.actions
+        own, columns = actions.own_features[player], actions.columns[player]
+        means = model.deviation_means(features, own, columns)
+        rows = np.arange(len(features))
+        if estimate is Estimate.MEAN:
+            chosen = means.argmax(axis=1)
+            return chosen, means[rows, chosen]
+        n_looked_at = means.shape[1]
+        if means.size > _ALL_LOOKED_AT:
+            n_looked_at = min(_LOOKED_AT, n_looked_at)
+        looked_at = np.argpartition(-means, n_looked_at - 1, axis=1)[:, :n_looked_at]
+        deviating = np.repeat(features[:, None, :], n_looked_at, axis=1)
+        deviating[:, :, columns] = own[looked_at]
+        bounds, _ = self._bounds(model, deviating.reshape(-1, features.shape[1]), estimate)
+        bounds = bounds.reshape(looked_at.shape)
+        best = bounds.argmax(axis=1)
+        return looked_at[rows, best], bounds[rows, best]
+
+    def _bounds(
+        self, model: MultiOutputGP, features: FloatArray, estimate: Estimate
+    ) -> tuple[FloatArray, FloatArray]:
+        """A utility as it is for a deviation and for staying, as far off as an estimate has it."""
+        target = model.hyperparameters.n_levels - 1
+        if estimate is Estimate.MEAN:
+            means = model.mean(features, target)
+            return means, means
+        means, variances = model.predict(features, target)
+        half = _SIGNS[estimate] * self.beta * np.sqrt(variances)
+        return means + half, means - half
+
+
+_SIGNS = {Estimate.MEAN: 0.0, Estimate.LOWER: -1.0, Estimate.UPPER: 1.0}

@@ -1,0 +1,155 @@
+"""Utilities drawn from what is believed, and what players would gain by deviating in each draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.games.actions import Actions
+from mfhpo.games.mogp import MultiOutputGP
+
+__all__ = ["DrawnGames", "DrawnUtilities"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+_FEATURES = 512
+
+
+class DrawnUtilities:
+    """Functions drawn from a player's posterior at the target.
+
+    A function is drawn from the prior, by random Fourier features, and moved by what the model
+    learns from the difference of the observations and its own values there.
+
+    Parameters
+    ----------
+    model
+        The player's.
+    n_draws
+        Number of functions.
+    rng
+        Source of randomness.
+
+    References
+    ----------
+    Rahimi and Recht, Random features for large-scale kernel machines, NIPS 2007. Wilson et al.,
+    Efficiently sampling functions from Gaussian process posteriors, ICML 2020.
+    """
+
+    def __init__(self, model: MultiOutputGP, n_draws: int, rng: np.random.Generator) -> None:
+        known = model.hyperparameters
+        shape = known.length_scales.shape
+        self._model = model
+        self._frequencies = rng.standard_normal((shape[0], shape[1], _FEATURES))
+        self._frequencies /= known.length_scales[:, :, None]
+        self._phases = rng.uniform(0.0, 2.0 * np.pi, (shape[0], _FEATURES))
+        self._weights = rng.standard_normal((shape[0], _FEATURES, n_draws))
+        self._moves = model.moves(self._prior_at_observations(rng, n_draws))
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Values at points of shape (n, d), shape (n, n_draws)."""
+        known = self._model.hyperparameters
+        prior = known.scales[-1] * self._from_kernel(known.n_levels - 1, features)
+        drawn: FloatArray = known.offsets[-1] + prior + self._model.moved(features, self._moves)
+        return drawn
+
+    def _from_kernel(self, kernel: int, features: FloatArray) -> FloatArray:
+        """Functions drawn from one kernel, of unit variance, shape (n, n_draws)."""
+        waves = np.cos(features @ self._frequencies[kernel] + self._phases[kernel])
+        drawn: FloatArray = np.sqrt(2.0 / _FEATURES) * waves @ self._weights[kernel]
+        return drawn
+
+    def _prior_at_observations(self, rng: np.random.Generator, n_draws: int) -> FloatArray:
+        """What would have been observed of the prior's functions (Eq. 19), shape (n, n_draws)."""
+        known = self._model.hyperparameters
+        features, levels = self._model.observed
+        at_level = self._from_kernel(known.n_levels - 1, features)
+        drawn = np.zeros((len(levels), n_draws))
+        for level in reversed(range(known.n_levels)):
+            if level < known.n_levels - 1:
+                rho = known.correlations[level]
+                own = self._from_kernel(level, features)
+                at_level = rho * at_level + np.sqrt(1.0 - rho**2) * own
+            there = levels == level
+            drawn[there] = known.offsets[level] + known.scales[level] * at_level[there]
+        noise = np.sqrt(known.noise[levels])[:, None] * rng.standard_normal(drawn.shape)
+        return drawn + noise
+
+
+class DrawnGames:
+    """Games drawn from what is believed of all players' utilities.
+
+    Parameters
+    ----------
+    actions
+        The players' actions.
+    models
+        One for each player.
+    n_draws
+        Number of games.
+    rng
+        Source of randomness.
+    """
+
+    def __init__(
+        self,
+        actions: Actions,
+        models: Sequence[MultiOutputGP],
+        n_draws: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._actions = actions
+        self._utilities = [DrawnUtilities(model, n_draws, rng) for model in models]
+        self._n_draws = n_draws
+
+    def dissatisfaction(self, cube: FloatArray) -> FloatArray:
+        """What each player would gain by deviating (Eq. 2), in each game.
+
+        Parameters
+        ----------
+        cube
+            Profiles, points of the unit cube, shape (n, number of parameters).
+
+        Returns
+        -------
+        array of shape (n, n_draws, n_players)
+            At least 0.
+        """
+        actions = self._actions
+        features = actions.features(cube)
+        gains = np.zeros((len(cube), self._n_draws, len(actions)))
+        for player, utilities in enumerate(self._utilities):
+            own, columns = actions.own_features[player], actions.columns[player]
+            here = utilities(features)
+            deviating = np.repeat(features[:, None, :], len(own), axis=1)
+            deviating[:, :, columns] = own
+            there = utilities(deviating.reshape(-1, features.shape[1]))
+            best = there.reshape(len(cube), len(own), self._n_draws).max(axis=1)
+            gains[:, :, player] = np.maximum(best - here, 0.0)
+        return gains
+
+    def worst_of_all_profiles(self) -> FloatArray:
+        """Mean over the games of the largest dissatisfaction, at each of the actions' profiles.
+
+        Returns
+        -------
+        array of shape (n_profiles,)
+
+        Raises
+        ------
+        ValueError
+            If the profiles are not all combinations of the players' actions.
+        """
+        shape = self._actions.shape
+        if shape is None:
+            raise ValueError("actions must be so few that all their combinations are profiles.")
+        features = self._actions.features(self._actions.profiles)
+        worst = np.zeros((*shape, self._n_draws))
+        for player, utilities in enumerate(self._utilities):
+            drawn = utilities(features).reshape(*shape, self._n_draws)
+            worst = np.maximum(worst, drawn.max(axis=player, keepdims=True) - drawn)
+        mean: FloatArray = worst.reshape(-1, self._n_draws).mean(axis=1)
+        return mean

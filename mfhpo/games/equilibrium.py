@@ -1,0 +1,102 @@
+"""What a search for an equilibrium answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mfhpo.search.space import Point
+
+__all__ = ["Dissatisfaction", "Equilibrium", "Query"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A profile to evaluate.
+
+    Parameters
+    ----------
+    profile
+        All players' parameters.
+    levels
+        Index of the fidelity at which each player's utility is measured.
+    """
+
+    profile: Point
+    levels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Dissatisfaction:
+    """What a player may gain by deviating from a profile, in the unit of its utility.
+
+    Parameters
+    ----------
+    mean
+        Over all that is believed; at least 0.
+    interval
+        What holds it with the probability of the answer, by the model.
+    """
+
+    mean: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """The profile from which players are believed to gain least by deviating.
+
+    Parameters
+    ----------
+    profile
+        Place in its range (0 to 1) or index of each parameter; empty if nothing was observed.
+    dissatisfaction
+        By player.
+    cost
+        What was paid.
+    budget
+        What may be paid.
+    n_queries, n_evaluations
+        Profiles that were queried, and those of them that were at the target fidelity for all.
+    probability
+        With which the model believes in each interval.
+    finished
+        Whether the budget is used up.
+    """
+
+    profile: Point
+    dissatisfaction: Mapping[str, Dissatisfaction]
+    cost: float
+    budget: float
+    n_queries: int
+    n_evaluations: int
+    probability: float
+    finished: bool
+
+    @property
+    def epsilon(self) -> float:
+        """The largest mean dissatisfaction: an epsilon-equilibrium."""
+        return max((gain.mean for gain in self.dissatisfaction.values()), default=float("inf"))
+
+    @property
+    def at_most(self) -> float:
+        """The largest upper end of the intervals."""
+        return max(
+            (gain.interval[1] for gain in self.dissatisfaction.values()), default=float("inf")
+        )
+
+    def __str__(self) -> str:
+        state = "" if self.finished else ", not finished"
+        epsilon = f"{self.epsilon:.4g} (at most {self.at_most:.4g})"
+        lines = [
+            f"epsilon-equilibrium, epsilon = {epsilon}{state}",
+            *(
+                f"  {player:<12} would gain {gain.mean:.4g} by deviating, "
+                f"in [{gain.interval[0]:.4g}, {gain.interval[1]:.4g}]"
+                for player, gain in self.dissatisfaction.items()
+            ),
+            f"  cost {self.cost:g} of {self.budget:g}: {self.n_queries} profiles, "
+            f"{self.n_evaluations} of them at the target fidelity",
+            f"  intervals: probability {self.probability:g}, by the model that was fitted",
+        ]
+        return "\n".join(lines)

@@ -1,0 +1,168 @@
+"""What a model of a player's utility takes as known: scales, correlations of levels, noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Hyperparameters"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Noise is no smaller than this share of the utilities' variance: what is evaluated twice must not
+# make the covariance singular.
+_LEAST_NOISE = 1e-6
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Hyperparameters of the autoregressive Gaussian process of `MultiOutputGP`.
+
+    Parameters
+    ----------
+    length_scales
+        Of the kernels ``exp(-sum(((x - x') / l) ** 2) / 2)``, shape (M, d): of each level's own
+        part, the target's kernel last.
+    correlations
+        Of each level with the next one, between 0 and 1, shape (M - 1,).
+    scales
+        Standard deviation of the utility at each level, in its own unit, shape (M,).
+    noise
+        Variance of an observation at each level, shape (M,).
+    offsets
+        Mean of the utility at each level, shape (M,).
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or something is out of its range.
+
+    Examples
+    --------
+    >>> paper = Hyperparameters.shared(0.89, 0.78, correlations=[0.768], noise=0.1, n_features=2)
+    >>> paper.length_scales.round(3).tolist()
+    [[0.801, 0.801], [0.75, 0.75]]
+    """
+
+    length_scales: FloatArray
+    correlations: FloatArray
+    scales: FloatArray
+    noise: FloatArray
+    offsets: FloatArray
+
+    def __post_init__(self) -> None:
+        n_levels = len(self.scales)
+        shapes = {
+            "length_scales": (n_levels, self.length_scales.shape[-1]),
+            "correlations": (n_levels - 1,),
+            "scales": (n_levels,),
+            "noise": (n_levels,),
+            "offsets": (n_levels,),
+        }
+        for name, shape in shapes.items():
+            given = getattr(self, name)
+            if given.shape != shape or not np.isfinite(given).all():
+                raise ValueError(f"{name} must be finite and of shape {shape}, got {given!r}.")
+        if not (self.length_scales > 0.0).all():
+            raise ValueError(f"length_scales must be positive, got {self.length_scales!r}.")
+        if not ((self.correlations >= 0.0) & (self.correlations <= 1.0)).all():
+            raise ValueError(f"correlations must be from 0 to 1, got {self.correlations!r}.")
+        if not (self.scales > 0.0).all():
+            raise ValueError(f"scales must be positive, got {self.scales!r}.")
+        if not (self.noise >= 0.0).all():
+            raise ValueError(f"noise must be at least 0, got {self.noise!r}.")
+        least = _LEAST_NOISE * self.scales**2
+        object.__setattr__(self, "noise", np.maximum(self.noise, least))
+
+    @classmethod
+    def shared(
+        cls,
+        rate: float,
+        level_rate: float,
+        *,
+        correlations: npt.ArrayLike,
+        noise: float | npt.ArrayLike,
+        n_features: int,
+    ) -> Hyperparameters:
+        """Those of the paper: one rate for all features, unit variance, mean 0.
+
+        Parameters
+        ----------
+        rate
+            h of the target's kernel ``exp(-h |x - x'|**2)`` (Eq. 20).
+        level_rate
+            zeta of the other levels' own kernels (Eq. 21).
+        correlations
+            rho of each level with the next, shape (M - 1,).
+        noise
+            Variance of an observation: one number, or one for each level.
+        n_features
+            d.
+        """
+        rho = np.atleast_1d(np.asarray(correlations, dtype=float))
+        n_levels = len(rho) + 1
+        rates = np.full(n_levels, float(level_rate))
+        rates[-1] = rate
+        return cls(
+            length_scales=np.repeat(np.sqrt(0.5 / rates)[:, None], n_features, axis=1),
+            correlations=rho,
+            scales=np.ones(n_levels),
+            noise=np.broadcast_to(np.asarray(noise, dtype=float), (n_levels,)).copy(),
+            offsets=np.zeros(n_levels),
+        )
+
+    @classmethod
+    def averaging(
+        cls, rate: float, *, costs: npt.ArrayLike, noise: float, n_features: int
+    ) -> Hyperparameters:
+        """Levels that average more or fewer evaluations of the same utility.
+
+        There is one latent function; an observation at a level has the variance ``noise / cost``.
+
+        Parameters
+        ----------
+        rate
+            h of the kernel ``exp(-h |x - x'|**2)``.
+        costs
+            Number of evaluations that each level averages, shape (M,).
+        noise
+            Variance of one evaluation.
+        n_features
+            d.
+        """
+        weights = np.asarray(costs, dtype=float)
+        return cls.shared(
+            rate,
+            rate,
+            correlations=np.ones(len(weights) - 1),
+            noise=noise / weights,
+            n_features=n_features,
+        )
+
+    @property
+    def n_levels(self) -> int:
+        """M."""
+        return len(self.scales)
+
+    @property
+    def links(self) -> FloatArray:
+        """Products of the correlations between two levels, shape (M, M)."""
+        steps = np.concatenate(([0.0], np.cumsum(_log(self.correlations))))
+        links: FloatArray = np.exp(-np.abs(steps[:, None] - steps[None, :]))
+        return links
+
+    @property
+    def weights(self) -> FloatArray:
+        """Share of each kernel in each level's variance, shape (M, M): rows are levels, sum 1."""
+        links = self.links
+        own = np.append(1.0 - self.correlations**2, 1.0)
+        shares: FloatArray = np.triu(links**2) * own[None, :]
+        return shares
+
+
+def _log(correlations: FloatArray) -> FloatArray:
+    """Logarithms, of which sums and differences stay finite where a correlation is 0."""
+    logarithms: FloatArray = np.log(np.maximum(correlations, 1e-150))
+    return logarithms

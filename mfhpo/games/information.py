@@ -1,0 +1,157 @@
+"""What a query tells of the target fidelity, and the levels at which it tells most for its cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["best_levels", "information_at_level", "information_of_target"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_NEVER = -np.inf
+_UNITS = 1_000  # into which a budget is divided if costs have no common unit
+_ROUNDING = 1e-9
+_STEPS = 50
+
+
+def information_of_target(
+    variance: FloatArray, shared: FloatArray, target_variance: FloatArray, noise: FloatArray | float
+) -> FloatArray:
+    """Mutual information of an observation at a level and the utility at the target, in nats.
+
+    ``-ln(1 - r**2) / 2`` with ``r**2 = c**2 / (s_M**2 (s_m**2 + noise))``.
+
+    Parameters
+    ----------
+    variance, shared, target_variance
+        Posterior variance at the level, covariance with the target and variance there; any shapes
+        that go together.
+    noise
+        Variance of the observation's noise.
+    """
+    product = target_variance * (variance + noise)
+    r_squared = np.divide(shared**2, product, out=np.zeros_like(product), where=product > 0.0)
+    information: FloatArray = -0.5 * np.log1p(-np.clip(r_squared, 0.0, 1.0 - _ROUNDING))
+    return information
+
+
+def information_at_level(variance: FloatArray, noise: FloatArray | float) -> FloatArray:
+    """Mutual information of an observation and the utility at the same level (Eq. 24), in nats."""
+    information: FloatArray = 0.5 * np.log1p(variance / noise)
+    return information
+
+
+def best_levels(
+    information: FloatArray, costs: FloatArray, budget: float
+) -> tuple[IntArray, FloatArray]:
+    """For each profile the players' levels of the most information for the cost (Eq. 28).
+
+    Dinkelbach's iteration: with a ratio given, the best levels are those of the largest information
+    minus ratio times cost, for each player by itself unless the budget binds; they give the next
+    ratio. It is exact, and ends after a few steps.
+
+    Parameters
+    ----------
+    information
+        Shape (n_profiles, n_players, M).
+    costs
+        Of each player's levels, shape (n_players, M), positive.
+    budget
+        Largest sum of the costs; at least that of the cheapest levels.
+
+    Returns
+    -------
+    levels, ratios
+        Shapes (n_profiles, n_players) and (n_profiles,).
+
+    Raises
+    ------
+    ValueError
+        If the cheapest levels cost more than the budget.
+
+    References
+    ----------
+    Dinkelbach, On nonlinear fractional programming, Management Science 1967.
+
+    Examples
+    --------
+    >>> gains = np.array([[[0.2, 0.5], [0.1, 1.0]]])
+    >>> best_levels(gains, np.array([[1.0, 8.0], [1.0, 8.0]]), budget=16.0)[0].tolist()
+    [[0, 0]]
+    """
+    if costs.min(axis=1).sum() > budget * (1.0 + _ROUNDING):
+        raise ValueError(
+            f"budget must be at least {costs.min(axis=1).sum():g}, the sum of the lowest costs, "
+            f"got {budget!r}."
+        )
+    n_players = information.shape[1]
+    players = np.arange(n_players)
+    binds = costs.max(axis=1).sum() > budget * (1.0 + _ROUNDING)
+    sizes = _in_units(costs, budget) if binds else None
+    ratios = np.zeros(len(information))
+    levels = np.zeros((len(information), n_players), dtype=np.int64)
+    for _ in range(_STEPS):
+        worth = information - ratios[:, None, None] * costs[None]
+        levels = worth.argmax(axis=2) if sizes is None else _within(worth, *sizes)
+        gained = np.take_along_axis(information, levels[:, :, None], axis=2)[:, :, 0].sum(axis=1)
+        paid = costs[players[None, :], levels].sum(axis=1)
+        new = gained / paid
+        if (new <= ratios * (1.0 + _ROUNDING)).all():
+            break
+        ratios = np.maximum(ratios, new)
+    return levels, ratios
+
+
+def _in_units(costs: FloatArray, budget: float) -> tuple[IntArray, int]:
+    """Costs in whole units, rounded up, and how many of them the budget has."""
+    for unit in (float(costs.min()), 1.0, budget / _UNITS):
+        sizes = costs / unit
+        whole: FloatArray = np.round(sizes)
+        exact = bool((np.abs(sizes - whole) <= _ROUNDING * sizes).all())
+        if exact and budget / unit <= _UNITS:
+            return whole.astype(np.int64), int(budget / unit * (1.0 + _ROUNDING))
+    rounded = np.ceil(costs / unit * (1.0 - _ROUNDING)).astype(np.int64)
+    least = int(rounded.min(axis=1).sum())
+    if least > _UNITS:
+        # Rounded up, the cheapest levels do not fit, though they do: nothing else does.
+        rounded[costs > costs.min(axis=1, keepdims=True)] = least + 1
+    return rounded, max(_UNITS, least)
+
+
+def _within(worth: FloatArray, sizes: IntArray, capacity: int) -> IntArray:
+    """Levels of the largest sum of worths within a capacity, by dynamic programming.
+
+    Parameters
+    ----------
+    worth
+        Shape (n_profiles, n_players, M).
+    sizes
+        Of each player's levels, shape (n_players, M).
+    capacity
+        Largest sum of sizes.
+
+    Returns
+    -------
+    array of shape (n_profiles, n_players)
+    """
+    n_profiles, n_players, n_levels = worth.shape
+    best = np.zeros((n_profiles, capacity + 1))
+    choices = np.zeros((n_players, n_profiles, capacity + 1), dtype=np.int64)
+    for player in range(n_players):
+        options = np.full((n_levels, n_profiles, capacity + 1), _NEVER)
+        for level in range(n_levels):
+            size = int(sizes[player, level])
+            if size <= capacity:
+                rest = best[:, : capacity + 1 - size]
+                options[level, :, size:] = rest + worth[:, player, level, None]
+        choices[player] = options.argmax(axis=0)
+        best = options.max(axis=0)
+    levels = np.zeros((n_profiles, n_players), dtype=np.int64)
+    left = np.full(n_profiles, capacity)
+    rows = np.arange(n_profiles)
+    for player in reversed(range(n_players)):
+        levels[:, player] = choices[player, rows, left]
+        left -= sizes[player, levels[:, player]]
+    return levels

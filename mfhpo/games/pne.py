@@ -1,0 +1,199 @@
+"""MF-UCB-PNE: cheap fidelities say where equilibria may be, the target where they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_number
+from mfhpo.games.dissatisfaction import Estimate
+from mfhpo.games.equilibrium import Query
+from mfhpo.games.information import best_levels, information_at_level, information_of_target
+from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.policy import GamePolicy
+
+__all__ = ["MFUCBPNE", "UCBPNE"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+_ROUNDING = 1e-9
+
+
+class UCBPNE(GamePolicy):
+    """UCB-PNE: the profile that may be an equilibrium, or the deviation from it that may pay most.
+
+    All evaluations are at the target fidelity (Eq. 31-36).
+
+    See `GamePolicy` for the parameters.
+
+    References
+    ----------
+    Tay, Nguyen, Foo and Low, No-regret sample-efficient Bayesian optimization for finding Nash
+    equilibria with unknown utilities, AISTATS 2023. Zhang, Simeone and Poor, Multi-fidelity Bayesian
+    optimization for Nash equilibria with black-box utilities.
+    """
+
+    def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
+        return self._evaluation()
+
+    def _evaluation(self) -> Query:
+        """The next profile at the target, for all players."""
+        beliefs = self.beliefs
+        reported = self.least_dissatisfied(Estimate.LOWER)
+        most = beliefs.dissatisfaction(reported[None, :], Estimate.UPPER)[0]
+        unhappiest = int(np.argmax(most))
+        exploring = beliefs.best_response(reported[None, :], unhappiest, Estimate.UPPER)[0]
+        both = np.stack((reported, exploring))
+        features = self.actions.features(both)
+        top = len(self.costs) - 1
+        variances = [
+            model.predict(features, top)[1] / model.hyperparameters.scales[top] ** 2
+            for model in self.models
+        ]
+        return self.target_query(both[int(np.argmax(np.max(variances, axis=0)))])
+
+
+class MFUCBPNE(UCBPNE):
+    """MF-UCB-PNE (Algorithms 1 and 2).
+
+    An episode explores: it queries the profile and the levels that tell most for their cost, while
+    at least one player is below the target. It ends with an evaluation as in `UCBPNE`, when the
+    target itself tells most for its cost, or little is told any more.
+
+    Parameters
+    ----------
+    eta
+        Share of the players whose best level is the target from which on it is evaluated (Eq. 29).
+    information
+        "target": what a query tells of the utility at the target, the default; "level": what it
+        tells of the utility at its own level, as Eq. 24 has it, which takes a cheap level that says
+        nothing of the target for a good one.
+
+    See `GamePolicy` for the others.
+
+    References
+    ----------
+    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with
+    black-box utilities.
+
+    Examples
+    --------
+    >>> from mfhpo.search.space import Numeric
+    >>> policy = MFUCBPNE({"row": {"x": Numeric()}, "column": {"y": Numeric()}}, [1, 8], budget=64)
+    >>> while (query := policy.ask()) is not None:
+    ...     x, y = query.profile["x"], query.profile["y"]
+    ...     policy.tell(query, [-((x - 0.6 * y) ** 2), -((y - 0.5 - 0.2 * x) ** 2)])
+    >>> answer = policy.recommend()
+    >>> round(answer.profile["x"], 1), round(answer.profile["y"], 1), answer.finished
+    (0.3, 0.6, True)
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        eta: float = 0.5,
+        information: Literal["target", "level"] = "target",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        if not 0.0 < check_number("eta", eta) <= 1.0:
+            raise ValueError(f"eta must be above 0 and at most 1, got {eta!r}; try 0.5.")
+        if information not in ("target", "level"):
+            raise ValueError(f"information must be 'target' or 'level', got {information!r}.")
+        self._eta = float(eta)
+        self._information: Literal["target", "level"] = information
+        self._episode_budget = self.budget
+        self._gained = 0.0
+        self._explored_cost = 0.0
+
+    def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
+        exploration = self._exploration(remaining, awaited)
+        return self._evaluation() if exploration is None else exploration
+
+    def _note(self, query: Query) -> None:
+        if self.is_evaluation(query):
+            self._episode_budget = self.remaining - self.cost_of(query)
+            self._gained = self._explored_cost = 0.0
+            return
+        self._gained += self._information_of(query)
+        self._explored_cost += self.cost_of(query)
+
+    def _exploration(
+        self, remaining: float, awaited: Sequence[tuple[Query, float]]
+    ) -> Query | None:
+        """The next query below the target, or None if it is time to evaluate."""
+        if len(self.costs) == 1 or remaining < (
+            self._payers * self.costs[0] + self._evaluation_cost
+        ) * (1.0 - _ROUNDING):
+            return None
+        information = self._information_of_points()
+        # Rounding must not forbid what was just allowed.
+        allowed = max(remaining - self._evaluation_cost, float(self._payers * self.costs[0]))
+        if self.joint:
+            summed = information.sum(axis=1, keepdims=True)
+            chosen, ratios = best_levels(summed, self.costs[None, :], allowed)
+            levels = np.repeat(chosen, len(self.actions), axis=1)
+        else:
+            costs = np.repeat(self.costs[None, :], len(self.actions), axis=0)
+            levels, ratios = best_levels(information, costs, allowed)
+        best = int(np.argmax(ratios))
+        at_target = (levels[best] == len(self.costs) - 1).mean()
+        if at_target >= self._eta - _ROUNDING:
+            return None
+        query = Query(
+            self.actions.space.at(self.actions.profiles[best]),
+            tuple(int(level) for level in levels[best]),
+        )
+        cost = self.cost_of(query)
+        gained, explored, budget = self._episode(awaited)
+        if gained + ratios[best] * cost < (explored + cost) / math.sqrt(budget):
+            return None
+        return query
+
+    def _episode(self, awaited: Sequence[tuple[Query, float]]) -> tuple[float, float, float]:
+        """Information and cost of the episode's exploration, and the budget at its beginning."""
+        gained, explored, budget = self._gained, self._explored_cost, self._episode_budget
+        remaining = self.remaining
+        for query, information in awaited:
+            remaining -= self.cost_of(query)
+            if self.is_evaluation(query):
+                gained, explored, budget = 0.0, 0.0, remaining
+            else:
+                gained += information
+                explored += self.cost_of(query)
+        return gained, explored, budget
+
+    def _information_of_points(self) -> FloatArray:
+        """What each level tells at each of the profiles, shape (n_profiles, n_players, M)."""
+        gains = []
+        for model in self.models:
+            noise = model.hyperparameters.noise[:, None]
+            variances = model.point_variances
+            if self._information == "level":
+                gain = information_at_level(variances, noise)
+            else:
+                gain = information_of_target(
+                    variances, model.point_covariances, variances[-1], noise
+                )
+            gains.append(gain.T)
+        return np.stack(gains, axis=1)
+
+    def _information_of(self, query: Query) -> float:
+        """What a query tells of all players' utilities."""
+        features = self.actions.features_of([query.profile])
+        return sum(
+            self._information_at(model, features, level)
+            for model, level in zip(self.models, query.levels, strict=True)
+        )
+
+    def _information_at(self, model: MultiOutputGP, features: FloatArray, level: int) -> float:
+        noise = float(model.hyperparameters.noise[level])
+        variance, shared = model.with_target(features, level)
+        if self._information == "level":
+            return float(information_at_level(variance, noise)[0])
+        target_variance = model.predict(features, len(self.costs) - 1)[1]
+        return float(information_of_target(variance, shared, target_variance, noise)[0])

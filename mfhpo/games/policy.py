@@ -1,0 +1,425 @@
+"""What all searches for equilibria share: models that learn, costs, answers, state."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import (
+    check_count,
+    check_increasing,
+    check_numbers,
+    check_positive,
+    check_probability,
+)
+from mfhpo.games.actions import Actions
+from mfhpo.games.dissatisfaction import Beliefs, Estimate
+from mfhpo.games.draws import DrawnGames
+from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Query
+from mfhpo.games.hyperparameters import Hyperparameters
+from mfhpo.games.marginal_likelihood import Assumptions, Observations, first_guess, fit
+from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.search.space import Numeric, OneOf, Point
+
+__all__ = ["GamePolicy"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+_ROUNDING = 1e-9
+_FIRST_FIT = 8  # observations of a player
+_DRAWS = 128  # games that are drawn for an answer
+_STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
+_NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
+
+
+class GamePolicy(abc.ABC):
+    """Decides which profile of a game is evaluated next, at which fidelities.
+
+    A policy knows nothing of trials or clocks: whoever runs it asks for queries, evaluates them
+    anywhere and in any order, and tells the utilities. Larger utilities are better.
+
+    Parameters
+    ----------
+    players
+        By name, each player's parameters by name, `Numeric` or `OneOf`.
+    costs
+        Of one evaluation of one player's utility at each level, increasing, shape (M,); the last
+        level is the target. With `joint`, of a run, which serves all players.
+    budget
+        What may be paid in all, in the unit of the costs.
+    joint
+        Whether one run serves all players: they are at the same level then, and it is paid for
+        once. Otherwise each player's utility is measured by itself.
+    beta
+        Half-width of the bounds that choose what is evaluated, in posterior standard deviations:
+        1 to 2 as a rule. (Eq. 43 needs to know a norm of the utilities.)
+    probability
+        Of the intervals of an answer.
+    hyperparameters
+        Of each player's model, if they are known; None: they are fitted.
+    averaging
+        Whether levels differ only in how many evaluations they average, in proportion to their
+        cost: then there is one function, and noise that is smaller the more is paid.
+    sigma
+        Standard deviation of the noise of an observation (with `averaging`, of one of cost 1);
+        None: it is fitted.
+    seed
+        Of quasi-random profiles and of the moves of searches.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        players: Mapping[str, Mapping[str, Numeric | OneOf]],
+        costs: Sequence[float],
+        budget: float,
+        *,
+        joint: bool = False,
+        beta: float = 1.5,
+        probability: float = 0.9,
+        hyperparameters: Sequence[Hyperparameters] | None = None,
+        averaging: bool = False,
+        sigma: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.actions = Actions(players, check_count("seed", seed, 0))
+        self.costs: FloatArray = np.array(check_numbers("costs", costs, "numbers"))
+        check_increasing("costs", self.costs.tolist())
+        check_positive("costs[0]", float(self.costs[0]))
+        self.budget = check_positive("budget", budget)
+        self.joint = joint
+        self.beta = check_positive("beta", beta)
+        self.probability = check_probability("probability", probability)
+        self._seed = seed
+        self._payers = 1 if joint else len(self.actions)
+        if self._payers * self.costs[-1] > self.budget:
+            raise ValueError(
+                f"budget must be at least {self._payers * self.costs[-1]:g}, what one evaluation "
+                f"of all players at the target costs, got {budget!r}."
+            )
+        self._assumptions = Assumptions(
+            n_levels=len(self.costs),
+            groups=self.actions.groups,
+            noise_weights=self.costs[0] / self.costs if averaging else np.ones(len(self.costs)),
+            averaging=averaging,
+            noise=None if sigma is None else self._noise(sigma, averaging),
+        )
+        self._declared = _checked(hyperparameters, len(self.actions), self._assumptions)
+        self.points: FloatArray = self.actions.features(self.actions.profiles)
+        self._told: list[tuple[Query, tuple[float | None, ...]]] = []
+        self._cost = 0.0
+        self._features: FloatArray = np.zeros((0, self.actions.n_features))
+        self._levels: list[list[int]] = [[] for _ in self.actions.players]
+        self._values: list[list[float]] = [[] for _ in self.actions.players]
+        self._rows: list[list[int]] = [[] for _ in self.actions.players]
+        self._next_fit = [_FIRST_FIT] * len(self.actions)
+        guess = self._first_hyperparameters()
+        self.models = [
+            MultiOutputGP(known, self.points)
+            for known in self._declared or [guess] * len(self.actions)
+        ]
+
+    # The contract.
+
+    def ask(self, pending: Sequence[Query] = ()) -> Query | None:
+        """Propose the next query.
+
+        Asking changes nothing: the answer is a function of what was told and of `pending`.
+
+        Parameters
+        ----------
+        pending
+            Queries that are under way and not told yet: their costs count, and the models know
+            where they are.
+
+        Returns
+        -------
+        Query, or None if the budget does not pay for another one.
+        """
+        for query in pending:
+            self._check(query)
+        remaining = self.remaining - sum(self.cost_of(query) for query in pending)
+        if remaining < self._evaluation_cost * (1.0 - _ROUNDING):
+            return None
+        marks = [model.mark() for model in self.models]
+        try:
+            awaited = []
+            for query in pending:
+                awaited.append((query, self._information_of(query)))
+                features = self.actions.features_of([query.profile])[0]
+                for model, level in zip(self.models, query.levels, strict=True):
+                    model.add(features, level, None)
+            return self._choose(remaining, awaited)
+        finally:
+            for model, mark in zip(self.models, marks, strict=True):
+                model.restore(mark)
+
+    def tell(self, query: Query, utilities: Sequence[float | None]) -> None:
+        """Learn what a query gave.
+
+        Parameters
+        ----------
+        query
+            The query.
+        utilities
+            Of each player; None or NaN for one that could not be measured. A player's model then
+            counts it as the worst that was seen of that player: a profile that crashes is none to
+            stay at.
+
+        Raises
+        ------
+        ValueError
+            If the query or the number of utilities does not fit the game.
+        """
+        self._check(query)
+        if len(utilities) != len(self.actions):
+            raise ValueError(
+                f"utilities must have one entry for each of the {len(self.actions)} players, got "
+                f"{list(utilities)!r}."
+            )
+        values = tuple(
+            None if value is None or not math.isfinite(value) else float(value)
+            for value in utilities
+        )
+        self._note(query)
+        self._told.append((query, values))
+        self._cost += self.cost_of(query)
+        features = self.actions.features_of([query.profile])
+        self._features = np.concatenate((self._features, features))
+        for player, (level, value) in enumerate(zip(query.levels, values, strict=True)):
+            self._learn(player, level, value)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the budget does not pay for another evaluation of all players."""
+        return self.remaining < self._evaluation_cost * (1.0 - _ROUNDING)
+
+    @property
+    def cost(self) -> float:
+        """What was paid so far."""
+        return self._cost
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget."""
+        return self.budget - self._cost
+
+    def cost_of(self, query: Query) -> float:
+        """What a query costs."""
+        if self.joint:
+            return float(self.costs[query.levels[0]])
+        return float(self.costs[list(query.levels)].sum())
+
+    def is_evaluation(self, query: Query) -> bool:
+        """Whether all players are at the target fidelity."""
+        return all(level == len(self.costs) - 1 for level in query.levels)
+
+    def recommend(self) -> Equilibrium:
+        """The profile whose largest dissatisfaction is smallest, on average over beliefs."""
+        n_evaluations = sum(self.is_evaluation(query) for query, _ in self._told)
+        profile: Point = {}
+        gains: dict[str, Dissatisfaction] = {}
+        if any(self._values):
+            cube, drawn = self._most_stable()
+            profile = self.actions.space.at(cube)
+            outside = (1.0 - self.probability) / 2.0
+            for player, name in enumerate(self.actions.players):
+                lower, upper = np.quantile(drawn[:, player], (outside, 1.0 - outside))
+                mean = float(drawn[:, player].mean())
+                gains[name] = Dissatisfaction(mean, (min(float(lower), mean), float(upper)))
+        return Equilibrium(
+            profile=profile,
+            dissatisfaction=gains,
+            cost=self._cost,
+            budget=self.budget,
+            n_queries=len(self._told),
+            n_evaluations=n_evaluations,
+            probability=self.probability,
+            finished=self.finished,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that was told, as plain JSON values."""
+        return {
+            "told": [
+                {
+                    "profile": dict(query.profile),
+                    "levels": list(query.levels),
+                    "utilities": list(values),
+                }
+                for query, values in self._told
+            ]
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state, in a new policy made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If this policy was told something already, or the state is of another game.
+        """
+        if self._told:
+            raise ValueError("the policy was told something already; make a new one.")
+        for entry in state["told"]:
+            self.tell(Query(entry["profile"], tuple(entry["levels"])), entry["utilities"])
+
+    # What those who choose need.
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """What is believed of all players' utilities."""
+        return Beliefs(self.actions, self.models, self.beta)
+
+    def least_dissatisfied(self, estimate: Estimate) -> FloatArray:
+        """The profile of the smallest largest dissatisfaction, a point of the unit cube."""
+        rng = np.random.default_rng((self._seed, len(self._told)))
+        recent = [query.profile for query, _ in self._told if self.is_evaluation(query)][-8:]
+        starts = [self.actions.space.place(profile, rng) for profile in recent]
+        return self.beliefs.least(estimate, rng, np.array(starts) if starts else None)
+
+    def target_query(self, cube: FloatArray) -> Query:
+        """The evaluation of a profile, a point of the unit cube, for all players."""
+        top = len(self.costs) - 1
+        return Query(self.actions.space.at(cube), (top,) * len(self.actions))
+
+    def _most_stable(self) -> tuple[FloatArray, FloatArray]:
+        """The profile to recommend, and what each player gains by deviating from it, in each draw.
+
+        Returns
+        -------
+        cube, gains : arrays of shape (number of parameters,) and (n_draws, n_players)
+        """
+        rng = np.random.default_rng((self._seed, len(self._told), _DRAWS))
+        games = DrawnGames(self.actions, self.models, _DRAWS, rng)
+        candidates = self.least_dissatisfied(Estimate.MEAN)[None, :]
+        if self.actions.shape is not None:
+            best = int(np.argmin(games.worst_of_all_profiles()))
+            candidates = np.concatenate((candidates, self.actions.profiles[best : best + 1]))
+        gains = games.dissatisfaction(candidates)
+        chosen = int(np.argmin(gains.max(axis=2).mean(axis=1)))
+        cube, drawn = candidates[chosen], gains[chosen]
+        for step in () if self.actions.is_finite else _STEPS:
+            moved = cube + step * rng.standard_normal((_MOVES, len(cube)))
+            moved = np.clip(moved, 0.0, 1.0)
+            gains = games.dissatisfaction(moved)
+            worst = gains.max(axis=2).mean(axis=1)
+            chosen = int(np.argmin(worst))
+            if worst[chosen] < drawn.max(axis=1).mean():
+                cube, drawn = moved[chosen], gains[chosen]
+        return cube, drawn
+
+    @abc.abstractmethod
+    def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
+        """The next query.
+
+        Parameters
+        ----------
+        remaining
+            What is left of the budget once all that is under way is paid.
+        awaited
+            Queries that are under way, with the information that each will give; the models know
+            where they are.
+        """
+
+    def _information_of(self, query: Query) -> float:
+        """What a query tells of all players' utilities, where a policy asks for it."""
+        return 0.0
+
+    def _note(self, query: Query) -> None:  # noqa: B027 - most policies have nothing to note
+        """Take in that a query is about to be told."""
+
+    # Learning.
+
+    @property
+    def _evaluation_cost(self) -> float:
+        return float(self._payers * self.costs[-1])
+
+    def _noise(self, sigma: float, averaging: bool) -> float:
+        variance = check_positive("sigma", sigma) ** 2
+        return variance / float(self.costs[0]) if averaging else variance
+
+    def _first_hyperparameters(self) -> Hyperparameters:
+        """Those before anything is known, for utilities of about unit size."""
+        nothing = Observations(self.points[:1], np.array([len(self.costs) - 1]), np.zeros(1))
+        return first_guess(nothing, self._assumptions)
+
+    def _learn(self, player: int, level: int, value: float | None) -> None:
+        """Add an observation to a player's model, and fit it again when it is time."""
+        seen = self._values[player]
+        if value is None:
+            if not seen:
+                return
+            same = [v for v, at in zip(seen, self._levels[player], strict=True) if at == level]
+            value = min(same or seen)
+        seen.append(value)
+        self._levels[player].append(level)
+        self._rows[player].append(len(self._features) - 1)
+        if self._declared is not None:
+            self.models[player].add(self._features[-1], level, value)
+            return
+        n = len(seen)
+        if n > _FIRST_FIT and n < self._next_fit[player]:
+            self.models[player].add(self._features[-1], level, value)
+            return
+        observations = Observations(
+            self._features[self._rows[player]], np.array(self._levels[player]), np.array(seen)
+        )
+        if n >= self._next_fit[player]:
+            known = fit(observations, self._assumptions)
+            self._next_fit[player] = math.ceil(_NEXT_FIT * n)
+        else:
+            known = first_guess(observations, self._assumptions)
+        model = MultiOutputGP(known, self.points)
+        for row, at, entry in zip(observations.features, observations.levels, seen, strict=True):
+            model.add(row, int(at), entry)
+        self.models[player] = model
+
+    def _check(self, query: Query) -> None:
+        if set(query.profile) != set(self.actions.parameters):
+            raise ValueError(
+                f"query.profile must have the parameters {list(self.actions.parameters)}, got "
+                f"{list(query.profile)}."
+            )
+        n_levels = len(self.costs)
+        fits = len(query.levels) == len(self.actions)
+        if not fits or not all(0 <= level < n_levels for level in query.levels):
+            raise ValueError(
+                f"query.levels must be {len(self.actions)} indices from 0 to {n_levels - 1}, got "
+                f"{query.levels!r}."
+            )
+        if self.joint and len(set(query.levels)) > 1:
+            raise ValueError(
+                f"query.levels must be the same for all players of a joint run, got "
+                f"{query.levels!r}."
+            )
+
+
+def _checked(
+    hyperparameters: Sequence[Hyperparameters] | None, n_players: int, assumptions: Assumptions
+) -> list[Hyperparameters] | None:
+    if hyperparameters is None:
+        return None
+    if len(hyperparameters) != n_players:
+        raise ValueError(
+            f"hyperparameters must be one for each of the {n_players} players, got "
+            f"{len(hyperparameters)}."
+        )
+    shape = (assumptions.n_levels, len(assumptions.groups))
+    for position, known in enumerate(hyperparameters):
+        if known.length_scales.shape != shape:
+            raise ValueError(
+                f"hyperparameters[{position}].length_scales must be of shape {shape} (levels, "
+                f"features), got {known.length_scales.shape}."
+            )
+    return list(hyperparameters)

@@ -1,0 +1,146 @@
+"""Models and games that are known, and plays of a policy on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.games import GamePolicy, Hyperparameters, Query
+from mfhpo.search import Numeric, Point
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Game: TypeAlias = "Callable[[Mapping[str, float], int], Sequence[float | None]]"
+"""The players' utilities at a profile and a level."""
+
+
+def drawn_hyperparameters(
+    rng: np.random.Generator, n_levels: int, n_features: int
+) -> Hyperparameters:
+    """Hyperparameters at random, no two of them the same."""
+    return Hyperparameters(
+        length_scales=rng.uniform(0.2, 1.5, (n_levels, n_features)),
+        correlations=rng.uniform(0.1, 1.0, n_levels - 1),
+        scales=rng.uniform(0.5, 3.0, n_levels),
+        noise=rng.uniform(0.01, 0.5, n_levels),
+        offsets=rng.uniform(-2.0, 2.0, n_levels),
+    )
+
+
+def recursive_covariance(
+    known: Hyperparameters, x: FloatArray, level: int, y: FloatArray, other: int
+) -> float:
+    """Eq. 19 as it stands: ``u[m] = rho[m] u[m+1] + sqrt(1 - rho[m]**2) psi[m]``."""
+
+    def unscaled(low: int, high: int) -> float:
+        own = np.exp(-0.5 * (((x - y) / known.length_scales[high]) ** 2).sum())
+        if low < high:
+            return float(known.correlations[low] * unscaled(low + 1, high))
+        if low == known.n_levels - 1:
+            return float(own)
+        rho = known.correlations[low]
+        return float(rho**2 * unscaled(low + 1, low + 1) + (1.0 - rho**2) * own)
+
+    scale = known.scales[level] * known.scales[other]
+    return float(scale * unscaled(min(level, other), max(level, other)))
+
+
+def covariance_matrix(
+    known: Hyperparameters, left: tuple[FloatArray, IntArray], right: tuple[FloatArray, IntArray]
+) -> FloatArray:
+    """Prior covariances entry by entry."""
+    return np.array(
+        [
+            [recursive_covariance(known, x, int(m), y, int(q)) for y, q in zip(*right, strict=True)]
+            for x, m in zip(*left, strict=True)
+        ]
+    ).reshape(len(left[0]), len(right[0]))
+
+
+def direct_posterior(
+    known: Hyperparameters,
+    told: tuple[FloatArray, IntArray],
+    values: FloatArray,
+    at: tuple[FloatArray, IntArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Means and covariances at points by one solve of the whole system (Eq. 22 and 23)."""
+    levels = told[1]
+    total = covariance_matrix(known, told, told) + np.diag(known.noise[levels])
+    across = covariance_matrix(known, told, at)
+    solved = np.linalg.solve(total, across)
+    means = known.offsets[at[1]] + solved.T @ (values - known.offsets[levels])
+    return means, covariance_matrix(known, at, at) - across.T @ solved
+
+
+def two_players() -> dict[str, dict[str, Numeric]]:
+    """A row and a column player with one number each."""
+    return {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
+
+
+def tracking(profile: Mapping[str, float], level: int) -> list[float]:
+    """Each player follows the other; the equilibrium is x = .3 / .88, y = .5 / .88."""
+    x, y = profile["x"], profile["y"]
+    return [-((x - 0.6 * y) ** 2), -((y - 0.5 - 0.2 * x) ** 2)]
+
+
+TRACKING_EQUILIBRIUM = (0.3 / 0.88, 0.5 / 0.88)
+
+
+def gains(
+    game: Game, profile: Point, owned: Mapping[str, Mapping[str, Sequence[float]]], level: int
+) -> list[float]:
+    """What each player gains by its best deviation, where each has one parameter."""
+    here = game(profile, level)
+    gained = []
+    for player, own in enumerate(owned.values()):
+        ((name, values),) = own.items()
+        there = [game({**profile, name: value}, level)[player] for value in values]
+        gained.append(max(float(value or 0.0) for value in there) - float(here[player] or 0.0))
+    return gained
+
+
+def step(policy: GamePolicy, query: Query) -> None:
+    """What every query has to be."""
+    top = len(policy.costs) - 1
+    evaluation = policy.costs[-1] * (1 if policy.joint else len(policy.actions))
+    left = policy.remaining - policy.cost_of(query)
+    assert left >= -1e-9 * policy.budget
+    assert set(query.profile) == set(policy.actions.parameters)
+    for name, parameter in policy.actions.parameters.items():
+        value = query.profile[name]
+        if not isinstance(parameter, Numeric):
+            assert value in range(parameter.n)
+        elif parameter.places:
+            assert value in parameter.places
+        else:
+            assert 0.0 <= value <= 1.0
+    assert len(query.levels) == len(policy.actions)
+    assert all(0 <= level <= top for level in query.levels)
+    if policy.joint:
+        assert len(set(query.levels)) == 1
+    if not policy.is_evaluation(query):
+        # After an exploration there is always enough left to evaluate.
+        assert left >= evaluation - 1e-9 * policy.budget
+
+
+def play(policy: GamePolicy, game: Game, most: int = 1_000) -> list[Query]:
+    """Play until the policy ends, or so many queries at most; return the queries."""
+    queries: list[Query] = []
+    while len(queries) < most and (query := policy.ask()) is not None:
+        step(policy, query)
+        utilities = [
+            game(query.profile, level)[player] for player, level in enumerate(query.levels)
+        ]
+        policy.tell(query, utilities)
+        queries.append(query)
+    assert policy.cost <= policy.budget * (1.0 + 1e-9)
+    return queries
+
+
+def played_alike(left: GamePolicy, right: GamePolicy, game: Game, n: int) -> None:
+    """Play n queries of two policies, which have to be the same, and their answers too."""
+    assert play(left, game, n) == play(right, game, n)
+    assert left.recommend() == right.recommend()

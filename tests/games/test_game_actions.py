@@ -1,0 +1,137 @@
+"""Players, their actions, and the profiles that stand for all."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+from mfhpo.games.actions import Actions
+from mfhpo.search import Numeric, OneOf
+
+HALF = np.sqrt(0.5)
+
+
+def mixed() -> Actions:
+    """Two players, one with a number and a choice, one with a number of three values."""
+    return Actions(
+        {
+            "left": {"rate": Numeric(), "mode": OneOf(3)},
+            "right": {"workers": Numeric((0.0, 0.5, 1.0))},
+        }
+    )
+
+
+def test_who_owns_what() -> None:
+    actions = mixed()
+    assert len(actions) == 2
+    assert actions.players == ("left", "right")
+    assert list(actions.parameters) == ["rate", "mode", "workers"]
+    assert [columns.tolist() for columns in actions.cube_columns] == [[0, 1], [2]]
+    # The choice has three features.
+    assert actions.n_features == 5
+    assert actions.groups.tolist() == [0, 1, 1, 1, 2]
+    assert [columns.tolist() for columns in actions.columns] == [[0, 1, 2, 3], [4]]
+
+
+def test_features_by_hand() -> None:
+    actions = mixed()
+    # .7 of three choices is the last one; .3 is nearest to .5 of the three places.
+    features = actions.features(np.array([[0.2, 0.7, 0.3]]))
+    assert features == pytest.approx(np.array([[0.2, 0.0, 0.0, HALF, 0.5]]))
+    same = actions.features_of([{"workers": 0.5, "rate": 0.2, "mode": 2}])
+    assert same == pytest.approx(features)
+    own = actions.own_features_of(0, np.array([[0.2, 0.7], [0.9, 0.1]]))
+    assert own == pytest.approx(np.array([[0.2, 0.0, 0.0, HALF], [0.9, HALF, 0.0, 0.0]]))
+    assert actions.own_features[1] == pytest.approx(np.array([[0.0], [0.5], [1.0]]))
+
+
+def test_profiles_are_all_combinations() -> None:
+    actions = Actions({"a": {"x": Numeric((0.0, 0.4, 1.0))}, "b": {"kind": OneOf(2)}})
+    assert actions.shape == (3, 2)
+    assert actions.is_finite
+    expected = [[x, kind] for x in (0.0, 0.4, 1.0) for kind in (0.25, 0.75)]
+    assert actions.profiles.tolist() == expected
+
+
+def test_all_combinations_of_a_player_with_several_parameters() -> None:
+    actions = Actions({"a": {"x": Numeric((0.0, 1.0)), "kind": OneOf(3)}, "b": {"y": OneOf(4)}})
+    assert actions.shape == (6, 4)
+    assert actions.is_finite
+    assert {tuple(row) for row in actions.own[0].tolist()} == set(
+        itertools.product((0.0, 1.0), ((np.arange(3) + 0.5) / 3).tolist())
+    )
+
+
+def test_continuous_actions_are_a_grid_with_both_ends() -> None:
+    actions = Actions({"a": {"x": Numeric()}, "b": {"y": Numeric(), "z": Numeric()}})
+    own = actions.own[0][:, 0]
+    assert (own[0], own[-1]) == (0.0, 1.0)
+    assert np.diff(own) == pytest.approx(np.full(len(own) - 1, 1.0 / (len(own) - 1)))
+    for column in (0, 1):
+        assert {0.0, 1.0} <= set(actions.own[1][:, column].tolist())
+    assert not actions.is_finite
+
+
+@pytest.mark.parametrize("n", [20, 21, 50, 500])
+def test_many_values_in_steps(n: int) -> None:
+    places = tuple(np.linspace(0.0, 1.0, n).tolist())
+    actions = Actions({"a": {"x": Numeric(places)}})
+    own = actions.own[0][:, 0].tolist()
+    assert set(own) <= set(places)
+    assert (own[0], own[-1]) == (0.0, 1.0)
+    assert actions.is_finite == (len(own) == n)
+
+
+def test_a_game_of_which_not_all_actions_are_looked_at_is_not_finite() -> None:
+    places = tuple((np.arange(11) / 10).tolist())
+    actions = Actions({"a": {"x": Numeric(places), "y": Numeric(places)}, "b": {"z": OneOf(2)}})
+    assert len(actions.own[0]) < 121
+    assert actions.shape is not None
+    assert not actions.is_finite
+
+
+def test_too_many_profiles_are_quasi_random_ones() -> None:
+    players = {f"p{index}": {f"x{index}": Numeric()} for index in range(3)}
+    actions = Actions(players, seed=4)
+    assert actions.shape is None
+    assert not actions.is_finite
+    assert actions.profiles.shape == (512, 3)
+    assert (actions.profiles >= 0.0).all()
+    assert (actions.profiles <= 1.0).all()
+    # As even as quasi-random points are: 64 in each eighth of the cube.
+    eighths = (actions.profiles >= 0.5) @ np.array([1, 2, 4])
+    assert np.bincount(eighths).tolist() == [64] * 8
+    assert Actions(players, seed=4).profiles.tolist() == actions.profiles.tolist()
+    assert Actions(players, seed=5).profiles.tolist() != actions.profiles.tolist()
+
+
+@pytest.mark.parametrize("n", [3, 8, 12])
+def test_a_player_with_many_parameters(n: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        actions = Actions(
+            {"a": {f"x{index}": Numeric() for index in range(n)}, "b": {"y": OneOf(2)}}
+        )
+    own = actions.own[0]
+    assert own.shape[1] == n
+    assert 50 <= len(own) <= 200
+    assert len(np.unique(own, axis=0)) == len(own)
+
+
+def test_a_parameter_with_one_value() -> None:
+    actions = Actions({"a": {"x": Numeric((0.5,))}, "b": {"kind": OneOf(1)}})
+    assert actions.shape == (1, 1)
+    assert actions.is_finite
+    assert actions.features(actions.profiles) == pytest.approx(np.array([[0.5, HALF]]))
+
+
+def test_what_is_no_game() -> None:
+    with pytest.raises(ValueError, match=r"^players must not be empty"):
+        Actions({})
+    with pytest.raises(ValueError, match=r"^players\['b'\] has no parameters"):
+        Actions({"a": {"x": Numeric()}, "b": {}})
+    with pytest.raises(ValueError, match="'x' belongs to 'a' and to 'b'"):
+        Actions({"a": {"x": Numeric()}, "b": {"x": OneOf(2)}})
