@@ -33,8 +33,8 @@ class UCBPNE(GamePolicy):
     References
     ----------
     Tay, Nguyen, Foo and Low, No-regret sample-efficient Bayesian optimization for finding Nash
-    equilibria with unknown utilities, AISTATS 2023. Zhang, Simeone and Poor, Multi-fidelity Bayesian
-    optimization for Nash equilibria with black-box utilities.
+    equilibria with unknown utilities, AISTATS 2023. Zhang, Simeone and Poor, Multi-fidelity
+    Bayesian optimization for Nash equilibria with black-box utilities.
     """
 
     def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
