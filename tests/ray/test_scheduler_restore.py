@@ -97,6 +97,19 @@ def told(records: dict[str, Any]) -> Counter[str]:
     )
 
 
+def final_lines(logs: Path) -> dict[str, list[str]]:
+    """What trials have noted once they have ended: they outlive their driver for a moment."""
+    lines: dict[str, list[str]] | None = None
+    deadline = time.monotonic() + 60.0
+    while True:
+        found = {log.name: log.read_text().split() for log in logs.iterdir()}
+        if found == lines:
+            return found
+        assert time.monotonic() < deadline, "trials go on without their driver"
+        lines = found
+        time.sleep(2.0)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_cluster")
 def test_a_killed_driver_loses_no_observation(tmp_path: Path) -> None:
@@ -111,7 +124,7 @@ def test_a_killed_driver_loses_no_observation(tmp_path: Path) -> None:
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     before = journal_of(tmp_path)
-    lines = {log.name: log.read_text().split() for log in (tmp_path / "logs").iterdir()}
+    lines = final_lines(tmp_path / "logs")
 
     storage = str(tmp_path / "storage" / "race")
     tuner = tune.Tuner.restore(storage, make_trainable(tmp_path / "logs"))
