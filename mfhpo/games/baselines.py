@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.games.equilibrium import Query
-from mfhpo.games.policy import GamePolicy
+from mfhpo.games.policy import Awaited, GamePolicy
 
 __all__ = ["ProbabilityOfEquilibrium"]
 
@@ -55,7 +55,7 @@ class ProbabilityOfEquilibrium(GamePolicy):
                 f"{math.prod(len(own) for own in self.actions.own)} profiles."
             )
 
-    def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
+    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         rng = np.random.default_rng((self._seed, len(self._told), len(awaited)))
         shape = self.actions.shape
         assert shape is not None

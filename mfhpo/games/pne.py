@@ -14,7 +14,7 @@ from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
 from mfhpo.games.mogp import MultiOutputGP
-from mfhpo.games.policy import GamePolicy
+from mfhpo.games.policy import Awaited, GamePolicy
 
 __all__ = ["MFUCBPNE", "UCBPNE"]
 
@@ -37,7 +37,7 @@ class UCBPNE(GamePolicy):
     Bayesian optimization for Nash equilibria with black-box utilities.
     """
 
-    def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
+    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         return self._evaluation()
 
     def _evaluation(self) -> Query:
@@ -106,25 +106,12 @@ class MFUCBPNE(UCBPNE):
             raise ValueError(f"information must be 'target' or 'level', got {information!r}.")
         self._eta = float(eta)
         self._information: Literal["target", "level"] = information
-        self._episode_budget = self.budget
-        self._gained = 0.0
-        self._explored_cost = 0.0
 
-    def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
+    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         exploration = self._exploration(remaining, awaited)
         return self._evaluation() if exploration is None else exploration
 
-    def _note(self, query: Query) -> None:
-        if self.is_evaluation(query):
-            self._episode_budget = self.remaining - self.cost_of(query)
-            self._gained = self._explored_cost = 0.0
-            return
-        self._gained += self._information_of(query)
-        self._explored_cost += self.cost_of(query)
-
-    def _exploration(
-        self, remaining: float, awaited: Sequence[tuple[Query, float]]
-    ) -> Query | None:
+    def _exploration(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         """The next query below the target, or None if it is time to evaluate."""
         if len(self.costs) == 1 or remaining < (
             self._payers * self.costs[0] + self._evaluation_cost
@@ -154,17 +141,17 @@ class MFUCBPNE(UCBPNE):
             return None
         return query
 
-    def _episode(self, awaited: Sequence[tuple[Query, float]]) -> tuple[float, float, float]:
+    def _episode(self, awaited: Sequence[Awaited]) -> tuple[float, float, float]:
         """Information and cost of the episode's exploration, and the budget at its beginning."""
-        gained, explored, budget = self._gained, self._explored_cost, self._episode_budget
-        remaining = self.remaining
-        for query, information in awaited:
-            remaining -= self.cost_of(query)
+        gained = explored = 0.0
+        budget = remaining = self.budget
+        for query, cost, information in (*(told.awaited for told in self._told), *awaited):
+            remaining -= cost
             if self.is_evaluation(query):
                 gained, explored, budget = 0.0, 0.0, remaining
             else:
                 gained += information
-                explored += self.cost_of(query)
+                explored += cost
         return gained, explored, budget
 
     def _information_of_points(self) -> FloatArray:

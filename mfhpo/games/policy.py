@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from mfhpo.games.marginal_likelihood import Assumptions, Observations, first_gue
 from mfhpo.games.mogp import MultiOutputGP
 from mfhpo.search.space import Numeric, OneOf, Point
 
-__all__ = ["GamePolicy"]
+__all__ = ["Awaited", "GamePolicy"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -36,6 +36,21 @@ _FIRST_FIT = 8  # observations of a player
 _DRAWS = 128  # games that are drawn for an answer
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
+
+
+class Awaited(NamedTuple):
+    """A query, what it costs, and what it told of the utilities when it was to be made."""
+
+    query: Query
+    cost: float
+    information: float
+
+
+class Told(NamedTuple):
+    """A query and the utilities that it gave, None for those that could not be measured."""
+
+    awaited: Awaited
+    utilities: tuple[float | None, ...]
 
 
 class GamePolicy(abc.ABC):
@@ -116,7 +131,7 @@ class GamePolicy(abc.ABC):
         )
         self._declared = _checked(hyperparameters, len(self.actions), self._assumptions)
         self.points: FloatArray = self.actions.features(self.actions.profiles)
-        self._told: list[tuple[Query, tuple[float | None, ...]]] = []
+        self._told: list[Told] = []
         self._cost = 0.0
         self._features: FloatArray = np.zeros((0, self.actions.n_features))
         self._levels: list[list[int]] = [[] for _ in self.actions.players]
@@ -155,7 +170,7 @@ class GamePolicy(abc.ABC):
         try:
             awaited = []
             for query in pending:
-                awaited.append((query, self._information_of(query)))
+                awaited.append(Awaited(query, self.cost_of(query), self._information_of(query)))
                 features = self.actions.features_of([query.profile])[0]
                 for model, level in zip(self.models, query.levels, strict=True):
                     model.add(features, level, None)
@@ -191,9 +206,9 @@ class GamePolicy(abc.ABC):
             None if value is None or not math.isfinite(value) else float(value)
             for value in utilities
         )
-        self._note(query)
-        self._told.append((query, values))
-        self._cost += self.cost_of(query)
+        awaited = Awaited(query, self.cost_of(query), self._information_of(query))
+        self._told.append(Told(awaited, values))
+        self._cost += awaited.cost
         features = self.actions.features_of([query.profile])
         self._features = np.concatenate((self._features, features))
         for player, (level, value) in enumerate(zip(query.levels, values, strict=True)):
@@ -226,7 +241,7 @@ class GamePolicy(abc.ABC):
 
     def recommend(self) -> Equilibrium:
         """The profile whose largest dissatisfaction is smallest, on average over beliefs."""
-        n_evaluations = sum(self.is_evaluation(query) for query, _ in self._told)
+        n_evaluations = sum(self.is_evaluation(told.awaited.query) for told in self._told)
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
         if any(self._values):
@@ -257,7 +272,7 @@ class GamePolicy(abc.ABC):
                     "levels": list(query.levels),
                     "utilities": list(values),
                 }
-                for query, values in self._told
+                for (query, *_), values in self._told
             ]
         }
 
@@ -284,8 +299,8 @@ class GamePolicy(abc.ABC):
     def least_dissatisfied(self, estimate: Estimate) -> FloatArray:
         """The profile of the smallest largest dissatisfaction, a point of the unit cube."""
         rng = np.random.default_rng((self._seed, len(self._told)))
-        recent = [query.profile for query, _ in self._told if self.is_evaluation(query)][-8:]
-        starts = [self.actions.space.place(profile, rng) for profile in recent]
+        evaluated = [query for (query, *_), _ in self._told if self.is_evaluation(query)]
+        starts = [self.actions.space.place(query.profile, rng) for query in evaluated[-8:]]
         return self.beliefs.least(estimate, rng, np.array(starts) if starts else None)
 
     def target_query(self, cube: FloatArray) -> Query:
@@ -320,7 +335,7 @@ class GamePolicy(abc.ABC):
         return cube, drawn
 
     @abc.abstractmethod
-    def _choose(self, remaining: float, awaited: Sequence[tuple[Query, float]]) -> Query | None:
+    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         """The next query.
 
         Parameters
@@ -328,16 +343,12 @@ class GamePolicy(abc.ABC):
         remaining
             What is left of the budget once all that is under way is paid.
         awaited
-            Queries that are under way, with the information that each will give; the models know
-            where they are.
+            Queries that are under way; the models know where they are.
         """
 
     def _information_of(self, query: Query) -> float:
         """What a query tells of all players' utilities, where a policy asks for it."""
         return 0.0
-
-    def _note(self, query: Query) -> None:  # noqa: B027 - most policies have nothing to note
-        """Take in that a query is about to be told."""
 
     # Learning.
 

@@ -1,0 +1,108 @@
+"""The papers' games: their utilities, and the equilibria that are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mfhpo.simulation.games import PowerAllocation, RandomAccess, RandomGame
+
+
+def quiet(game: RandomAccess) -> RandomAccess:
+    return replace(game, sigma=0.0)
+
+
+def test_random_access_by_hand() -> None:
+    """Two terminals: one active half of the time that seldom sends, one that always tries."""
+    game = RandomAccess(most_energy=(60.0, 60.0), active=50.0, sending=70.0, sigma=0.0)
+    # Sending at 1/7 takes 60, so that a terminal may always be active.
+    profile = {"activity0": 0.5, "sending0": 1 / 7, "activity1": 1.0, "sending1": 1.0}
+    first, second = 0.5 / 7, 0.5
+    assert game.sending_probabilities(profile) == pytest.approx([first, second])
+    received = [first * (1 - second), second * (1 - first)]
+    assert game.throughput(profile) == pytest.approx(received)
+    for level, omega in enumerate(game.omega):
+        expected = [received[0] - omega * 30.0, received[1] - omega * 60.0]
+        rng = np.random.default_rng(0)
+        assert game.utilities(profile, (level, level), rng) == pytest.approx(expected)
+
+
+def test_no_terminal_gains_by_leaving_the_equilibrium() -> None:
+    game = quiet(RandomAccess())
+    rng = np.random.default_rng(0)
+    names = [name for own in game.players.values() for name in own]
+    equilibrium = dict.fromkeys(names, 1.0)
+    assert game.throughput(equilibrium) == pytest.approx(game.equilibrium_throughput())
+    there = game.utilities(equilibrium, (3,) * 5, rng)
+    for terminal, own in enumerate(game.players.values()):
+        for places in np.random.default_rng(1).random((200, 2)):
+            moved = equilibrium | dict(zip(own, places.tolist(), strict=True))
+            assert game.utilities(moved, (3,) * 5, rng)[terminal] <= there[terminal]
+
+
+def test_no_link_gains_by_leaving_the_equilibrium() -> None:
+    """On two million realisations of the channels that all powers share."""
+    game = PowerAllocation(n_links=5)
+    power = game.equilibrium_power()
+    rng = np.random.default_rng(0)
+    own, others = rng.exponential(size=2_000_000), rng.gamma(4.0, size=2_000_000)
+    disturbance = 0.01 + 0.01 * power * others
+
+    def utility(mine: float) -> float:
+        return float(np.log2(1.0 + own * mine / disturbance).mean() - 0.1 * mine)
+
+    assert utility(power) > max(utility(0.97 * power), utility(1.03 * power))
+    assert (utility(1.001 * power) - utility(0.999 * power)) / (0.002 * power) == pytest.approx(
+        0.0, abs=1e-3
+    )
+
+
+def test_an_observation_of_a_link_averages_what_it_costs() -> None:
+    game = PowerAllocation(n_links=3, realisations=(1, 100))
+    profile = {"power0": 0.5, "power1": 0.5, "power2": 1.0}
+    assert game.powers(profile) == pytest.approx([10**0.5, 10**0.5, 10**2.3])
+    rng = np.random.default_rng(0)
+    once, often = (
+        np.array([game.utilities(profile, (level,) * 3, rng) for _ in range(400)])
+        for level in (0, 1)
+    )
+    assert once.mean(axis=0) == pytest.approx(often.mean(axis=0), abs=0.3)
+    assert once.std(axis=0) / often.std(axis=0) == pytest.approx([10.0] * 3, rel=0.2)
+
+
+def test_a_price_without_an_equilibrium_in_the_range_is_said() -> None:
+    with pytest.raises(ValueError, match="price=1000000"):
+        PowerAllocation(price=1e6).equilibrium_power()
+
+
+def test_drawn_games_have_the_covariance_of_the_model() -> None:
+    """Eq. 20 at distances of 0, 1 and the diagonal, and rho between the levels."""
+    rng = np.random.default_rng(0)
+    drawn = np.stack([RandomGame.draw(rng, n_actions=3).values[0] for _ in range(4_000)])
+    low, target = drawn[:, 0], drawn[:, 1]
+
+    def together(left: np.ndarray, right: np.ndarray) -> float:
+        return float((left * right).mean())
+
+    corner, side, middle = target[:, 0, 0], target[:, 0, 1], target[:, 1, 1]
+    assert together(corner, corner) == pytest.approx(1.0, abs=0.08)
+    assert together(corner, side) == pytest.approx(math.exp(-0.89), abs=0.06)
+    assert together(corner, middle) == pytest.approx(math.exp(-2 * 0.89), abs=0.06)
+    assert together(low[:, 0, 0], corner) == pytest.approx(0.768, abs=0.08)
+    assert together(low[:, 0, 0], low[:, 0, 0]) == pytest.approx(1.0, abs=0.08)
+
+
+def test_regret_of_a_drawn_game_by_brute_force() -> None:
+    game = RandomGame.draw(np.random.default_rng(1), n_actions=5)
+    first, second = game.values[:, 1]
+    worst = {
+        (i, j): max(first[:, j].max() - first[i, j], second[i].max() - second[i, j])
+        for i in range(5)
+        for j in range(5)
+    }
+    for (i, j), gain in worst.items():
+        regret = game.regret({"x0": i / 4, "x1": j / 4})
+        assert regret == pytest.approx(gain - min(worst.values()))
