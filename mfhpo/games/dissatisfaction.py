@@ -196,8 +196,10 @@ class Beliefs:
     ) -> tuple[npt.NDArray[np.int64], FloatArray]:
         """Index of a player's best action at each profile, and its value."""
         model, actions = self.models[player], self.actions
-        own, columns = actions.own_features[player], actions.columns[player]
-        means = model.deviation_means(features, own, columns)
+        deviations = model.deviations(
+            features, actions.own_features[player], actions.columns[player]
+        )
+        means = deviations.means()
         rows = np.arange(len(features))
         if estimate is Estimate.MEAN:
             chosen = means.argmax(axis=1)
@@ -206,10 +208,8 @@ class Beliefs:
         if means.size > _ALL_LOOKED_AT:
             n_looked_at = min(_LOOKED_AT, n_looked_at)
         looked_at = np.argpartition(-means, n_looked_at - 1, axis=1)[:, :n_looked_at]
-        deviating = np.repeat(features[:, None, :], n_looked_at, axis=1)
-        deviating[:, :, columns] = own[looked_at]
-        bounds, _ = self._bounds(model, deviating.reshape(-1, features.shape[1]), estimate)
-        bounds = bounds.reshape(looked_at.shape)
+        half = _SIGNS[estimate] * self.beta * np.sqrt(deviations.variances(looked_at))
+        bounds = np.take_along_axis(means, looked_at, axis=1) + half
         best = bounds.argmax(axis=1)
         return looked_at[rows, best], bounds[rows, best]
 

@@ -75,7 +75,7 @@ class DrawnUtilities:
                 at_level = rho * at_level + np.sqrt(1.0 - rho**2) * own
             there = levels == level
             drawn[there] = known.offsets[level] + known.scales[level] * at_level[there]
-        noise = np.sqrt(known.noise[levels])[:, None] * rng.standard_normal(drawn.shape)
+        noise = np.sqrt(self._model.noise)[:, None] * rng.standard_normal(drawn.shape)
         return drawn + noise
 
 

@@ -16,7 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 _LEAST_NOISE = 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Hyperparameters:
     """Hyperparameters of the autoregressive Gaussian process of `MultiOutputGP`.
 
@@ -73,8 +73,7 @@ class Hyperparameters:
             raise ValueError(f"scales must be positive, got {self.scales!r}.")
         if not (self.noise >= 0.0).all():
             raise ValueError(f"noise must be at least 0, got {self.noise!r}.")
-        least = _LEAST_NOISE * self.scales**2
-        object.__setattr__(self, "noise", np.maximum(self.noise, least))
+        object.__setattr__(self, "noise", np.maximum(self.noise, self.least_noise))
 
     @classmethod
     def shared(
@@ -145,6 +144,12 @@ class Hyperparameters:
     def n_levels(self) -> int:
         """M."""
         return len(self.scales)
+
+    @property
+    def least_noise(self) -> FloatArray:
+        """Smallest variance that an observation is given at each level, shape (M,)."""
+        least: FloatArray = _LEAST_NOISE * self.scales**2
+        return least
 
     @property
     def links(self) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 from mfhpo.games.hyperparameters import Hyperparameters
 
@@ -77,7 +77,8 @@ class MultiOutputGP:
     """A Gaussian process over (configuration, level), with the covariance of `covariance`.
 
     Observations are added one at a time; the Cholesky factor grows with them, and so do the
-    predictions for a fixed set of points, at a cost that is linear in the observations.
+    predictions for a fixed set of points, at a cost that is linear in the observations. Those of the
+    same utility are merged: what work depends on is the number of different ones.
 
     Parameters
     ----------
@@ -110,24 +111,31 @@ class MultiOutputGP:
         self._n = 0
         self._features = np.zeros((_CAPACITY, n_features))
         self._levels = np.zeros(_CAPACITY, dtype=np.int64)
+        self._counts = np.zeros(_CAPACITY)
+        self._values = np.zeros(_CAPACITY)
+        self._priors = np.zeros((_CAPACITY, _CAPACITY))
         self._factor = np.zeros((_CAPACITY, _CAPACITY))
         self._whitened = np.zeros(_CAPACITY)
-        # The points' covariances with what was observed, whitened, and what follows from them:
-        # the part of their variance that is explained, and of their covariance with the target.
-        self._rows = np.zeros((n_levels, _CAPACITY, len(self.points)))
+        # Prior covariances of the points, at each level, with what was observed, and what follows
+        # from them: the part of their variance that is explained, and of their covariance with the
+        # target.
+        self._with_points = np.zeros((n_levels, _CAPACITY, len(self.points)))
         self._explained = np.zeros((n_levels, len(self.points)))
         self._shared = np.zeros((n_levels, len(self.points)))
         self._means = np.zeros((n_levels, len(self.points)))
 
     @property
     def n(self) -> int:
-        """Number of observations."""
+        """Number of observations, those of the same utility counted once."""
         return self._n
 
     # Learning.
 
-    def add(self, features: FloatArray, level: int, value: float | None) -> None:
+    def add(self, features: FloatArray, level: int, value: float | None, count: int = 1) -> None:
         """Learn an observation.
+
+        Of observations of the same utility their mean is kept, unless their noise is so small that
+        the covariance would become singular.
 
         Parameters
         ----------
@@ -138,53 +146,85 @@ class MultiOutputGP:
         value
             None for one that is under way: where it will be is known, and what it will be is taken
             to be as predicted.
+        count
+            Of how many observations it is the mean.
         """
-        known = self.hyperparameters
-        if self._n == len(self._levels):
+        known, n = self.hyperparameters, self._n
+        if n == len(self._levels):
             self._grow()
-        n = self._n
         at = (features[None, :], np.array([level]))
-        told = (self._features[:n], self._levels[:n])
-        row = covariance(known, told, at)[:, 0]
-        if n:
-            row = solve_triangular(self._factor[:n, :n], row, lower=True, check_finite=False)
+        prior = covariance(known, self.observed, at)[:, 0]
+        row = self._solve(prior)
         # Rounding must not make what is left smaller than the noise.
-        left = max(known.scales[level] ** 2 - row @ row, 0.0) + known.noise[level]
+        noise = max(known.noise[level] / count, known.least_noise[level])
+        left = max(known.scales[level] ** 2 - row @ row, 0.0) + noise
         pivot = float(np.sqrt(left))
-        self._factor[n, :n], self._factor[n, n] = row, pivot
-        whitened = 0.0
-        if value is not None:
-            whitened = (value - known.offsets[level] - row @ self._whitened[:n]) / pivot
-        self._whitened[n] = whitened
-        self._features[n], self._levels[n] = features, level
-        self._n = n + 1
+        expected = float(known.offsets[level] + row @ self._whitened[:n])
+        again = None if value is None else self._index_of(features, level, count)
+        value = expected if value is None else value
+        whitened = (value - expected) / pivot
         if len(self.points):
-            for other in range(known.n_levels):
-                levels = np.full(len(self.points), other)
-                prior = covariance(known, at, (self.points, levels))[0]
-                self._rows[other, n] = (prior - row @ self._rows[other, :n]) / pivot
-            new = self._rows[:, n]
-            self._explained = self._explained + new**2
-            self._shared = self._shared + new * new[-1]
-            self._means = self._means + new * whitened
+            self._tell_points(at, self._solve(row, transposed=True), pivot, whitened)
+        if again is None:
+            self._priors[n, :n], self._priors[n, n] = prior, known.scales[level] ** 2
+            self._factor[n, :n], self._factor[n, n] = row, pivot
+            self._whitened[n] = whitened
+            self._features[n], self._levels[n], self._counts[n] = features, level, count
+            self._values[n] = value
+            self._n = n + 1
+        else:
+            self._counts[again] += count
+            self._values[again] += (value - self._values[again]) * count / self._counts[again]
+            self._factorise()
+
+    def _index_of(self, features: FloatArray, level: int, count: int) -> int | None:
+        """With which observations more of the same utility are merged."""
+        known, n = self.hyperparameters, self._n
+        same = (self._features[:n] == features).all(axis=1) & (self._levels[:n] == level)
+        noise = known.noise[level] / (self._counts[:n] + count)
+        found = np.flatnonzero(same & (noise >= known.least_noise[level]))
+        return int(found[0]) if len(found) else None
+
+    def _tell_points(
+        self, at: tuple[FloatArray, IntArray], weights: FloatArray, pivot: float, whitened: float
+    ) -> None:
+        """What an observation tells of the points."""
+        n = self._n
+        new = []
+        for level in range(self.hyperparameters.n_levels):
+            levels = np.full(len(self.points), level)
+            prior = covariance(self.hyperparameters, at, (self.points, levels))[0]
+            self._with_points[level, n] = prior
+            new.append((prior - weights @ self._with_points[level, :n]) / pivot)
+        told = np.stack(new)
+        self._explained = self._explained + told**2
+        self._shared = self._shared + told * told[-1]
+        self._means = self._means + told * whitened
+
+    def _factorise(self) -> None:
+        """Begin anew with the observations' covariance, after one of them has become surer."""
+        n = self._n
+        known, levels = self.hyperparameters, self._levels[:n]
+        total = self._priors[:n, :n] + np.tril(self._priors[:n, :n], -1).T
+        total[np.diag_indices(n)] += self.noise
+        self._factor[:n, :n] = cholesky(total, lower=True, check_finite=False)
+        self._whitened[:n] = self._solve(self._values[:n] - known.offsets[levels])
 
     def mark(self) -> Mark:
         """Remember what is known, to go back to it with `restore`."""
         return Mark(self._n, self._explained, self._shared, self._means)
 
     def restore(self, mark: Mark) -> None:
-        """Forget what was added since."""
+        """Forget what was added since: what is under way, for what was merged stays merged."""
         self._n, self._explained, self._shared, self._means = mark
 
     # Predicting.
 
     def predict(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the utility (without noise) at points of shape (n, d)."""
-        known = self.hyperparameters
-        rows = self._whiten(features, level)
-        means = known.offsets[level] + self._whitened[: self._n] @ rows
-        variances = np.maximum(known.scales[level] ** 2 - (rows**2).sum(axis=0), 0.0)
-        return means, variances
+        prior = self._prior(features, level)
+        means = self.hyperparameters.offsets[level] + self._weights() @ prior
+        return means, self._variances(prior, level)
 
     def mean(self, features: FloatArray, level: int) -> FloatArray:
         """Means alone, which are cheap, at points of shape (n, d)."""
@@ -192,42 +232,38 @@ class MultiOutputGP:
         means: FloatArray = self.hyperparameters.offsets[level] + self._weights() @ prior
         return means
 
-    def deviation_means(
-        self, features: FloatArray, own: FloatArray, columns: IntArray
-    ) -> FloatArray:
-        """Means at the target if some features are replaced, all others being as they are.
-
-        The kernel is a product over features, so that this costs little more than the means at the
-        points and at the replacements.
+    def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
+        """What the utility at the target would be if some features were replaced.
 
         Parameters
         ----------
         features
-            Shape (n, d).
+            Of points, shape (n, d).
         own
-            What features are replaced by, shape (k, number of columns).
+            What features are replaced by, all others being as they are, shape (k, number of
+            columns).
         columns
             Which they are.
-
-        Returns
-        -------
-        array of shape (n, k)
         """
-        known, n = self.hyperparameters, self._n
-        told, levels = self._features[:n], self._levels[:n]
-        weights = self._weights() * known.links[levels, -1] * known.scales[levels]
+        known = self.hyperparameters
+        told = self._features[: self._n]
         others = np.setdiff1d(np.arange(features.shape[1]), columns)
         lengths = known.length_scales[-1]
-        stay = squared_distances(features[:, others], told[:, others], lengths[others])
-        move = squared_distances(own, told[:, columns], lengths[columns])
-        means = (np.exp(-0.5 * stay) * weights) @ np.exp(-0.5 * move).T
-        deviating: FloatArray = known.offsets[-1] + known.scales[-1] * means
-        return deviating
+        stay = squared_distances(told[:, others], features[:, others], lengths[others])
+        move = squared_distances(told[:, columns], own, lengths[columns])
+        return Deviations(self, np.exp(-0.5 * stay), np.exp(-0.5 * move))
 
     @property
     def observed(self) -> tuple[FloatArray, IntArray]:
         """Features, shape (n, d), and levels, shape (n,), of what was added."""
         return self._features[: self._n], self._levels[: self._n]
+
+    @property
+    def noise(self) -> FloatArray:
+        """Variance of the noise of what was added, shape (n,)."""
+        known, levels = self.hyperparameters, self._levels[: self._n]
+        noise: FloatArray = known.noise[levels] / self._counts[: self._n]
+        return np.maximum(noise, known.least_noise[levels])
 
     def moves(self, drawn: FloatArray) -> FloatArray:
         """Weights by which functions become ones that go with the observations.
@@ -242,16 +278,8 @@ class MultiOutputGP:
         array of shape (n, k)
         """
         n = self._n
-        factor, whitened = self._factor[:n, :n], self._whitened[:n]
-        offsets = self.hyperparameters.offsets[self._levels[:n]]
-        observed = factor @ whitened + offsets
-        halfway = solve_triangular(
-            factor, observed[:, None] - drawn, lower=True, check_finite=False
-        )
-        weights: FloatArray = solve_triangular(
-            factor, halfway, lower=True, trans="T", check_finite=False
-        )
-        return weights
+        observed = self._values[:n, None] - drawn
+        return self._solve(self._solve(observed), transposed=True)
 
     def moved(self, features: FloatArray, moves: FloatArray) -> FloatArray:
         """By how much functions move at the target at points of shape (n, d), shape (n, k)."""
@@ -300,31 +328,87 @@ class MultiOutputGP:
         return prior
 
     def _prior(self, features: FloatArray, level: int) -> FloatArray:
+        known = self.hyperparameters
         told = (self._features[: self._n], self._levels[: self._n])
-        at = (features, np.full(len(features), level))
-        return covariance(self.hyperparameters, told, at)
+        if level < known.n_levels - 1:
+            return covariance(known, told, (features, np.full(len(features), level)))
+        # What goes for most: the target's covariances have no part but its own kernel.
+        squares = squared_distances(told[0], features, known.length_scales[-1])
+        prior: FloatArray = np.exp(-0.5 * squares) * self._scales_with_target()[:, None]
+        return prior
+
+    def _scales_with_target(self) -> FloatArray:
+        """By what the target's kernel is multiplied for its covariance with each observation."""
+        known, levels = self.hyperparameters, self._levels[: self._n]
+        scales: FloatArray = known.links[levels, -1] * known.scales[levels] * known.scales[-1]
+        return scales
 
     def _weights(self) -> FloatArray:
-        n = self._n
-        weights: FloatArray = solve_triangular(
-            self._factor[:n, :n], self._whitened[:n], lower=True, trans="T", check_finite=False
-        )
-        return weights
+        return self._solve(self._whitened[: self._n], transposed=True)
+
+    def _variances(self, prior: FloatArray, level: int) -> FloatArray:
+        """Of utilities at a level whose covariances with the observations are given, shape (n,)."""
+        explained = (self._solve(prior) ** 2).sum(axis=0)
+        return np.maximum(self.hyperparameters.scales[level] ** 2 - explained, 0.0)
 
     def _whiten(self, features: FloatArray, level: int) -> FloatArray:
+        return self._solve(self._prior(features, level))
+
+    def _solve(self, right: FloatArray, transposed: bool = False) -> FloatArray:
+        """The right side divided by the factor of the observations' covariance."""
         n = self._n
-        prior = self._prior(features, level)
-        rows: FloatArray = solve_triangular(
-            self._factor[:n, :n], prior, lower=True, check_finite=False
+        if n == 0:
+            return np.zeros_like(right)
+        solved: FloatArray = solve_triangular(
+            self._factor[:n, :n],
+            right,
+            lower=True,
+            trans="T" if transposed else "N",
+            check_finite=False,
         )
-        return rows
+        return solved
 
     def _grow(self) -> None:
-        n = self._n
-        self._features = np.concatenate((self._features, np.zeros_like(self._features)))
-        self._levels = np.concatenate((self._levels, np.zeros_like(self._levels)))
-        self._whitened = np.concatenate((self._whitened, np.zeros_like(self._whitened)))
-        self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)), axis=1)
-        factor = np.zeros((2 * n, 2 * n))
-        factor[:n, :n] = self._factor
-        self._factor = factor
+        for name in ("_features", "_levels", "_counts", "_values", "_whitened"):
+            kept = getattr(self, name)
+            setattr(self, name, np.concatenate((kept, np.zeros_like(kept))))
+        for name in ("_priors", "_factor"):
+            kept = getattr(self, name)
+            setattr(self, name, np.pad(kept, (0, len(kept))))
+        kept = self._with_points
+        self._with_points = np.concatenate((kept, np.zeros_like(kept)), axis=1)
+
+
+class Deviations:
+    """Utilities at the target with some features replaced by others.
+
+    The kernel is a product over features: what all deviations cost is little more than what the
+    points and the replacements do.
+
+    Parameters
+    ----------
+    model
+        The player's.
+    stay
+        Kernel of the features that stay, between observations and points, shape (n_observed, n).
+    move
+        Of those that are replaced, between observations and replacements, shape (n_observed, k).
+    """
+
+    def __init__(self, model: MultiOutputGP, stay: FloatArray, move: FloatArray) -> None:
+        self._model = model
+        self._stay = stay * model._scales_with_target()[:, None]
+        self._move = move
+
+    def means(self) -> FloatArray:
+        """Of each point with each replacement, shape (n, k)."""
+        weighted = self._stay * self._model._weights()[:, None]
+        means: FloatArray = self._model.hyperparameters.offsets[-1] + weighted.T @ self._move
+        return means
+
+    def variances(self, chosen: IntArray) -> FloatArray:
+        """Of each point with some replacements, given by their indices, shape (n, m)."""
+        n_points, n_chosen = chosen.shape
+        prior = np.repeat(self._stay, n_chosen, axis=1) * self._move[:, chosen.ravel()]
+        variances = self._model._variances(prior, self._model.hyperparameters.n_levels - 1)
+        return variances.reshape(n_points, n_chosen)

@@ -151,7 +151,7 @@ def test_what_is_kept_for_points_is_what_is_predicted(case: Case) -> None:
 
 
 @given(cases, st.data())
-def test_means_of_deviations(case: Case, data: st.DataObject) -> None:
+def test_deviations(case: Case, data: st.DataObject) -> None:
     n_features = case.features.shape[1]
     columns = np.array(
         sorted(data.draw(st.sets(st.integers(0, n_features - 1), min_size=1), label="columns"))
@@ -160,9 +160,50 @@ def test_means_of_deviations(case: Case, data: st.DataObject) -> None:
     features, own = rng.random((3, n_features)), rng.random((4, len(columns)))
     deviating = np.repeat(features[:, None, :], 4, axis=1)
     deviating[:, :, columns] = own
-    expected = case.direct(deviating.reshape(12, n_features), case.known.n_levels - 1)[0]
-    got = case.gp.deviation_means(features, own, columns)
-    assert got == pytest.approx(expected.reshape(3, 4), **CLOSE)
+    means, covariances = case.direct(deviating.reshape(12, n_features), case.known.n_levels - 1)
+    found = case.gp.deviations(features, own, columns)
+    assert found.means() == pytest.approx(means.reshape(3, 4), **CLOSE)
+    chosen = rng.integers(4, size=(3, 2))
+    variances = np.take_along_axis(np.diag(covariances).reshape(3, 4), chosen, axis=1)
+    assert found.variances(chosen) == pytest.approx(variances, **CLOSE)
+
+
+@given(st.integers(0, 10_000))
+def test_observations_of_the_same_utility_are_merged(seed: int) -> None:
+    case = Case(seed=seed, n=0)
+    rng = np.random.default_rng(seed)
+    places = rng.random((3, 2))
+    chosen = rng.integers(3, size=40)
+    case.features, case.levels = places[chosen], rng.integers(2, size=40)
+    case.values = rng.standard_normal(40)
+    for x, level, value in zip(case.features, case.levels, case.values, strict=True):
+        case.gp.add(x, int(level), float(value))
+    assert case.gp.n == len({(place, level) for place, level in zip(chosen, case.levels)})
+    means, covariances = case.direct(case.points, 2)
+    assert case.gp.point_means == pytest.approx(means, **CLOSE)
+    assert case.gp.point_variances[2] == pytest.approx(np.diag(covariances), **CLOSE)
+    shared = case.direct_with_target(case.points, 0)
+    assert case.gp.point_covariances[0] == pytest.approx(shared, **CLOSE)
+    predicted, variances = case.gp.predict(case.points, 2)
+    assert predicted == pytest.approx(means, **CLOSE)
+    assert variances == pytest.approx(np.diag(covariances), **CLOSE)
+    case.gp.add(places[0], 2, 0.3)
+    case.features = np.concatenate((case.features, places[:1]))
+    case.levels, case.values = np.append(case.levels, 2), np.append(case.values, 0.3)
+    assert case.gp.point_means == pytest.approx(case.direct(case.points, 2)[0], **CLOSE)
+
+
+def test_a_mean_of_observations_counts_as_they_do() -> None:
+    known = drawn_hyperparameters(np.random.default_rng(1), 2, 1)
+    one_by_one, at_once = (MultiOutputGP(known, np.array([[0.2]])) for _ in range(2))
+    for value in (1.0, 2.0, 6.0):
+        one_by_one.add(np.array([0.5]), 1, value)
+    at_once.add(np.array([0.5]), 1, 3.0, count=3)
+    for gp in (one_by_one, at_once):
+        gp.add(np.array([0.5]), 1, 0.5)
+    assert one_by_one.point_means == pytest.approx(at_once.point_means)
+    assert one_by_one.point_variances == pytest.approx(at_once.point_variances)
+    assert one_by_one.noise == pytest.approx(known.noise[[1]] / 4)
 
 
 def test_more_observations_than_there_was_room_for() -> None:
