@@ -17,15 +17,17 @@ __all__ = ["Beliefs", "Estimate"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
-_STARTS = 8  # profiles that a search goes on from
+# Profiles that a search goes on from, and small random moves of each in a round. Where all profiles
+# of a grid were compared before, less will do.
+_STARTS, _MOVES = 8, 12
+_STARTS_OF_GRID, _MOVES_OF_GRID = 3, 6
 _SCREENED = 128  # among which the starts are chosen, where not all profiles can be looked at
 # Deviations of a player whose variances are computed: all where that many are asked for, else those
 # with the largest means.
 _ALL_LOOKED_AT, _LOOKED_AT = 1024, 8
 _ROUNDS = 24
-_MOVES = 12  # small random moves of each start in a round
 _FIRST_STEP, _LAST_STEP = 0.1, 0.001
-_SHRINK = 0.7
+_SHRINK = 0.5
 
 
 class Estimate(Enum):
@@ -62,7 +64,8 @@ class Beliefs:
 
         To stay is among a player's deviations: the gain by the means is never below 0, and that by
         the bounds never below their distance. The bounds are not cut off at 0, as their sign says
-        something.
+        something. Players have units of their own; here all are the scales of their models, so that
+        one player's gains can be held against another's.
 
         Parameters
         ----------
@@ -80,7 +83,7 @@ class Beliefs:
         for player, model in enumerate(self.models):
             stays, here = self._bounds(model, features, estimate)
             best = self._best_deviation(player, features, estimate)[1]
-            gains[:, player] = np.maximum(best, stays) - here
+            gains[:, player] = (np.maximum(best, stays) - here) / model.unit
         return gains
 
     def best_response(self, cube: FloatArray, player: int, estimate: Estimate) -> FloatArray:
@@ -127,14 +130,14 @@ class Beliefs:
             if actions.is_finite:
                 found: FloatArray = actions.profiles[np.argmin(worst)]
                 return found
-            candidates = actions.profiles[np.argsort(worst)[:_STARTS]]
+            candidates = actions.profiles[np.argsort(worst)[:_STARTS_OF_GRID]]
         else:
             chosen = rng.permutation(len(actions.profiles))[:_SCREENED]
             candidates = actions.profiles[chosen]
         if starts is not None and len(starts):
             candidates = np.concatenate((candidates, starts))
         worst = self.dissatisfaction(candidates, estimate).max(axis=1)
-        order = np.argsort(worst)[:_STARTS]
+        order = np.argsort(worst)[: _STARTS if actions.shape is None else _STARTS_OF_GRID]
         return self._improved(candidates[order], worst[order], estimate, rng)
 
     def _improved(
@@ -146,6 +149,7 @@ class Beliefs:
     ) -> FloatArray:
         """The best profile that moves from others lead to."""
         starts, step = profiles, _FIRST_STEP
+        n_moves = _MOVES if self.actions.shape is None else _MOVES_OF_GRID
         n_parameters = profiles.shape[1]
         for _ in range(_ROUNDS):
             if step < _LAST_STEP:
@@ -158,10 +162,10 @@ class Beliefs:
             for columns, moved in zip(self.actions.cube_columns, moves, strict=True):
                 everyone[:, columns] = moved[:, columns]
             moves.append(everyone)
-            shift = step * rng.standard_normal((_MOVES, len(profiles), n_parameters))
+            shift = step * rng.standard_normal((n_moves, len(profiles), n_parameters))
             # Half of the moves change one parameter alone.
-            alone = rng.integers(n_parameters, size=(_MOVES // 2, len(profiles), 1))
-            shift[: _MOVES // 2] *= np.arange(n_parameters) == alone
+            alone = rng.integers(n_parameters, size=(n_moves // 2, len(profiles), 1))
+            shift[: n_moves // 2] *= np.arange(n_parameters) == alone
             moves.extend(np.clip(profiles + shift, 0.0, 1.0))
             tried = np.stack(moves)
             values = self.dissatisfaction(tried.reshape(-1, n_parameters), estimate).max(axis=1)
@@ -188,7 +192,8 @@ class Beliefs:
             sign = _SIGNS[estimate]
             there = (model.point_means + sign * half).reshape(shape)
             here = (model.point_means - sign * half).reshape(shape)
-            worst = np.maximum(worst, there.max(axis=player, keepdims=True) - here)
+            gains = (there.max(axis=player, keepdims=True) - here) / model.unit
+            worst = np.maximum(worst, gains)
         return worst.ravel()
 
     def _best_deviation(

@@ -103,6 +103,8 @@ class DrawnGames:
     ) -> None:
         self._actions = actions
         self._utilities = [DrawnUtilities(model, n_draws, rng) for model in models]
+        self.units: FloatArray = np.array([model.unit for model in models])
+        """Of the players' utilities, in which gains are compared, shape (n_players,)."""
         self._n_draws = n_draws
 
     def dissatisfaction(self, cube: FloatArray) -> FloatArray:
@@ -116,7 +118,7 @@ class DrawnGames:
         Returns
         -------
         array of shape (n, n_draws, n_players)
-            At least 0.
+            In each player's own unit, at least 0.
         """
         actions = self._actions
         features = actions.features(cube)
@@ -134,6 +136,8 @@ class DrawnGames:
     def worst_of_all_profiles(self) -> FloatArray:
         """Mean over the games of the largest dissatisfaction, at each of the actions' profiles.
 
+        Players are compared in the `units`.
+
         Returns
         -------
         array of shape (n_profiles,)
@@ -150,6 +154,7 @@ class DrawnGames:
         worst = np.zeros((*shape, self._n_draws))
         for player, utilities in enumerate(self._utilities):
             drawn = utilities(features).reshape(*shape, self._n_draws)
-            worst = np.maximum(worst, drawn.max(axis=player, keepdims=True) - drawn)
+            gains = (drawn.max(axis=player, keepdims=True) - drawn) / self.units[player]
+            worst = np.maximum(worst, gains)
         mean: FloatArray = worst.reshape(-1, self._n_draws).mean(axis=1)
         return mean

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ _OFFSET, _LEVEL_OFFSET = 1.0, 0.5  # standard deviations of the mean, and of eac
 _FAR = 12.0  # largest absolute value of a parameter in logarithms
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Observations:
     """What one player's utility was seen to be.
 
@@ -43,14 +44,35 @@ class Observations:
         Shape (n,).
     values
         Shape (n,).
+    counts
+        Of how many observations each value is the mean, shape (n,).
+    squares
+        Sum of their squared distances from it, shape (n,).
     """
 
     features: FloatArray
     levels: IntArray
     values: FloatArray
+    counts: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def once(cls, features: FloatArray, levels: IntArray, values: FloatArray) -> Observations:
+        """Each value is that of one observation."""
+        return cls(features, levels, values, np.ones(len(values)), np.zeros(len(values)))
+
+    def chosen(self, rows: IntArray) -> Observations:
+        """Some of them."""
+        return Observations(
+            self.features[rows],
+            self.levels[rows],
+            self.values[rows],
+            self.counts[rows],
+            self.squares[rows],
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Assumptions:
     """What a fit leaves as it is.
 
@@ -123,9 +145,7 @@ def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters
     """
     if len(observations.values) > _MOST:
         chosen = np.unique(np.linspace(0, len(observations.values) - 1, _MOST).round().astype(int))
-        observations = Observations(
-            observations.features[chosen], observations.levels[chosen], observations.values[chosen]
-        )
+        observations = observations.chosen(chosen)
     layout = _Layout(assumptions)
     standardised, _, unit = _standardised(observations)
     result = minimize(
@@ -172,7 +192,7 @@ def loss(
     )
     prior = outer * signal
     total = prior + _offset_covariance(levels, levels, assumptions)
-    noise = known.noise[levels]
+    noise = known.noise[levels] / observations.counts
     total[np.diag_indices_from(total)] += noise + _JITTER
     try:
         factor = cholesky(total, lower=True, check_finite=False)
@@ -181,6 +201,10 @@ def loss(
     inverse = cho_solve((factor, True), np.eye(len(levels)), check_finite=False)
     solved = inverse @ observations.values
     density = 0.5 * observations.values @ solved + np.log(np.diag(factor)).sum()
+    # Of repeated observations their mean tells of the utility, their spread of the noise.
+    further = observations.counts - 1.0
+    spread = observations.squares / known.noise[levels]
+    density += 0.5 * (further * np.log(known.noise[levels]) + spread).sum()
     # d loss / d K, to be summed with what K changes by.
     slope = 0.5 * (inverse - np.outer(solved, solved))
     gradient = away / layout.spread
@@ -212,7 +236,7 @@ def loss(
         for level in range(known.n_levels):
             gradient[layout.scales.start + level] += 2.0 * by_row[levels == level].sum()
     if assumptions.noise is None:
-        gradient[layout.noise] += float((np.diag(slope) * noise).sum())
+        gradient[layout.noise] += float((np.diag(slope) * noise + 0.5 * (further - spread)).sum())
     return float(density + 0.5 * (away**2).sum()), gradient
 
 
@@ -231,10 +255,15 @@ def _share_slope(known: Hyperparameters, step: int) -> FloatArray:
 def _standardised(observations: Observations) -> tuple[Observations, float, float]:
     """Observations with values of mean 0 and variance 1, with their mean and unit."""
     mean = float(observations.values.mean())
-    spread = float(observations.values.std())
+    within = observations.squares.sum() / observations.counts.sum()
+    spread = math.sqrt(float(observations.values.var() + within))
     unit = spread if spread > 1e-9 * max(abs(mean), 1e-300) else 1.0
-    values = (observations.values - mean) / unit
-    return Observations(observations.features, observations.levels, values), mean, unit
+    standardised = replace(
+        observations,
+        values=(observations.values - mean) / unit,
+        squares=observations.squares / unit**2,
+    )
+    return standardised, mean, unit
 
 
 def _offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptions) -> FloatArray:
@@ -281,7 +310,7 @@ def _hyperparameters(
     levels = observations.levels
     at = (observations.features, levels)
     total = covariance(known, at, at) + _offset_covariance(levels, levels, assumptions)
-    total[np.diag_indices_from(total)] += known.noise[levels] + _JITTER
+    total[np.diag_indices_from(total)] += known.noise[levels] / observations.counts + _JITTER
     factor = cholesky(total, lower=True, check_finite=False)
     solved = cho_solve((factor, True), standardised.values, check_finite=False)
     shared = _offset_covariance(np.arange(assumptions.n_levels), levels, assumptions)

@@ -129,6 +129,11 @@ class MultiOutputGP:
         """Number of observations, those of the same utility counted once."""
         return self._n
 
+    @property
+    def unit(self) -> float:
+        """Standard deviation of the utility at the target, before anything was observed."""
+        return float(self.hyperparameters.scales[-1])
+
     # Learning.
 
     def add(self, features: FloatArray, level: int, value: float | None, count: int = 1) -> None:

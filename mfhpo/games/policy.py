@@ -24,15 +24,18 @@ from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Query
 from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.marginal_likelihood import Assumptions, Observations, first_guess, fit
 from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.observed import ObservedUtilities
 from mfhpo.search.space import Numeric, OneOf, Point
 
-__all__ = ["Awaited", "GamePolicy"]
+__all__ = ["Awaited", "Episode", "GamePolicy"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-9
 _FIRST_FIT = 8  # observations of a player
+_LARGEST = 1e100  # squares of what is larger have no place in a number
+_LATEST = 8  # evaluated profiles from which searches go on
 _DRAWS = 128  # games that are drawn for an answer
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
@@ -49,8 +52,16 @@ class Awaited(NamedTuple):
 class Told(NamedTuple):
     """A query and the utilities that it gave, None for those that could not be measured."""
 
-    awaited: Awaited
+    query: Query
     utilities: tuple[float | None, ...]
+
+
+class Episode(NamedTuple):
+    """What was explored since the last evaluation, and the budget when it began."""
+
+    information: float
+    cost: float
+    budget: float
 
 
 class GamePolicy(abc.ABC):
@@ -132,11 +143,10 @@ class GamePolicy(abc.ABC):
         self._declared = _checked(hyperparameters, len(self.actions), self._assumptions)
         self.points: FloatArray = self.actions.features(self.actions.profiles)
         self._told: list[Told] = []
+        self._evaluated: list[Query] = []
         self._cost = 0.0
-        self._features: FloatArray = np.zeros((0, self.actions.n_features))
-        self._levels: list[list[int]] = [[] for _ in self.actions.players]
-        self._values: list[list[float]] = [[] for _ in self.actions.players]
-        self._rows: list[list[int]] = [[] for _ in self.actions.players]
+        self._episode = Episode(0.0, 0.0, self.budget)
+        self._seen = [ObservedUtilities() for _ in self.actions.players]
         self._next_fit = [_FIRST_FIT] * len(self.actions)
         guess = self._first_hyperparameters()
         self.models = [
@@ -187,9 +197,9 @@ class GamePolicy(abc.ABC):
         query
             The query.
         utilities
-            Of each player; None or NaN for one that could not be measured. A player's model then
-            counts it as the worst that was seen of that player: a profile that crashes is none to
-            stay at.
+            Of each player; None, or a number that is not finite or beyond 1e100, for one that could
+            not be measured. A player's model then counts it as the worst that was seen of that
+            player: a profile that crashes is none to stay at.
 
         Raises
         ------
@@ -197,22 +207,25 @@ class GamePolicy(abc.ABC):
             If the query or the number of utilities does not fit the game.
         """
         self._check(query)
+        query = Query(dict(query.profile), tuple(int(level) for level in query.levels))
         if len(utilities) != len(self.actions):
             raise ValueError(
                 f"utilities must have one entry for each of the {len(self.actions)} players, got "
                 f"{list(utilities)!r}."
             )
         values = tuple(
-            None if value is None or not math.isfinite(value) else float(value)
+            None if value is None or not abs(value) <= _LARGEST else float(value)
             for value in utilities
         )
         awaited = Awaited(query, self.cost_of(query), self._information_of(query))
-        self._told.append(Told(awaited, values))
+        self._told.append(Told(query, values))
         self._cost += awaited.cost
-        features = self.actions.features_of([query.profile])
-        self._features = np.concatenate((self._features, features))
+        self._episode = self._after(self._episode, awaited, self.remaining)
+        if self.is_evaluation(query):
+            self._evaluated.append(query)
+        features = self.actions.features_of([query.profile])[0]
         for player, (level, value) in enumerate(zip(query.levels, values, strict=True)):
-            self._learn(player, level, value)
+            self._learn(player, features, level, value)
 
     @property
     def finished(self) -> bool:
@@ -240,11 +253,15 @@ class GamePolicy(abc.ABC):
         return all(level == len(self.costs) - 1 for level in query.levels)
 
     def recommend(self) -> Equilibrium:
-        """The profile whose largest dissatisfaction is smallest, on average over beliefs."""
-        n_evaluations = sum(self.is_evaluation(told.awaited.query) for told in self._told)
+        """The profile from which players gain least by deviating.
+
+        Where the actions are so few that all profiles can be compared, it is the one whose largest
+        dissatisfaction is smallest on average over games drawn from the posterior; elsewhere by the
+        posterior means.
+        """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
-        if any(self._values):
+        if any(map(len, self._seen)):
             cube, drawn = self._most_stable()
             profile = self.actions.space.at(cube)
             outside = (1.0 - self.probability) / 2.0
@@ -258,7 +275,7 @@ class GamePolicy(abc.ABC):
             cost=self._cost,
             budget=self.budget,
             n_queries=len(self._told),
-            n_evaluations=n_evaluations,
+            n_evaluations=len(self._evaluated),
             probability=self.probability,
             finished=self.finished,
         )
@@ -272,7 +289,7 @@ class GamePolicy(abc.ABC):
                     "levels": list(query.levels),
                     "utilities": list(values),
                 }
-                for (query, *_), values in self._told
+                for query, values in self._told
             ]
         }
 
@@ -299,8 +316,8 @@ class GamePolicy(abc.ABC):
     def least_dissatisfied(self, estimate: Estimate) -> FloatArray:
         """The profile of the smallest largest dissatisfaction, a point of the unit cube."""
         rng = np.random.default_rng((self._seed, len(self._told)))
-        evaluated = [query for (query, *_), _ in self._told if self.is_evaluation(query)]
-        starts = [self.actions.space.place(query.profile, rng) for query in evaluated[-8:]]
+        latest = self._evaluated[-_LATEST:]
+        starts = [self.actions.space.place(query.profile, rng) for query in latest]
         return self.beliefs.least(estimate, rng, np.array(starts) if starts else None)
 
     def target_query(self, cube: FloatArray) -> Query:
@@ -322,15 +339,17 @@ class GamePolicy(abc.ABC):
             best = int(np.argmin(games.worst_of_all_profiles()))
             candidates = np.concatenate((candidates, self.actions.profiles[best : best + 1]))
         gains = games.dissatisfaction(candidates)
-        chosen = int(np.argmin(gains.max(axis=2).mean(axis=1)))
+        chosen = int(np.argmin((gains / games.units).max(axis=2).mean(axis=1)))
         cube, drawn = candidates[chosen], gains[chosen]
-        for step in () if self.actions.is_finite else _STEPS:
+        # Where not all profiles were compared, moves would only lead to what these draws overrate.
+        compared = self.actions.shape is not None and not self.actions.is_finite
+        for step in _STEPS if compared else ():
             moved = cube + step * rng.standard_normal((_MOVES, len(cube)))
             moved = np.clip(moved, 0.0, 1.0)
             gains = games.dissatisfaction(moved)
-            worst = gains.max(axis=2).mean(axis=1)
+            worst = (gains / games.units).max(axis=2).mean(axis=1)
             chosen = int(np.argmin(worst))
-            if worst[chosen] < drawn.max(axis=1).mean():
+            if worst[chosen] < (drawn / games.units).max(axis=1).mean():
                 cube, drawn = moved[chosen], gains[chosen]
         return cube, drawn
 
@@ -362,38 +381,43 @@ class GamePolicy(abc.ABC):
 
     def _first_hyperparameters(self) -> Hyperparameters:
         """Those before anything is known, for utilities of about unit size."""
-        nothing = Observations(self.points[:1], np.array([len(self.costs) - 1]), np.zeros(1))
+        nothing = Observations.once(self.points[:1], np.array([len(self.costs) - 1]), np.zeros(1))
         return first_guess(nothing, self._assumptions)
 
-    def _learn(self, player: int, level: int, value: float | None) -> None:
+    def _after(self, episode: Episode, awaited: Awaited, remaining: float) -> Episode:
+        """The episode once a query was made, with what is left of the budget then."""
+        query, cost, information = awaited
+        if self.is_evaluation(query):
+            return Episode(0.0, 0.0, remaining)
+        return Episode(episode.information + information, episode.cost + cost, episode.budget)
+
+    def _learn(self, player: int, features: FloatArray, level: int, value: float | None) -> None:
         """Add an observation to a player's model, and fit it again when it is time."""
-        seen = self._values[player]
+        seen = self._seen[player]
         if value is None:
-            if not seen:
-                return
-            same = [v for v, at in zip(seen, self._levels[player], strict=True) if at == level]
-            value = min(same or seen)
-        seen.append(value)
-        self._levels[player].append(level)
-        self._rows[player].append(len(self._features) - 1)
-        if self._declared is not None:
-            self.models[player].add(self._features[-1], level, value)
+            value = seen.worst(level)
+        if value is None:
             return
+        seen.add(features, level, value)
         n = len(seen)
-        if n > _FIRST_FIT and n < self._next_fit[player]:
-            self.models[player].add(self._features[-1], level, value)
+        if self._declared is not None or _FIRST_FIT < n < self._next_fit[player]:
+            self.models[player].add(features, level, value)
             return
-        observations = Observations(
-            self._features[self._rows[player]], np.array(self._levels[player]), np.array(seen)
-        )
+        observations = seen.observations()
         if n >= self._next_fit[player]:
             known = fit(observations, self._assumptions)
             self._next_fit[player] = math.ceil(_NEXT_FIT * n)
         else:
             known = first_guess(observations, self._assumptions)
         model = MultiOutputGP(known, self.points)
-        for row, at, entry in zip(observations.features, observations.levels, seen, strict=True):
-            model.add(row, int(at), entry)
+        for row, at, mean, count in zip(
+            observations.features,
+            observations.levels,
+            observations.values,
+            observations.counts,
+            strict=True,
+        ):
+            model.add(row, int(at), float(mean), int(count))
         self.models[player] = model
 
     def _check(self, query: Query) -> None:
@@ -402,6 +426,16 @@ class GamePolicy(abc.ABC):
                 f"query.profile must have the parameters {list(self.actions.parameters)}, got "
                 f"{list(query.profile)}."
             )
+        for name, parameter in self.actions.parameters.items():
+            place = query.profile[name]
+            if isinstance(parameter, OneOf):
+                fits = place in range(parameter.n)
+                expected = f"an index from 0 to {parameter.n - 1}"
+            else:
+                fits = 0.0 <= place <= 1.0
+                expected = "a place from 0 to 1"
+            if not fits:
+                raise ValueError(f"query.profile[{name!r}] must be {expected}, got {place!r}.")
         n_levels = len(self.costs)
         fits = len(query.levels) == len(self.actions)
         if not fits or not all(0 <= level < n_levels for level in query.levels):

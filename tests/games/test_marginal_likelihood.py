@@ -41,14 +41,14 @@ def drawn_from(known: Hyperparameters, n: int, seed: int) -> Observations:
     total = covariance(known, (features, levels), (features, levels))
     total += np.diag(known.noise[levels])
     values = known.offsets[levels] + np.linalg.cholesky(total) @ rng.standard_normal(n)
-    return Observations(features, levels, values)
+    return Observations.once(features, levels, values)
 
 
 def random_observations(seed: int, n: int, assumptions: Assumptions) -> Observations:
     rng = np.random.default_rng(seed)
     features = rng.random((n, len(assumptions.groups)))
     levels = rng.integers(assumptions.n_levels, size=n)
-    return Observations(features, levels, rng.standard_normal(n))
+    return Observations.once(features, levels, rng.standard_normal(n))
 
 
 # The gradient.
@@ -155,7 +155,7 @@ def test_noise_of_levels_that_average() -> None:
 
 def test_the_mean_of_levels_that_average_is_their_posterior_mean() -> None:
     assumptions = assuming(averaging=True, noise=0.04)
-    told = Observations(
+    told = Observations.once(
         np.array([[0.0], [0.5], [1.0]]), np.array([0, 0, 1]), np.array([1.0, 3.0, 2.6])
     )
     guess = first_guess(told, assumptions)
@@ -185,7 +185,7 @@ def test_a_fit_is_better_than_the_first_guess(
     rng = np.random.default_rng(seed)
     x = rng.random((25, 1))
     levels = rng.integers(3, size=25)
-    told = Observations(x, levels, np.sin(9.0 * x[:, 0]) + 0.2 * rng.standard_normal(25))
+    told = Observations.once(x, levels, np.sin(9.0 * x[:, 0]) + 0.2 * rng.standard_normal(25))
 
     def surprise(known: Hyperparameters) -> float:
         at = (told.features, told.levels)
@@ -218,7 +218,7 @@ def test_the_unit_of_utilities_does_not_matter(factor: float, shift: float) -> N
 @pytest.mark.parametrize(("averaging", "noise"), KINDS)
 @pytest.mark.parametrize("value", [0.0, 3.0, -1e6])
 def test_one_observation(averaging: bool, noise: float | None, value: float) -> None:
-    told = Observations(np.array([[0.4]]), np.array([1]), np.array([value]))
+    told = Observations.once(np.array([[0.4]]), np.array([1]), np.array([value]))
     for make in (first_guess, fit):
         found = make(told, assuming(averaging, noise))
         assert found.offsets == pytest.approx(np.full(2, value), abs=1e-9)
@@ -242,7 +242,7 @@ def test_constant_values(averaging: bool, noise: float | None, value: float) -> 
 
 
 def test_the_same_place_many_times() -> None:
-    told = Observations(np.full((40, 1), 0.5), np.arange(40) % 2, np.linspace(-1.0, 1.0, 40))
+    told = Observations.once(np.full((40, 1), 0.5), np.arange(40) % 2, np.linspace(-1.0, 1.0, 40))
     found = fit(told, assuming())
     # They differ in nothing but their noise: the variance of the values is .35.
     assert found.noise[0] == pytest.approx(0.35, rel=0.3)
@@ -252,7 +252,7 @@ def test_of_many_observations_some_are_taken() -> None:
     known = Hyperparameters.shared(20.0, 20.0, correlations=[0.8], noise=0.05, n_features=1)
     told = drawn_from(known, 399, seed=4)
     # 200 of them, the first and the last among them: each second one.
-    half = Observations(told.features[::2], told.levels[::2], told.values[::2])
+    half = Observations.once(told.features[::2], told.levels[::2], told.values[::2])
     found, expected = fit(told, assuming()), fit(half, assuming())
     assert found.length_scales.tolist() == expected.length_scales.tolist()
     assert found.offsets.tolist() == expected.offsets.tolist()

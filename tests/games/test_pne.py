@@ -302,7 +302,7 @@ def test_a_query_that_would_leave_too_little_to_evaluate_is_not_asked() -> None:
     [
         (MFUCBPNE, {"budget": 110}),
         (MFUCBPNE, {"budget": 64, "joint": True}),
-        (MFUCBPNE, {"budget": 110, "information": "level"}),
+        (MFUCBPNE, {"budget": 200, "information": "level"}),  # evaluates least
         (MFUCBPNE, {"budget": 110, "sigma": 0.01}),
         (UCBPNE, {"budget": 192}),
     ],
@@ -687,3 +687,19 @@ def test_states_that_do_not_fit() -> None:
     other = small_game(2, costs=(1, 8), budget=64)
     with pytest.raises(ValueError, match=r"^query\.profile must have"):
         other.load_state_dict(state)
+
+
+def test_a_players_unit_does_not_matter() -> None:
+    def in_cents(profile: Mapping[str, float], level: int) -> list[float]:
+        row, column = tracking(profile, level)
+        return [row, 100.0 * column]
+
+    answers = []
+    for game in (tracking, in_cents):
+        policy = searching(MFUCBPNE, budget=110)
+        play(policy, game)
+        answers.append(policy.recommend())
+    assert worst(answers[1].profile) < 0.005
+    for name, factor in (("row", 1.0), ("column", 100.0)):
+        ours, theirs = (answer.dissatisfaction[name].interval[1] for answer in answers)
+        assert theirs == pytest.approx(factor * ours, rel=0.5)
