@@ -8,7 +8,11 @@ from mfhpo_optuna._choice import MFSampler
 from mfhpo_optuna._elimination_pruner import MFEliminationPruner
 from mfhpo_optuna._iise import IISESampler
 from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
+from mfhpo_optuna._nash_equilibrium import StudyEquilibrium
+from mfhpo_optuna._nash_sampler import NashSampler
 from mfhpo_optuna._plot import plot_race
+from mfhpo_optuna._plot_dissatisfaction import plot_dissatisfaction
+from mfhpo_optuna._plot_equilibrium import plot_equilibrium
 from mfhpo_optuna._plot_gain import plot_gain
 from mfhpo_optuna._pruner import IISEPruner
 from mfhpo_optuna._race_recommendation import RaceRecommendation
@@ -30,10 +34,12 @@ __all__ = [
     "MFSampler",
     "MFTopTwoSampler",
     "MFUCBSampler",
+    "NashSampler",
     "RCUCBSampler",
     "RaceRecommendation",
     "RaceSampler",
     "StudyCertificate",
+    "StudyEquilibrium",
     "StudyLimitRecommendation",
     "StudyRecommendation",
     "TimeLimitPruner",
@@ -41,6 +47,8 @@ __all__ = [
     "ZoomingRCUCBSampler",
     "certify",
     "draw_arms",
+    "plot_dissatisfaction",
+    "plot_equilibrium",
     "plot_gain",
     "plot_race",
     "time_limited",

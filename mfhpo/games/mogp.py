@@ -77,8 +77,8 @@ class MultiOutputGP:
     """A Gaussian process over (configuration, level), with the covariance of `covariance`.
 
     Observations are added one at a time; the Cholesky factor grows with them, and so do the
-    predictions for a fixed set of points, at a cost that is linear in the observations. Those of the
-    same utility are merged: what work depends on is the number of different ones.
+    predictions for a fixed set of points, at a cost that is linear in the observations. Those of
+    the same utility are merged: what work depends on is the number of different ones.
 
     Parameters
     ----------
@@ -416,4 +416,5 @@ class Deviations:
         n_points, n_chosen = chosen.shape
         prior = np.repeat(self._stay, n_chosen, axis=1) * self._move[:, chosen.ravel()]
         variances = self._model._variances(prior, self._model.hyperparameters.n_levels - 1)
-        return variances.reshape(n_points, n_chosen)
+        of_each: FloatArray = variances.reshape(n_points, n_chosen)
+        return of_each

@@ -268,7 +268,9 @@ class GamePolicy(abc.ABC):
             for player, name in enumerate(self.actions.players):
                 lower, upper = np.quantile(drawn[:, player], (outside, 1.0 - outside))
                 mean = float(drawn[:, player].mean())
-                gains[name] = Dissatisfaction(mean, (min(float(lower), mean), float(upper)))
+                gains[name] = Dissatisfaction(
+                    mean, (min(float(lower), mean), max(float(upper), mean))
+                )
         return Equilibrium(
             profile=profile,
             dissatisfaction=gains,

@@ -1,0 +1,72 @@
+"""From a policy's answer to one in the terms of its study."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.stats import norm
+
+from mfhpo.games import Equilibrium, GamePolicy
+from mfhpo_optuna._nash_equilibrium import StudyEquilibrium, Utility
+from mfhpo_optuna._nash_study import NashStudy
+
+__all__ = ["answer_of"]
+
+
+def answer_of(game: NashStudy) -> StudyEquilibrium:
+    """The answer of a game at the moment, also before anything is known.
+
+    Parameters
+    ----------
+    game
+        The study's game.
+    """
+    answer = game.recommend()
+    if game.policy is None or answer is None:
+        return StudyEquilibrium(
+            params={},
+            dissatisfaction={},
+            utilities={},
+            probability=game.declared.probability,
+            finished=False,
+            reason="no trial has told all players' parameters and objectives yet",
+            cost=0.0,
+            budget=game.declared.budget,
+            trials=0,
+            evaluations=0,
+        )
+    return StudyEquilibrium(
+        params=game.space.params(answer.profile) if answer.profile else {},
+        dissatisfaction=answer.dissatisfaction,
+        utilities=_utilities(game, game.policy, answer),
+        probability=answer.probability,
+        finished=answer.finished,
+        reason=_reason(answer),
+        cost=answer.cost,
+        budget=answer.budget,
+        trials=answer.n_queries,
+        evaluations=answer.n_evaluations,
+    )
+
+
+def _reason(answer: Equilibrium) -> str:
+    if not answer.profile:
+        return f"none of the {answer.n_queries} trials gave a value"
+    if answer.finished:
+        return "the budget is used up"
+    if not answer.n_evaluations:
+        return "nothing was evaluated at the target fidelity yet"
+    return f"{answer.budget - answer.cost:.6g} of the budget is left"
+
+
+def _utilities(game: NashStudy, policy: GamePolicy, answer: Equilibrium) -> dict[str, Utility]:
+    if not answer.profile:
+        return {}
+    features = policy.actions.features_of([answer.profile])
+    deviations = float(norm.ppf((1.0 + answer.probability) / 2.0))
+    utilities = {}
+    for player, model, sign in zip(game.players.names, policy.models, game.signs, strict=True):
+        means, variances = model.predict(features, len(policy.costs) - 1)
+        mean, half = sign * float(means[0]), deviations * math.sqrt(max(float(variances[0]), 0.0))
+        utilities[player] = Utility(mean, (mean - half, mean + half))
+    return utilities

@@ -1,0 +1,67 @@
+"""The games, and what is read of their studies, that several test files share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optuna
+from optuna.trial import TrialState
+
+from mfhpo_optuna import NashSampler
+
+__all__ = [
+    "EQUILIBRIUM",
+    "GAME",
+    "PLAYERS",
+    "QUERY",
+    "evaluated",
+    "play",
+    "tracking",
+    "tracking_by_level",
+    "tracking_losses",
+]
+
+QUERY = "mfhpo:query"
+GAME = "mfhpo:game"
+PLAYERS = {"row": ["x"], "column": ["y"]}
+
+EQUILIBRIUM = {"x": 0.3 / 0.88, "y": 0.5 / 0.88}
+"""Of `tracking`: x = .6 y and y = .5 + .2 x."""
+
+
+def tracking_losses(x: float, y: float) -> tuple[float, float]:
+    """Each player follows the other."""
+    return (x - 0.6 * y) ** 2, (y - 0.5 - 0.2 * x) ** 2
+
+
+def tracking(trial: optuna.Trial) -> tuple[float, float]:
+    x = trial.suggest_float("x", 0.0, 1.0)
+    return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0))
+
+
+def tracking_by_level(trial: optuna.Trial) -> tuple[float, float]:
+    """Low levels are a little off."""
+    row, column = tracking(trial)
+    seconds = trial.suggest_int("seconds", 1, 9)
+    return row + 0.02 / seconds, column - 0.02 / seconds
+
+
+def play(
+    objective: Callable[[optuna.Trial], Sequence[float]] = tracking,
+    directions: Sequence[str] = ("minimize", "minimize"),
+    n_trials: int | None = None,
+    catch: tuple[type[Exception], ...] = (),
+    **options: Any,
+) -> optuna.Study:
+    """A study of a game; options are the sampler's."""
+    sampler = NashSampler(**{"players": PLAYERS, "budget": 12, "seed": 0} | options)
+    study = optuna.create_study(directions=list(directions), sampler=sampler)
+    study.optimize(objective, n_trials=n_trials, catch=catch)
+    return study
+
+
+def evaluated(study: optuna.Study) -> list[tuple[dict[str, Any], list[float]]]:
+    """Parameters and values of the trials that succeeded, in their order."""
+    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return [(trial.params, trial.values) for trial in trials]
