@@ -19,6 +19,7 @@ _CODE = (
     "mfhpo/group_sequential_certification.py",
     "integrations/mfhpo_optuna/*.py",
 )
+_NO_PART = ("__init__", "_nash", "_plot")  # of a search: files with exports, games, pictures
 _DISTRIBUTIONS = {"neps": "neural-pipeline-search", "optuna-gp": "optuna"}
 
 
@@ -50,7 +51,8 @@ def identity_of(peer: str) -> str:
         It stays the same while the process lives, as the code does that it has imported.
     """
     if peer == OURS:
-        return _hash_of([file for pattern in _CODE for file in sorted(_ROOT.glob(pattern))])
+        files = [file for pattern in _CODE for file in sorted(_ROOT.glob(pattern))]
+        return _hash_of([file for file in files if not file.name.startswith(_NO_PART)])
     try:
         return version(distribution_of(peer))
     except PackageNotFoundError:

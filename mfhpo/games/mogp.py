@@ -353,8 +353,9 @@ class MultiOutputGP:
 
     def _variances(self, prior: FloatArray, level: int) -> FloatArray:
         """Of utilities at a level whose covariances with the observations are given, shape (n,)."""
-        explained = (self._solve(prior) ** 2).sum(axis=0)
-        return np.maximum(self.hyperparameters.scales[level] ** 2 - explained, 0.0)
+        left = self.hyperparameters.scales[level] ** 2 - (self._solve(prior) ** 2).sum(axis=0)
+        variances: FloatArray = np.maximum(left, 0.0)
+        return variances
 
     def _whiten(self, features: FloatArray, level: int) -> FloatArray:
         return self._solve(self._prior(features, level))

@@ -29,13 +29,15 @@ def test_ours_is_known_by_its_contents(tmp_path: Path, monkeypatch: pytest.Monke
         identity_of.cache_clear()
         return identity_of("ours")
 
-    for name in (*FILES, "mfhpo/other.py"):
+    others = ("mfhpo/other.py", "integrations/mfhpo_optuna/_nash_sampler.py")
+    for name in (*FILES, *others):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("x = 1\n", encoding="utf-8")
     seen = [now()]
     assert len(seen[0]) == 12
-    (tmp_path / "mfhpo/other.py").write_text("x = 2\n", encoding="utf-8")
+    for name in others:
+        (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
     assert now() == seen[0]
     for name in FILES:
         (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
