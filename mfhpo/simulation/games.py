@@ -22,7 +22,7 @@ __all__ = ["PowerAllocation", "RandomAccess", "RandomGame"]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RandomGame:
     """A game drawn from the model itself, on a grid (Section V-B).
 
@@ -101,11 +101,14 @@ class RandomGame:
             for player, level in enumerate(levels)
         ]
 
+    def gains(self, profile: Point) -> FloatArray:
+        """What each player would gain by deviating from a profile (Eq. 2), shape (N,)."""
+        gains: FloatArray = np.moveaxis(self._gains(), 0, -1)[self._index(profile)]
+        return gains
+
     def dissatisfaction(self) -> FloatArray:
         """The largest dissatisfaction of any player at each profile, shape (G, ..., G)."""
-        worst = np.zeros(self.values.shape[2:])
-        for player, values in enumerate(self.values[:, -1]):
-            worst = np.maximum(worst, values.max(axis=player, keepdims=True) - values)
+        worst: FloatArray = self._gains().max(axis=0)
         return worst
 
     def regret(self, profile: Point) -> float:
@@ -119,6 +122,15 @@ class RandomGame:
         at = np.unravel_index(int(worst.argmin()), worst.shape)
         n_actions = worst.shape[0]
         return {f"x{index}": float(i) / (n_actions - 1) for index, i in enumerate(at)}
+
+    def _gains(self) -> FloatArray:
+        """Of each player at each profile, shape (N, G, ..., G)."""
+        return np.stack(
+            [
+                values.max(axis=player, keepdims=True) - values
+                for player, values in enumerate(self.values[:, -1])
+            ]
+        )
 
     def _index(self, profile: Point) -> tuple[int, ...]:
         n_players, _, n_actions = self.values.shape[:3]

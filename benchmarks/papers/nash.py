@@ -1,0 +1,340 @@
+"""MF-UCB-PNE (paper 001: Multi-Fidelity Bayesian Optimization for Nash Equilibria).
+
+    python -m benchmarks.papers.nash --games 60 --output results.json --figure results.html
+
+Three questions:
+
+- Games of two players that are drawn from the model (Section V-B), costs 1 and 8: how far is the
+  recommended profile from the best one there is, by the budget? Beside MF-UCB-PNE with the
+  information about the target stand the same with hyperparameters that are fitted, as a user has
+  it, the same with Eq. 24, UCB-PNE, the probability of equilibrium and random profiles, each on the
+  same games with a budget of its own. Beside the profile that is recommended stand the minimiser by
+  the posterior means, what the paper plots (Eq. 49: the best of the evaluated profiles, which
+  nobody can know) and what its Algorithm 1 hands over (the last one).
+- Random access (Section V-D): does the recommended profile have the throughputs of the only
+  equilibrium, which are known in closed form?
+- Power allocation (Section V-C): does it have the powers of the symmetric equilibrium?
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.parallel import mapped
+from benchmarks.provenance import provenance
+from benchmarks.report import as_json, html_page, progress, verdict, write
+from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy, Hyperparameters, Query
+from mfhpo.games.baselines import ProbabilityOfEquilibrium
+from mfhpo.games.dissatisfaction import Estimate
+from mfhpo.games.policy import Awaited
+from mfhpo.search.space import Numeric, Point
+from mfhpo.simulation.games import PowerAllocation, RandomAccess, RandomGame
+
+__all__ = ["METHODS", "main", "played"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_COSTS = (1.0, 8.0)
+_CORRELATIONS = (0.768, 0.95)
+_RATE, _LEVEL_RATE, _VARIANCE = 0.89, 0.78, 0.1
+_UNIT = 4.0  # a rate for actions from -1 to 1 is so many times larger in the unit cube
+_GRID = 41
+_BUDGETS = (32.0, 64.0, 128.0, 256.0, 400.0)
+# Largest mean regret of the recommended profile, by budget.
+_ASKED = {32.0: 0.45, 64.0: 0.33, 128.0: 0.20, 256.0: 0.11, 400.0: 0.06}
+_ACCESS_COSTS, _ACCESS_BUDGET = (1.0, 5.0, 10.0, 20.0), 3_000.0
+_POWER_BUDGET = 36_000.0
+_Z90 = 1.645
+
+
+class Game(Protocol):
+    """A game that can be played."""
+
+    @property
+    def players(self) -> Mapping[str, Mapping[str, Numeric]]:
+        """The players' parameters."""
+        ...
+
+    def utilities(
+        self, profile: Point, levels: Sequence[int], rng: np.random.Generator
+    ) -> list[float]:
+        """One observation of each player's utility."""
+        ...
+
+
+def played(policy: GamePolicy, game: Game, rng: np.random.Generator) -> list[Query]:
+    """Run a policy to its end; the queries, in order."""
+    queries = []
+    while (query := policy.ask()) is not None:
+        policy.tell(query, game.utilities(query.profile, query.levels, rng))
+        queries.append(query)
+    return queries
+
+
+class _RandomProfiles(UCBPNE):
+    """Random profiles at the target."""
+
+    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
+        rng = np.random.default_rng((self._seed, len(self._told), len(awaited)))
+        return self.target_query(rng.random(len(self.actions.parameters)))
+
+
+def _model(rho: float) -> Hyperparameters:
+    return Hyperparameters.shared(
+        _UNIT * _RATE,
+        _UNIT * _LEVEL_RATE,
+        correlations=[rho],
+        noise=_VARIANCE,
+        n_features=2,
+    )
+
+
+def _policy(kind: type[GamePolicy], **own: Any) -> Callable[[RandomGame, float, float], GamePolicy]:
+    def make(game: RandomGame, rho: float, budget: float) -> GamePolicy:
+        return kind(game.players, _COSTS, budget, hyperparameters=[_model(rho)] * 2, **own)
+
+    return make
+
+
+def _fitted(game: RandomGame, rho: float, budget: float) -> GamePolicy:
+    return MFUCBPNE(game.players, _COSTS, budget)
+
+
+_OURS, _PEER = "MF-UCB-PNE", "UCB-PNE"
+METHODS: dict[str, Callable[[RandomGame, float, float], GamePolicy]] = {
+    _OURS: _policy(MFUCBPNE),
+    "MF-UCB-PNE, fitted": _fitted,
+    "MF-UCB-PNE, Eq. 24": _policy(MFUCBPNE, information="level"),
+    _PEER: _policy(UCBPNE),
+    "probability of equilibrium": _policy(ProbabilityOfEquilibrium),
+    "random": _policy(_RandomProfiles),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A method on a game."""
+
+    rho: float
+    method: str
+    budget: float
+    number: int
+    seed: int
+
+
+def _regrets(task: Task) -> dict[str, float]:
+    """Regret of several profiles, and how often intervals hold what players would gain."""
+    rng = np.random.default_rng((task.seed, task.number, round(1000 * task.rho)))
+    game = RandomGame.draw(rng, n_actions=_GRID, correlations=(task.rho,))
+    policy = METHODS[task.method](game, task.rho, task.budget)
+    queries = played(policy, game, rng)
+    evaluated = [game.regret(query.profile) for query in queries if policy.is_evaluation(query)]
+    answer = policy.recommend()
+    by_means = policy.actions.space.at(policy.least_dissatisfied(Estimate.MEAN))
+    held = [
+        dissatisfaction.interval[0] <= gain <= dissatisfaction.interval[1]
+        for gain, dissatisfaction in zip(
+            game.gains(answer.profile), answer.dissatisfaction.values(), strict=True
+        )
+    ]
+    return {
+        "recommended": game.regret(answer.profile),
+        "by the means": game.regret(by_means),
+        "best evaluated": min(evaluated),
+        "last evaluated": evaluated[-1],
+        "intervals held": float(np.mean(held)),
+        "queries": float(len(queries)),
+        "evaluations": float(len(evaluated)),
+    }
+
+
+def _random_games(options: argparse.Namespace) -> list[dict[str, Any]]:
+    tasks = [
+        Task(rho, method, budget, number, options.seed)
+        for rho in _CORRELATIONS
+        for method in options.methods
+        for budget in _BUDGETS
+        for number in range(options.games)
+    ]
+    found: dict[tuple[float, str, float], list[dict[str, float]]] = defaultdict(list)
+    rows = []
+    regrets = mapped(_regrets, tasks, options.workers, chunksize=4)
+    for task, entry in zip(tasks, regrets, strict=True):
+        key = (task.rho, task.method, task.budget)
+        found[key].append(entry)
+        if len(found[key]) == options.games:
+            rows.append(_row(*key, found[key]))
+            progress(_line(rows[-1]))
+    return rows
+
+
+def _row(
+    rho: float, method: str, budget: float, found: Sequence[Mapping[str, float]]
+) -> dict[str, Any]:
+    """Means over games with 90 % half-widths."""
+    row: dict[str, Any] = {"method": method, "rho": rho, "budget": budget}
+    for name in found[0]:
+        values = np.array([entry[name] for entry in found])
+        half = _Z90 * values.std(ddof=1) / np.sqrt(len(values))
+        row[name] = {"mean": float(values.mean()), "half": float(half)}
+    return row
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return (
+        f"{row['method']:<28} rho {row['rho']:<6} {row['budget']:>5g}  recommended "
+        f"{row['recommended']['mean']:.3f} +- {row['recommended']['half']:.3f}  by the means "
+        f"{row['by the means']['mean']:.3f}  best evaluated {row['best evaluated']['mean']:.3f}  "
+        f"intervals held {100 * row['intervals held']['mean']:.0f} %  evaluations "
+        f"{row['evaluations']['mean']:.1f} of {row['queries']['mean']:.0f}"
+    )
+
+
+def _access(seed: int) -> dict[str, Any]:
+    """Throughputs at the profile that is recommended for random access."""
+    game = RandomAccess()
+    policy = MFUCBPNE(game.players, _ACCESS_COSTS, _ACCESS_BUDGET, seed=seed)
+    started = time.process_time()
+    played(policy, game, np.random.default_rng(seed))
+    throughput = game.throughput(policy.recommend().profile)
+    expected = np.array(game.equilibrium_throughput())
+    return {
+        "seed": seed,
+        "throughput": throughput.tolist(),
+        "expected": expected.tolist(),
+        "largest error": float(np.abs(throughput / expected - 1.0).max()),
+        "seconds": time.process_time() - started,
+    }
+
+
+def _power(task: tuple[int, int]) -> dict[str, Any]:
+    """Powers at the profile that is recommended for the links."""
+    seed, n_links = task
+    game = PowerAllocation(n_links=n_links)
+    policy = MFUCBPNE(
+        game.players,
+        [float(count) for count in game.realisations],
+        _POWER_BUDGET,
+        averaging=True,
+        seed=seed,
+    )
+    started = time.process_time()
+    played(policy, game, np.random.default_rng(seed))
+    powers = game.powers(policy.recommend().profile)
+    expected = game.equilibrium_power()
+    return {
+        "seed": seed,
+        "links": n_links,
+        "powers": powers.tolist(),
+        "expected": expected,
+        "mean error": float(powers.mean() / expected - 1.0),
+        "largest error": float(np.abs(powers / expected - 1.0).max()),
+        "seconds": time.process_time() - started,
+    }
+
+
+def _holds(report: Mapping[str, Any]) -> dict[str, bool]:
+    """What must hold, in words."""
+    holds = {}
+    regret = {
+        (row["method"], row["rho"], row["budget"]): row["recommended"]["mean"]
+        for row in report["games"]
+    }
+    for budget, most in _ASKED.items():
+        value = regret.get((_OURS, 0.768, budget))
+        if value is not None:
+            holds[f"rho .768, budget {budget:g}: regret {value:.3f}, at most {most:.2f}"] = (
+                value <= most
+            )
+    for rho, budgets in ((0.768, (32.0, 64.0)), (0.95, (32.0, 64.0, 128.0))):
+        for budget in budgets:
+            mine, other = regret.get((_OURS, rho, budget)), regret.get((_PEER, rho, budget))
+            if mine is not None and other is not None:
+                words = f"rho {rho}, budget {budget:g}: {mine:.3f}, below UCB-PNE's {other:.3f}"
+                holds[words] = mine < other
+    for row in report["random access"]:
+        error = row["largest error"]
+        holds[f"random access, seed {row['seed']}: within 2 %, is {100 * error:.1f} %"] = (
+            error <= 0.02
+        )
+    for row in report["power allocation"]:
+        if row["links"] == 5:
+            error = row["mean error"]
+            words = (
+                f"power of 5 links, seed {row['seed']}: mean within 5 %, is {100 * error:+.1f} %"
+            )
+            holds[words] = abs(error) <= 0.05
+    return holds
+
+
+def _picture(rows: Sequence[Mapping[str, Any]], rho: float) -> Any:
+    """Regret of the recommended profile by the budget."""
+    from plotly import graph_objects as go
+
+    figure = go.Figure()
+    for method in dict.fromkeys(row["method"] for row in rows):
+        chosen = [row for row in rows if row["method"] == method and row["rho"] == rho]
+        figure.add_scatter(
+            x=[row["budget"] for row in chosen],
+            y=[row["recommended"]["mean"] for row in chosen],
+            error_y={"array": [row["recommended"]["half"] for row in chosen]},
+            name=method,
+        )
+    figure.update_xaxes(type="log", title="budget")
+    figure.update_yaxes(type="log", title="mean regret of the recommended profile")
+    figure.update_layout(template="plotly_white", height=460)
+    return figure
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status says whether all holds that must hold."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers.nash", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--games", type=int, default=60, help="random games (default: 60)")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument(
+        "--applications", type=int, default=3, help="runs of each application (default: 3)"
+    )
+    parser.add_argument("--links", type=int, nargs="+", default=[5, 20], help="default: 5 20")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--output", type=Path, help="write the figures to this file, as JSON")
+    parser.add_argument("--figure", type=Path, help="draw them in this file, as HTML")
+    options = parser.parse_args(arguments)
+    if options.games < 2 or options.workers < 1 or options.applications < 0:
+        parser.error("--games must be at least 2, --workers 1 and --applications 0.")
+
+    started = time.perf_counter()
+    report: dict[str, Any] = {"games": _random_games(options)}
+    seeds = range(options.seed, options.seed + options.applications)
+    report["random access"] = list(mapped(_access, seeds, options.workers))
+    links = [(seed, n_links) for n_links in options.links for seed in seeds]
+    report["power allocation"] = list(mapped(_power, links, options.workers))
+    holds = _holds(report)
+    print(verdict(holds), flush=True)
+    if options.output:
+        command = [
+            f"--{name}={getattr(options, name)}" for name in ("games", "applications", "seed")
+        ]
+        head = provenance("benchmarks.papers.nash", command)
+        seconds = round(time.perf_counter() - started, 1)
+        write(options.output, as_json(head | {"seconds": seconds, "holds": holds} | report))
+    if options.figure:
+        pictures = {f"rho = {rho}": _picture(report["games"], rho) for rho in _CORRELATIONS}
+        write(options.figure, html_page("Nash equilibria", pictures))
+    return 0 if all(holds.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
