@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ _PROFILES = 512  # quasi-random ones where there are more
 _ALONE = 41  # values of a continuous parameter that is all that a player has
 _OWN = 100  # actions of a player with several parameters
 _DRAWN = 128  # quasi-random ones, where a grid would have too many; a power of 2
+_SHARES = (-1.0, -0.5, 0.5, 1.0)  # of a distance, by which actions near others are away
 
 
 class Actions:
@@ -79,6 +81,9 @@ class Actions:
         ]
         self._seed = seed
         self.own = [self._own(columns) for columns in self.cube_columns]
+        shape = tuple(len(own) for own in self.own)
+        self.shape = shape if math.prod(shape) <= _PRODUCT else None
+        """Number of actions of each player, if `profiles` are all their combinations, else None."""
 
     def __len__(self) -> int:
         return len(self.players)
@@ -93,12 +98,6 @@ class Actions:
         """Whether `profiles` are all that there are."""
         counts = [_n_values(parameter) for parameter in self.parameters.values()]
         return math.prod(counts) <= len(self.profiles) and self.shape is not None
-
-    @cached_property
-    def shape(self) -> tuple[int, ...] | None:
-        """Number of actions of each player, if `profiles` are all their combinations, else None."""
-        shape = tuple(len(own) for own in self.own)
-        return shape if math.prod(shape) <= _PRODUCT else None
 
     @cached_property
     def profiles(self) -> FloatArray:
@@ -134,19 +133,69 @@ class Actions:
         columns: FloatArray = self.features(cube)[:, self.columns[player]]
         return columns
 
+    def around(self, profile: FloatArray, step: float) -> Actions:
+        """The same game with further actions of each player, near its own in a profile.
+
+        Parameters
+        ----------
+        profile
+            A point of the unit cube, shape (number of parameters,).
+        step
+            How far away they are, in distances of the values that are looked at already.
+        """
+        finer = copy.copy(self)
+        finer.own = [
+            np.concatenate((own, self._near(columns, profile[columns], step)))
+            for own, columns in zip(self.own, self.cube_columns, strict=True)
+        ]
+        vars(finer).pop("own_features", None)
+        return finer
+
+    def _near(self, columns: IntArray, own: FloatArray, step: float) -> FloatArray:
+        """Actions near one of a player's, with one or two parameters moved."""
+        parameters = list(self.parameters.values())
+        shifts = step * _distance(len(columns)) * np.array(_SHARES)
+        axes = []
+        for place, column in enumerate(columns):
+            parameter = parameters[column]
+            if isinstance(parameter, Numeric):
+                axes.append((place, parameter.snapped(np.clip(own[place] + shifts, 0.0, 1.0))))
+        moves = [own]
+        for place, values in axes:
+            for value in values:
+                moved = own.copy()
+                moved[place] = value
+                moves.append(moved)
+        for (one, values), (other, others) in itertools.combinations(axes, 2):
+            for value, another in itertools.product(values, others):
+                moved = own.copy()
+                moved[[one, other]] = value, another
+                moves.append(moved)
+        return np.unique(moves, axis=0)
+
     def _own(self, columns: IntArray) -> FloatArray:
         """Actions that stand for all that a player has, the ends of ranges among them."""
         parameters = list(self.parameters.values())
         owned = [parameters[column] for column in columns]
         if len(owned) == 1:
             return _values(owned[0], _ALONE)[:, None]
-        each = max(2, int(_OWN ** (1.0 / len(owned))))
+        each = _per_axis(len(owned))
         axes = [_values(parameter, each) for parameter in owned]
         if math.prod(len(axis) for axis in axes) <= 2 * _OWN:
             return np.array(list(itertools.product(*axes)))
         design = qmc.Sobol(len(owned), rng=np.random.default_rng(self._seed + 1))
         drawn: FloatArray = design.random(_DRAWN)
         return drawn
+
+
+def _per_axis(n_parameters: int) -> int:
+    """Values of each parameter of a player in a grid of its actions."""
+    return _ALONE if n_parameters == 1 else max(2, int(_OWN ** (1.0 / n_parameters)))
+
+
+def _distance(n_parameters: int) -> float:
+    """Between the values of a parameter that are looked at."""
+    return 1.0 / (_per_axis(n_parameters) - 1)
 
 
 def _n_values(parameter: Numeric | OneOf) -> float:

@@ -107,20 +107,22 @@ class DrawnGames:
         """Of the players' utilities, in which gains are compared, shape (n_players,)."""
         self._n_draws = n_draws
 
-    def dissatisfaction(self, cube: FloatArray) -> FloatArray:
+    def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
         """What each player would gain by deviating (Eq. 2), in each game.
 
         Parameters
         ----------
         cube
             Profiles, points of the unit cube, shape (n, number of parameters).
+        actions
+            To which players may deviate; None: those of the game.
 
         Returns
         -------
         array of shape (n, n_draws, n_players)
             In each player's own unit, at least 0.
         """
-        actions = self._actions
+        actions = self._actions if actions is None else actions
         features = actions.features(cube)
         gains = np.zeros((len(cube), self._n_draws, len(actions)))
         for player, utilities in enumerate(self._utilities):

@@ -21,6 +21,7 @@ __all__ = ["MFUCBPNE", "UCBPNE"]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-9
+_EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with from the start
 
 
 class UCBPNE(GamePolicy):
@@ -62,7 +63,9 @@ class MFUCBPNE(UCBPNE):
 
     An episode explores: it queries the profile and the levels that tell most for their cost, while
     at least one player is below the target. It ends with an evaluation as in `UCBPNE`, when the
-    target itself tells most for its cost, or little is told any more.
+    target itself tells most for its cost, or little is told any more. Where the model says that the
+    cheap levels always tell more, exploration is paid no more than evaluations are, once it has
+    cost as much as six of them: a model that is wrong must not keep the target from being seen.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ class MFUCBPNE(UCBPNE):
     information
         "target": what a query tells of the utility at the target, the default; "level": what it
         tells of the utility at its own level, as Eq. 24 has it, which takes a cheap level that says
-        nothing of the target for a good one.
+        nothing of the target for a good one. With "level", exploration has no limit, as published.
 
     See `GamePolicy` for the others.
 
@@ -119,6 +122,8 @@ class MFUCBPNE(UCBPNE):
             self._payers * self.costs[0] + self._evaluation_cost
         ) * (1.0 - _ROUNDING):
             return None
+        if self._information == "target" and self._has_explored_enough(awaited):
+            return None
         information = self._information_of_points()
         # Rounding must not forbid what was just allowed.
         allowed = max(remaining - self._evaluation_cost, float(self._payers * self.costs[0]))
@@ -145,6 +150,14 @@ class MFUCBPNE(UCBPNE):
         # Line 14 of Algorithm 2.
         told, paid = episode.information + ratios[best] * cost, episode.cost + cost
         return None if told < paid / math.sqrt(episode.budget) else query
+
+    def _has_explored_enough(self, awaited: Sequence[Awaited]) -> bool:
+        """Whether more was paid for exploration than for evaluations, and for several of them."""
+        n_evaluations = len(self._evaluated)
+        n_evaluations += sum(self.is_evaluation(before.query) for before in awaited)
+        paid = self.cost + sum(before.cost for before in awaited)
+        explored = paid - n_evaluations * self._evaluation_cost
+        return explored >= max(_EXPLORED, n_evaluations) * self._evaluation_cost
 
     def _information_of_points(self) -> FloatArray:
         """What each level tells at each of the profiles, shape (n_profiles, n_players, M)."""

@@ -336,7 +336,10 @@ class GamePolicy(abc.ABC):
         """
         rng = np.random.default_rng((self._seed, len(self._told), _DRAWS))
         games = DrawnGames(self.actions, self.models, _DRAWS, rng)
-        candidates = self.least_dissatisfied(Estimate.MEAN)[None, :]
+        by_means = self.least_dissatisfied(Estimate.MEAN)
+        if not self.actions.is_finite:
+            by_means = self.beliefs.settled(by_means)
+        candidates = by_means[None, :]
         if self.actions.shape is not None:
             best = int(np.argmin(games.worst_of_all_profiles()))
             candidates = np.concatenate((candidates, self.actions.profiles[best : best + 1]))
@@ -353,6 +356,9 @@ class GamePolicy(abc.ABC):
             chosen = int(np.argmin(worst))
             if worst[chosen] < (drawn / games.units).max(axis=1).mean():
                 cube, drawn = moved[chosen], gains[chosen]
+        if not self.actions.is_finite:
+            finer = self.actions.around(cube, step=1.0)
+            drawn = games.dissatisfaction(cube[None, :], finer)[0]
         return cube, drawn
 
     @abc.abstractmethod

@@ -217,3 +217,41 @@ def test_a_start_that_is_given_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert without.tolist() != equilibrium.tolist()
     found = beliefs.least(Estimate.MEAN, np.random.default_rng(0), equilibrium[None, :])
     assert found.tolist() == equilibrium.tolist()
+
+
+def knowing(actions: Actions, best: tuple[float, float]) -> Beliefs:
+    """Beliefs of two players that want to be at a place, after many exact observations."""
+    known = Hyperparameters.shared(4.0, 4.0, correlations=[0.8], noise=1e-6, n_features=2)
+    models = [MultiOutputGP(known, actions.features(actions.profiles)) for _ in best]
+    for place in np.random.default_rng(0).random((60, 2)):
+        for player, model in enumerate(models):
+            model.add(place, 1, -float((place[player] - best[player]) ** 2))
+    return Beliefs(actions, models, BETA)
+
+
+@pytest.mark.parametrize("best", [(0.4119, 0.7129), (0.0, 0.9871), (1.0, 0.0)])
+def test_best_responses_settle_between_the_actions_of_the_grid(best: tuple[float, float]) -> None:
+    beliefs = knowing(Actions({"row": {"x": Numeric()}, "column": {"y": Numeric()}}), best)
+    start = np.array([0.5, 0.5])
+    assert beliefs.settled(start) == pytest.approx(best, abs=2e-3)
+    grid = beliefs.least(Estimate.MEAN, np.random.default_rng(0))
+    assert beliefs.settled(grid) == pytest.approx(best, abs=2e-3)
+
+
+def test_whole_numbers_stay_whole() -> None:
+    actions = Actions({"row": {"x": places(201)}, "column": {"y": Numeric()}})
+    settled = knowing(actions, (0.4101, 0.7129)).settled(np.array([0.5, 0.5]))
+    assert settled[0] == pytest.approx(0.41, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_settling_makes_nothing_worse(seed: int) -> None:
+    actions = Actions({"row": {"x": Numeric()}, "column": {"y": Numeric()}})
+    beliefs = believing(actions, seed, n=25)
+    start = beliefs.least(Estimate.MEAN, np.random.default_rng(seed))
+    fine = np.linspace(0.0, 1.0, 801)[:, None]
+    before, after = (
+        brute_force(beliefs, place[None, :], Estimate.MEAN, [fine, fine]).max()
+        for place in (start, beliefs.settled(start))
+    )
+    assert after <= before + 1e-6

@@ -135,3 +135,25 @@ def test_what_is_no_game() -> None:
         Actions({"a": {"x": Numeric()}, "b": {}})
     with pytest.raises(ValueError, match="'x' belongs to 'a' and to 'b'"):
         Actions({"a": {"x": Numeric()}, "b": {"x": OneOf(2)}})
+
+
+def test_actions_around_a_profile() -> None:
+    actions = mixed()
+    finer = actions.around(np.array([0.5, 0.1, 0.5]), step=0.5)
+    # A grid of ten rates by three modes, and four rates near .5, half a distance away at most.
+    left = {tuple(row) for row in finer.own[0].round(6).tolist()}
+    near = {(round(0.5 + share / 18.0, 6), 0.1) for share in (-1.0, -0.5, 0.5, 1.0)}
+    assert left - {tuple(row) for row in actions.own[0].round(6).tolist()} == near | {(0.5, 0.1)}
+    # Half of a distance from the middle of three there is nothing else.
+    assert {tuple(row) for row in finer.own[1].tolist()} == {(0.0,), (0.5,), (1.0,)}
+    assert len(finer.own_features[0]) == len(finer.own[0])
+    assert finer.shape == actions.shape
+    assert len(actions.own_features[0]) == len(actions.own[0]) == 30
+
+
+def test_actions_around_a_corner_are_in_range() -> None:
+    actions = Actions({"one": {"x": Numeric(), "y": Numeric()}})
+    own = actions.around(np.array([0.0, 1.0]), step=1.0).own[0]
+    assert own.min() == 0.0
+    assert own.max() == 1.0
+    assert (1.0 / 9.0, 1.0 - 1.0 / 18.0) in {tuple(row) for row in own.tolist()}
