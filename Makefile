@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-ray lint format table1 mf-mab mf-grad mf-ucb rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full certificates certainty quickstart-cost delta certify peers clean
+.PHONY: help quickstart test test-ray lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full certificates certainty quickstart-cost delta certify peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ mf-grad: $(VENV)/.for-benchmarks | $(RESULTS) ## what certificates cost, over th
 
 mf-ucb: $(VENV)/.for-benchmarks | $(RESULTS) ## reward: MF-UCB over UCB, and elimination's growth with the budget
 	$(RUN) -m benchmarks.papers.mf_ucb --output $(RESULTS)/mf_ucb.json --figure $(RESULTS)/mf_ucb.html $(ARGS)
+
+nash: $(VENV)/.for-benchmarks | $(RESULTS) ## equilibria of games: regret by the budget, and two applications
+	$(RUN) -m benchmarks.papers.nash --output $(RESULTS)/nash.json --figure $(RESULTS)/nash.html $(ARGS)
 
 rcucb: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits: the tables and figures of the RCUCB paper
 	$(RUN) -m benchmarks.papers.rcucb --output $(RESULTS)/rcucb.json --figure $(RESULTS)/rcucb.html $(ARGS)

@@ -26,7 +26,7 @@ _SCREENED = 128  # among which the starts are chosen, where not all profiles can
 # with the largest means.
 _ALL_LOOKED_AT, _LOOKED_AT = 1024, 8
 _ROUNDS = 24
-_FIRST_STEP, _LAST_STEP = 0.1, 0.001
+_FIRST_STEP, _FIRST_STEP_OF_GRID, _LAST_STEP = 0.1, 0.03, 0.001
 _SHRINK = 0.5
 # Steps of best responses from an answer, in distances of the actions that are looked at.
 _SETTLING = (1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
@@ -179,8 +179,9 @@ class Beliefs:
         rng: np.random.Generator,
     ) -> FloatArray:
         """The best profile that moves from others lead to."""
-        starts, step = profiles, _FIRST_STEP
-        n_moves = _MOVES if self.actions.shape is None else _MOVES_OF_GRID
+        starts, step, n_moves = profiles, _FIRST_STEP, _MOVES
+        if self.actions.shape is not None:
+            step, n_moves = _FIRST_STEP_OF_GRID, _MOVES_OF_GRID
         n_parameters = profiles.shape[1]
         for _ in range(_ROUNDS):
             if step < _LAST_STEP:

@@ -21,6 +21,9 @@ __all__ = ["PowerAllocation", "RandomAccess", "RandomGame"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
+_TRIED = 361  # powers to which a link may deviate
+_FAR = 500.0  # from which on exponentials overflow, and a logarithm is its argument
+
 
 @dataclass(frozen=True, eq=False)
 class RandomGame:
@@ -281,6 +284,38 @@ class PowerAllocation:
             utilities.append(float(efficiency - self.price * powers[link]))
         return utilities
 
+    def gains(self, profile: Point, n_draws: int = 4_000) -> FloatArray:
+        """What each link would gain by deviating (Eq. 2), in bits per second and hertz.
+
+        Over a link's own channel the mean is exact; over those of the others it is the mean of
+        draws, which are the same for all powers.
+
+        Parameters
+        ----------
+        profile
+            Each link's place.
+        n_draws
+            Number of draws.
+
+        Returns
+        -------
+        array of shape (N,)
+        """
+        powers = self.powers(profile)
+        rng = np.random.default_rng(0)
+        channels = rng.exponential(size=(n_draws, self.n_links - 1))
+        tried = _linear(np.linspace(self.lowest, self.highest, _TRIED))
+        gains = np.zeros(self.n_links)
+        for link, power in enumerate(powers):
+            disturbance = float(_linear(self.noise)) + float(_linear(self.interference)) * (
+                channels @ np.delete(powers, link)
+            )
+            own = np.append(tried, power)
+            ratios = own[:, None] / disturbance
+            utility = _mean_log(ratios).mean(axis=1) / math.log(2.0) - self.price * own
+            gains[link] = utility.max() - utility[-1]
+        return gains
+
     def equilibrium_power(self) -> float:
         """Power, not in decibels, at which no link gains by deviating if all have it.
 
@@ -312,10 +347,18 @@ class PowerAllocation:
         return mean / math.log(2.0) - self.price
 
 
+def _mean_log(ratio: FloatArray) -> FloatArray:
+    """Mean of ``ln(1 + h r)`` over h with the standard exponential distribution."""
+    inverse = 1.0 / ratio
+    near = np.minimum(inverse, _FAR)
+    mean: FloatArray = np.where(inverse < _FAR, np.exp(near) * exp1(near), ratio)
+    return mean
+
+
 def _log_slope(ratio: float) -> float:
     """Mean of ``h r / (1 + h r)`` over h with the standard exponential distribution."""
     inverse = 1.0 / ratio
-    if inverse > 500.0:
+    if inverse > _FAR:
         return ratio
     return 1.0 - inverse * math.exp(inverse) * float(exp1(inverse))
 

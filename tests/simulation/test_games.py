@@ -106,3 +106,28 @@ def test_regret_of_a_drawn_game_by_brute_force() -> None:
     for (i, j), gain in worst.items():
         regret = game.regret({"x0": i / 4, "x1": j / 4})
         assert regret == pytest.approx(gain - min(worst.values()))
+
+
+def test_no_link_gains_at_the_equilibrium() -> None:
+    game = PowerAllocation(n_links=5)
+    decibels = 10.0 * math.log10(game.equilibrium_power())
+    place = (decibels - game.lowest) / (game.highest - game.lowest)
+    at = {f"power{index}": place for index in range(5)}
+    assert game.gains(at) == pytest.approx(np.zeros(5), abs=1e-4)
+    gains = game.gains(at | {"power2": place + 0.1})
+    # ln of the power is .829 too large: by the slope's slope, about .5 * 1.3 * .829**2.
+    assert gains[2] == pytest.approx(0.5, abs=0.15)
+    assert gains[[0, 1, 3, 4]].max() < 0.02
+
+
+def test_a_links_gain_by_simulation() -> None:
+    game = PowerAllocation(n_links=3, realisations=(400_000,))
+    low = {"power0": 0.3, "power1": 0.6, "power2": 0.7}
+    gain = game.gains(low)[0]
+    rng = np.random.default_rng(0)
+    here = game.utilities(low, (0, 0, 0), rng)[0]
+    there = max(
+        game.utilities(low | {"power0": place}, (0, 0, 0), rng)[0]
+        for place in np.linspace(0.5, 0.8, 7)
+    )
+    assert gain == pytest.approx(there - here, abs=0.05)

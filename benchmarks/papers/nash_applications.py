@@ -1,0 +1,88 @@
+"""Random access and power allocation (Sections V-D and V-C), whose equilibria are known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mfhpo.games import MFUCBPNE, GamePolicy, Query
+from mfhpo.search.space import Numeric, Point
+from mfhpo.simulation.games import PowerAllocation, RandomAccess
+
+__all__ = ["Game", "access", "played", "power"]
+
+_ACCESS_COSTS, _ACCESS_BUDGET = (1.0, 5.0, 10.0, 20.0), 3_000.0
+
+
+class Game(Protocol):
+    """A game that can be played."""
+
+    @property
+    def players(self) -> Mapping[str, Mapping[str, Numeric]]:
+        """The players' parameters."""
+        ...
+
+    def utilities(
+        self, profile: Point, levels: Sequence[int], rng: np.random.Generator
+    ) -> list[float]:
+        """One observation of each player's utility."""
+        ...
+
+
+def played(policy: GamePolicy, game: Game, rng: np.random.Generator) -> list[Query]:
+    """Run a policy to its end; the queries, in order."""
+    queries = []
+    while (query := policy.ask()) is not None:
+        policy.tell(query, game.utilities(query.profile, query.levels, rng))
+        queries.append(query)
+    return queries
+
+
+def access(seed: int) -> dict[str, Any]:
+    """Throughputs at the profile that is recommended for random access."""
+    game = RandomAccess()
+    policy = MFUCBPNE(game.players, _ACCESS_COSTS, _ACCESS_BUDGET, seed=seed)
+    started = time.process_time()
+    queries = played(policy, game, np.random.default_rng(seed))
+    answer = policy.recommend()
+    throughput = game.throughput(answer.profile)
+    expected = np.array(game.equilibrium_throughput())
+    return {
+        "seed": seed,
+        "budget": _ACCESS_BUDGET,
+        "queries": len(queries),
+        "evaluations": answer.n_evaluations,
+        "throughput": throughput.tolist(),
+        "expected": expected.tolist(),
+        "largest error": float(np.abs(throughput / expected - 1.0).max()),
+        "seconds": time.process_time() - started,
+    }
+
+
+def power(task: tuple[int, int, float]) -> dict[str, Any]:
+    """Powers at the profile that is recommended for some links, by seed, links and budget."""
+    seed, n_links, budget = task
+    game = PowerAllocation(n_links=n_links)
+    costs = [float(count) for count in game.realisations]
+    policy = MFUCBPNE(game.players, costs, budget, averaging=True, seed=seed)
+    started = time.process_time()
+    queries = played(policy, game, np.random.default_rng(seed))
+    answer = policy.recommend()
+    powers = game.powers(answer.profile)
+    expected = game.equilibrium_power()
+    return {
+        "seed": seed,
+        "links": n_links,
+        "budget": budget,
+        "queries": len(queries),
+        "evaluations": answer.n_evaluations,
+        "powers": powers.tolist(),
+        "expected": expected,
+        "mean error": float(powers.mean() / expected - 1.0),
+        "largest error": float(np.abs(powers / expected - 1.0).max()),
+        "largest gain": float(game.gains(answer.profile).max()),
+        "seconds": time.process_time() - started,
+    }

@@ -1,0 +1,44 @@
+"""The benchmark of the paper on Nash equilibria, on a few of its games."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.papers import nash
+from benchmarks.papers.nash_applications import access
+
+
+def test_a_few_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("plotly")
+    monkeypatch.setattr(nash, "_BUDGETS", (32.0, 64.0))
+    result, figure = tmp_path / "nash.json", tmp_path / "nash.html"
+    arguments = ["--games", "6", "--applications", "0", "--workers", "1"]
+    arguments += ["--methods", "MF-UCB-PNE", "random"]
+    nash.main([*arguments, "--output", str(result), "--figure", str(figure)])
+    report = json.loads(result.read_text(encoding="utf-8"))
+    regret = {
+        (row["method"], row["rho"], row["budget"]): row["recommended"]["mean"]
+        for row in report["games"]
+    }
+    assert len(regret) == 2 * 2 * 2
+    for rho in (0.768, 0.95):
+        ours, others = (
+            sum(regret[method, rho, budget] for budget in (32.0, 64.0))
+            for method in ("MF-UCB-PNE", "random")
+        )
+        assert 0.0 < ours < others
+    for row in report["games"]:
+        assert row["best evaluated"]["mean"] <= row["last evaluated"]["mean"]
+        assert 0.0 <= row["intervals held"]["mean"] <= 1.0
+    assert any("budget 32" in words for words in report["holds"])
+    assert "mean regret" in figure.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_random_access_ends_at_its_equilibrium() -> None:
+    found = access(seed=0)
+    assert found["largest error"] <= 0.02
+    assert found["evaluations"] * 100.0 <= found["budget"]
