@@ -68,13 +68,18 @@ class StudyEquilibrium:
 
     @property
     def epsilon(self) -> float:
-        """The largest mean dissatisfaction; infinite while nothing is known."""
-        return max((gain.mean for gain in self.dissatisfaction.values()), default=math.inf)
+        """The largest mean dissatisfaction, in standard deviations of the player's objective.
+
+        Infinite while nothing is known.
+        """
+        return max((gain.relative for gain in self.dissatisfaction.values()), default=math.inf)
 
     @property
     def at_most(self) -> float:
-        """The largest upper end of the intervals of the dissatisfaction."""
-        return max((gain.interval[1] for gain in self.dissatisfaction.values()), default=math.inf)
+        """The largest upper end of their intervals, in standard deviations of the objective."""
+        return max(
+            (gain.relative_interval[1] for gain in self.dissatisfaction.values()), default=math.inf
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values."""
@@ -94,8 +99,8 @@ class StudyEquilibrium:
         width = max(10, *(len(player) for player in self.dissatisfaction))
         lines = [
             f"{head}: {params}",
-            f"  claim       nobody gains more than {self.epsilon:.4g} by deviating alone, by the "
-            f"mean (at most {self.at_most:.4g})",
+            f"  claim       nobody gains more than {self.epsilon:.3g} standard deviations of its "
+            f"objective by deviating alone (at most {self.at_most:.3g})",
         ]
         for player, gain in self.dissatisfaction.items():
             utility = self.utilities[player]

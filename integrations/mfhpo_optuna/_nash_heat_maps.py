@@ -34,7 +34,7 @@ def draw_heat_maps(go: Any, make_subplots: Any, story: NashStory) -> Any:
     names = story.game.players.names
     better = ["higher" if sign > 0.0 else "lower" for sign in story.game.signs]
     titles = [f"{escape(n)} ({b} is better)" for n, b in zip(names, better, strict=True)]
-    titles.append("largest gain by deviating")
+    titles.append("largest gain by deviating, in standard deviations")
     figure = make_subplots(
         rows=1,
         cols=3,
@@ -44,9 +44,12 @@ def draw_heat_maps(go: Any, make_subplots: Any, story: NashStory) -> Any:
     )
     axes = [axis_values(story, parameter) for parameter in story.policy.actions.parameters]
     utilities = estimated_utilities(story, [len(axis) for axis in axes])
-    gains = np.maximum(
-        utilities[0].max(axis=0, keepdims=True) - utilities[0],
-        utilities[1].max(axis=1, keepdims=True) - utilities[1],
+    gains = np.max(
+        [
+            (of.max(axis=player, keepdims=True) - of) / model.unit
+            for player, (of, model) in enumerate(zip(utilities, story.policy.models, strict=True))
+        ],
+        axis=0,
     )
     maps = [sign * of for sign, of in zip(story.game.signs, utilities, strict=True)]
     for col, (of, light) in enumerate(

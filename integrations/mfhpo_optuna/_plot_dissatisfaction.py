@@ -22,6 +22,7 @@ _PLAYER_COLOURS = ("rgb(0, 114, 178)", "rgb(0, 158, 115)", "rgb(204, 121, 167)",
 def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
     """Plot what players would gain by deviating from the recommended profile, over the cost.
 
+    Gains are in standard deviations of each player's objective, in which players can be compared.
     The thick line is the largest mean of all players, in a band from the largest lower end to the
     largest upper end of their intervals; thin lines are each player's mean. At each cost, it is
     the recommendation that would have been given there, by the model that was fitted there: some
@@ -68,7 +69,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     costs = [stage.cost for stage in story.stages]
     _draw_band(go, figure, story, costs)
     for player, name in enumerate(story.game.players.names):
-        means = [stage.answer.dissatisfaction[name].mean for stage in story.stages]
+        means = [stage.answer.dissatisfaction[name].relative for stage in story.stages]
         figure.add_trace(
             go.Scatter(
                 x=costs,
@@ -99,7 +100,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
 
 def _draw_band(go: Any, figure: Any, story: NashStory, costs: list[float]) -> None:
     lower = [
-        max(gain.interval[0] for gain in stage.answer.dissatisfaction.values())
+        max(gain.relative_interval[0] for gain in stage.answer.dissatisfaction.values())
         for stage in story.stages
     ]
     upper = [stage.answer.at_most for stage in story.stages]
@@ -119,8 +120,8 @@ def _draw_band(go: Any, figure: Any, story: NashStory, costs: list[float]) -> No
 def _lay_out(figure: Any, story: NashStory) -> None:
     answer = story.answer.answer
     head = (
-        f"Nobody gains more than {answer.epsilon:.3g} by deviating alone (at most "
-        f"{answer.at_most:.3g})"
+        f"Nobody gains more than {answer.epsilon:.3g} standard deviations by deviating alone (at "
+        f"most {answer.at_most:.3g})"
     )
     state = "" if answer.finished else ", not finished"
     paid = (
@@ -136,7 +137,9 @@ def _lay_out(figure: Any, story: NashStory) -> None:
         height=520,
     )
     figure.update_xaxes(title="cost paid", rangemode="tozero")
-    figure.update_yaxes(title="gain by deviating from the recommendation", rangemode="tozero")
+    figure.update_yaxes(
+        title="gain by deviating, in standard deviations of the objective", rangemode="tozero"
+    )
 
 
 def _describe(stage: Stage) -> str:

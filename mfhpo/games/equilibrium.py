@@ -36,10 +36,24 @@ class Dissatisfaction:
         Over all that is believed; at least 0.
     interval
         What holds it with the probability of the answer, by the model.
+    unit
+        Standard deviation of the player's utility over profiles, by its model.
     """
 
     mean: float
     interval: tuple[float, float]
+    unit: float
+
+    @property
+    def relative(self) -> float:
+        """The mean in standard deviations of the utility, in which players can be compared."""
+        return self.mean / self.unit
+
+    @property
+    def relative_interval(self) -> tuple[float, float]:
+        """The interval in standard deviations of the utility."""
+        lower, upper = self.interval
+        return lower / self.unit, upper / self.unit
 
 
 @dataclass(frozen=True)
@@ -75,21 +89,22 @@ class Equilibrium:
 
     @property
     def epsilon(self) -> float:
-        """The largest mean dissatisfaction: an epsilon-equilibrium."""
-        return max((gain.mean for gain in self.dissatisfaction.values()), default=float("inf"))
+        """The largest mean dissatisfaction, in standard deviations of the player's utility."""
+        return max((gain.relative for gain in self.dissatisfaction.values()), default=float("inf"))
 
     @property
     def at_most(self) -> float:
-        """The largest upper end of the intervals."""
+        """The largest upper end of the intervals, in standard deviations of the utility."""
         return max(
-            (gain.interval[1] for gain in self.dissatisfaction.values()), default=float("inf")
+            (gain.relative_interval[1] for gain in self.dissatisfaction.values()),
+            default=float("inf"),
         )
 
     def __str__(self) -> str:
         state = "" if self.finished else ", not finished"
         epsilon = f"{self.epsilon:.4g} (at most {self.at_most:.4g})"
         lines = [
-            f"epsilon-equilibrium, epsilon = {epsilon}{state}",
+            f"epsilon-equilibrium, epsilon = {epsilon} standard deviations of the utility{state}",
             *(
                 f"  {player:<12} would gain {gain.mean:.4g} by deviating, "
                 f"in [{gain.interval[0]:.4g}, {gain.interval[1]:.4g}]"

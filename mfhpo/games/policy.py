@@ -147,6 +147,7 @@ class GamePolicy(abc.ABC):
         self._cost = 0.0
         self._episode = Episode(0.0, 0.0, self.budget)
         self._seen = [ObservedUtilities() for _ in self.actions.players]
+        self._failures = [0] * len(self.actions)
         self._next_fit = [_FIRST_FIT] * len(self.actions)
         guess = self._first_hyperparameters()
         self.models = [
@@ -198,8 +199,9 @@ class GamePolicy(abc.ABC):
             The query.
         utilities
             Of each player; None, or a number that is not finite or beyond 1e100, for one that could
-            not be measured. A player's model then counts it as the worst that was seen of that
-            player: a profile that crashes is none to stay at.
+            not be measured. One that fails alone is no observation. From the second one in a row
+            on, a player's model counts it as the worst that was seen of that player: a profile that
+            crashes is none to stay at.
 
         Raises
         ------
@@ -269,7 +271,9 @@ class GamePolicy(abc.ABC):
                 lower, upper = np.quantile(drawn[:, player], (outside, 1.0 - outside))
                 mean = float(drawn[:, player].mean())
                 gains[name] = Dissatisfaction(
-                    mean, (min(float(lower), mean), max(float(upper), mean))
+                    mean,
+                    (min(float(lower), mean), max(float(upper), mean)),
+                    self.models[player].unit,
                 )
         return Equilibrium(
             profile=profile,
@@ -402,7 +406,8 @@ class GamePolicy(abc.ABC):
     def _learn(self, player: int, features: FloatArray, level: int, value: float | None) -> None:
         """Add an observation to a player's model, and fit it again when it is time."""
         seen = self._seen[player]
-        if value is None:
+        self._failures[player] = self._failures[player] + 1 if value is None else 0
+        if value is None and self._failures[player] > 1:
             value = seen.worst(level)
         if value is None:
             return

@@ -489,7 +489,7 @@ def test_nothing_can_be_measured() -> None:
     assert answer.n_queries == len(queries)
 
 
-def test_a_failure_counts_as_the_worst_at_its_level() -> None:
+def test_failures_in_a_row_count_as_the_worst_at_their_level() -> None:
     policy, other = searching(), searching()
     known: list[tuple[tuple[int, int], list[float | None]]] = [
         ((0, 0), [1.0, 5.0]),
@@ -501,7 +501,13 @@ def test_a_failure_counts_as_the_worst_at_its_level() -> None:
         policy.tell(query, values)
         other.tell(query, values)
     last = Query({"x": 0.9, "y": 0.9}, (0, 1))
+    believed = [model.point_means.tolist() for model in policy.models]
     policy.tell(last, [None, math.nan])
+    # One that stands alone is none of the profile's fault.
+    assert [model.point_means.tolist() for model in policy.models] == believed
+    assert policy.cost == other.cost + policy.cost_of(last)
+    policy.tell(last, [None, math.nan])
+    other.tell(last, [None, None])
     other.tell(last, [1.0, 2.0])
     assert policy.ask() == other.ask()
     for left, right in zip(policy.models, other.models, strict=True):
@@ -528,8 +534,10 @@ def test_an_answer_says_what_was_paid() -> None:
     assert list(answer.dissatisfaction) == ["row", "column"]
     for gain in answer.dissatisfaction.values():
         assert 0.0 <= gain.interval[0] <= gain.mean <= gain.interval[1]
-    assert answer.epsilon == max(gain.mean for gain in answer.dissatisfaction.values())
-    assert answer.at_most == max(gain.interval[1] for gain in answer.dissatisfaction.values())
+    gains = answer.dissatisfaction.values()
+    assert [gain.unit for gain in gains] == [model.unit for model in policy.models]
+    assert answer.epsilon == max(gain.mean / gain.unit for gain in gains)
+    assert answer.at_most == max(gain.interval[1] / gain.unit for gain in gains)
     text = str(answer)
     assert f"epsilon = {answer.epsilon:.4g}" in text
     assert "row" in text

@@ -1,0 +1,88 @@
+"""The attacker's and the defender's example: what it measures is right, and it finds an answer."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def example() -> ModuleType:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("plotly")
+    return importlib.import_module("examples.attacker_defender")
+
+
+def log_loss(network: object, x: np.ndarray, y: np.ndarray) -> float:
+    scores = network._layers(x)[1]  # type: ignore[attr-defined]
+    return float(np.sum(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(y)), y]))
+
+
+def test_slopes_are_those_of_the_log_loss(example: ModuleType) -> None:
+    rng = np.random.default_rng(0)
+    network = example.Network(rng)
+    x, y = rng.random((5, 64)), rng.integers(10, size=5)
+    slopes = network.slopes(x, y)
+    for weights, slope in [
+        *zip(network.weights, slopes.of_weights, strict=True),
+        (x, slopes.of_pixels),
+    ]:
+        place = np.unravel_index(np.argmax(np.abs(slope)), slope.shape)
+        sides = []
+        for step in (1e-6, -1e-6):
+            weights[place] += step
+            sides.append(log_loss(network, x, y))
+            weights[place] -= step
+        assert (sides[0] - sides[1]) / 2e-6 == pytest.approx(slope[place], rel=1e-5)
+
+
+def test_an_attack_stays_within_its_radius_and_hurts(example: ModuleType) -> None:
+    rng = np.random.default_rng(0)
+    network = example.Network(rng)
+    x, y = example.pixels[:300], example.digit[:300]
+    for _ in range(200):
+        network.learn(x, y)
+    assert network.accuracy(x, y) > 0.95
+    for steps in (1, 2, 5):
+        changed = example.Attack(0.2, steps).on(network, x, y)
+        assert np.abs(changed - x).max() <= 0.2 + 1e-12
+        assert changed.min() >= 0.0
+        assert changed.max() <= 1.0
+        assert network.accuracy(changed, y) < network.accuracy(x, y) - 0.3
+    assert (example.Attack(0.0, 3).on(network, x, y) == x).all()
+
+
+def test_training_against_an_attack_helps_against_it(example: ModuleType) -> None:
+    attack = example.Attack(0.15, 2)
+    naive = [example.play(example.Defence(0.0, 0.0), [attack], seed) for seed in range(3)]
+    trained = [example.play(example.Defence(0.15, 0.5), [attack], seed) for seed in range(3)]
+    assert np.mean(trained, axis=0)[1] > np.mean(naive, axis=0)[1] + 0.1
+    assert example.play(example.Defence(0.15, 0.5), [attack], 0) == trained[0]
+    assert trained[0] != trained[1]
+
+
+def test_it_finds_and_prints(
+    example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    html = tmp_path / "game.html"
+    assert example.main(["--trainings", "25", "--fresh", "2", "--output", str(html)]) == 0
+    printed = capsys.readouterr().out
+    found = re.search(r"EQUILIBRIUM: radius=([\d.]+), steps=(\d+), strength=([\d.]+)", printed)
+    assert found is not None, printed
+    radius, _, strength = map(float, found.groups())
+    assert 0.02 < radius < example.LARGEST
+    assert 0.02 < strength <= example.LARGEST
+    gets = re.findall(
+        r"the found attack.*the defender gets ([\d.]+)|the defender ([\d.]+)", printed
+    )
+    assert len(gets) == 6
+    values = [float(one or other) for one, other in gets]
+    assert values[0] > max(values[2], values[4]), "another defence is better against the attack"
+    assert html.read_text(encoding="utf-8").count("Plotly.newPlot") == 2
