@@ -202,7 +202,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     if importlib.util.find_spec("plotly") is not None:
         figures = [plot_equilibrium(study), plot_dissatisfaction(study)]
-        html = [figures[0].to_html(full_html=False), figures[1].to_html(False, False)]
+        html = [figure.to_html(include_plotlyjs=figure is figures[0]) for figure in figures]
         Path(options.output).write_text("\n".join(html), encoding="utf-8")
         print(f"\n{options.output} shows how it went; open it in a browser.")
     return 0

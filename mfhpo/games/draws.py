@@ -87,9 +87,11 @@ class DrawnGames:
     actions
         The players' actions.
     models
-        One for each player.
+        Of each player those that may be true, as many for each: games are drawn from all of them.
+    units
+        Of the players' utilities, in which gains are compared, shape (n_players,).
     n_draws
-        Number of games.
+        Number of games; a multiple of the number of each player's models.
     rng
         Source of randomness.
     """
@@ -97,14 +99,17 @@ class DrawnGames:
     def __init__(
         self,
         actions: Actions,
-        models: Sequence[MultiOutputGP],
+        models: Sequence[Sequence[MultiOutputGP]],
+        units: FloatArray,
         n_draws: int,
         rng: np.random.Generator,
     ) -> None:
         self._actions = actions
-        self._utilities = [DrawnUtilities(model, n_draws, rng) for model in models]
-        self.units: FloatArray = np.array([model.unit for model in models])
-        """Of the players' utilities, in which gains are compared, shape (n_players,)."""
+        self._utilities = [
+            [DrawnUtilities(model, n_draws // len(of_player), rng) for model in of_player]
+            for of_player in models
+        ]
+        self.units = units
         self._n_draws = n_draws
 
     def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
@@ -127,10 +132,10 @@ class DrawnGames:
         gains = np.zeros((len(cube), self._n_draws, len(actions)))
         for player, utilities in enumerate(self._utilities):
             own, columns = actions.own_features[player], actions.columns[player]
-            here = utilities(features)
+            here = _values(utilities, features)
             deviating = np.repeat(features[:, None, :], len(own), axis=1)
             deviating[:, :, columns] = own
-            there = utilities(deviating.reshape(-1, features.shape[1]))
+            there = _values(utilities, deviating.reshape(-1, features.shape[1]))
             best = there.reshape(len(cube), len(own), self._n_draws).max(axis=1)
             gains[:, :, player] = np.maximum(best - here, 0.0)
         return gains
@@ -155,8 +160,13 @@ class DrawnGames:
         features = self._actions.features(self._actions.profiles)
         worst = np.zeros((*shape, self._n_draws))
         for player, utilities in enumerate(self._utilities):
-            drawn = utilities(features).reshape(*shape, self._n_draws)
+            drawn = _values(utilities, features).reshape(*shape, self._n_draws)
             gains = (drawn.max(axis=player, keepdims=True) - drawn) / self.units[player]
             worst = np.maximum(worst, gains)
         mean: FloatArray = worst.reshape(-1, self._n_draws).mean(axis=1)
         return mean
+
+
+def _values(utilities: Sequence[DrawnUtilities], features: FloatArray) -> FloatArray:
+    """Of all functions drawn from a player's models at points, shape (n, n_draws)."""
+    return np.concatenate([drawn(features) for drawn in utilities], axis=1)

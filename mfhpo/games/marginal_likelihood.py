@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.mogp import covariance, squared_distances
 
-__all__ = ["Assumptions", "Observations", "first_guess", "fit", "loss"]
+__all__ = ["Assumptions", "Observations", "drawn_hyperparameters", "first_guess", "fit", "loss"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -21,6 +21,7 @@ IntArray = npt.NDArray[np.int64]
 _MOST = 200  # observations of a fit: its work grows with their cube
 _STEPS = 60
 _JITTER = 1e-8
+_STEP, _FLAT = 1e-3, 1e-6  # of differences of gradients, and the smallest curvature
 # Centres and spreads of the priors, of logarithms but for the correlations' logits. Features have
 # unit range; utilities are standardised.
 _LENGTH, _LENGTH_SPREAD = 0.5, 1.0
@@ -143,10 +144,63 @@ def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters
     assumptions
         What is known.
     """
-    if len(observations.values) > _MOST:
-        chosen = np.unique(np.linspace(0, len(observations.values) - 1, _MOST).round().astype(int))
-        observations = observations.chosen(chosen)
+    some = _some(observations)
     layout = _Layout(assumptions)
+    return _hyperparameters(_fitted(some, layout, assumptions), layout, some, assumptions)
+
+
+def drawn_hyperparameters(
+    observations: Observations, assumptions: Assumptions, n_draws: int, rng: np.random.Generator
+) -> list[Hyperparameters]:
+    """Hyperparameters drawn from what may be believed of them, by Laplace's approximation.
+
+    Where observations are few, those of the largest density say too surely what utilities are like.
+
+    Parameters
+    ----------
+    observations
+        At least one.
+    assumptions
+        What is known.
+    n_draws
+        How many.
+    rng
+        Source of randomness.
+    """
+    some = _some(observations)
+    layout = _Layout(assumptions)
+    centre = _fitted(some, layout, assumptions)
+    standardised, _, unit = _standardised(some)
+
+    def slope(parameters: FloatArray) -> FloatArray:
+        return loss(parameters, standardised, assumptions, unit)[1]
+
+    curvature = np.array(
+        [
+            (slope(centre + step) - slope(centre - step)) / (2.0 * _STEP)
+            for step in _STEP * np.eye(layout.size)
+        ]
+    )
+    values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
+    # Nowhere wider than the priors, which are what is believed where observations say nothing.
+    spread = np.minimum(1.0 / np.sqrt(np.maximum(values, _FLAT)), layout.spread.max())
+    moves = (rng.standard_normal((n_draws, layout.size)) * spread) @ vectors.T
+    return [
+        _hyperparameters(np.clip(centre + move, -_FAR, _FAR), layout, some, assumptions)
+        for move in moves
+    ]
+
+
+def _some(observations: Observations) -> Observations:
+    """At most so many as a fit takes."""
+    n = len(observations.values)
+    if n <= _MOST:
+        return observations
+    return observations.chosen(np.unique(np.linspace(0, n - 1, _MOST).round().astype(int)))
+
+
+def _fitted(observations: Observations, layout: _Layout, assumptions: Assumptions) -> FloatArray:
+    """The parameters of the largest posterior density."""
     standardised, _, unit = _standardised(observations)
     result = minimize(
         loss,
@@ -157,7 +211,8 @@ def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters
         bounds=[(-_FAR, _FAR)] * layout.size,
         options={"maxiter": _STEPS},
     )
-    return _hyperparameters(result.x, layout, observations, assumptions)
+    found: FloatArray = result.x
+    return found
 
 
 def loss(

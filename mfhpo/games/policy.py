@@ -22,7 +22,13 @@ from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.draws import DrawnGames
 from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Query
 from mfhpo.games.hyperparameters import Hyperparameters
-from mfhpo.games.marginal_likelihood import Assumptions, Observations, first_guess, fit
+from mfhpo.games.marginal_likelihood import (
+    Assumptions,
+    Observations,
+    drawn_hyperparameters,
+    first_guess,
+    fit,
+)
 from mfhpo.games.mogp import MultiOutputGP
 from mfhpo.games.observed import ObservedUtilities
 from mfhpo.search.space import Numeric, OneOf, Point
@@ -36,7 +42,7 @@ _ROUNDING = 1e-9
 _FIRST_FIT = 8  # observations of a player
 _LARGEST = 1e100  # squares of what is larger have no place in a number
 _LATEST = 8  # evaluated profiles from which searches go on
-_DRAWS = 128  # games that are drawn for an answer
+_DRAWS, _POSSIBLE = 128, 16  # games that are drawn for an answer, from so many models
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 
@@ -339,7 +345,9 @@ class GamePolicy(abc.ABC):
         cube, gains : arrays of shape (number of parameters,) and (n_draws, n_players)
         """
         rng = np.random.default_rng((self._seed, len(self._told), _DRAWS))
-        games = DrawnGames(self.actions, self.models, _DRAWS, rng)
+        units = np.array([model.unit for model in self.models])
+        possible = [self._possible_models(player, rng) for player in range(len(self.actions))]
+        games = DrawnGames(self.actions, possible, units, _DRAWS, rng)
         by_means = self.least_dissatisfied(Estimate.MEAN)
         if not self.actions.is_finite:
             by_means = self.beliefs.settled(by_means)
@@ -422,16 +430,19 @@ class GamePolicy(abc.ABC):
             self._next_fit[player] = math.ceil(_NEXT_FIT * n)
         else:
             known = first_guess(observations, self._assumptions)
-        model = MultiOutputGP(known, self.points)
-        for row, at, mean, count in zip(
-            observations.features,
-            observations.levels,
-            observations.values,
-            observations.counts,
-            strict=True,
-        ):
-            model.add(row, int(at), float(mean), int(count))
-        self.models[player] = model
+        self.models[player] = _informed(known, observations, self.points)
+
+    def _possible_models(self, player: int, rng: np.random.Generator) -> list[MultiOutputGP]:
+        """Models of a player that may be true: of drawn hyperparameters, unless they are known."""
+        seen = self._seen[player]
+        if self._declared is not None or not len(seen):
+            return [self.models[player]]
+        observations = seen.observations()
+        nowhere = self.points[:0]
+        return [
+            _informed(known, observations, nowhere)
+            for known in drawn_hyperparameters(observations, self._assumptions, _POSSIBLE, rng)
+        ]
 
     def _check(self, query: Query) -> None:
         if set(query.profile) != set(self.actions.parameters):
@@ -461,6 +472,22 @@ class GamePolicy(abc.ABC):
                 f"query.levels must be the same for all players of a joint run, got "
                 f"{query.levels!r}."
             )
+
+
+def _informed(
+    known: Hyperparameters, observations: Observations, points: FloatArray
+) -> MultiOutputGP:
+    """A model that was told of observations, with predictions at hand for some points."""
+    model = MultiOutputGP(known, points)
+    for row, level, mean, count in zip(
+        observations.features,
+        observations.levels,
+        observations.values,
+        observations.counts,
+        strict=True,
+    ):
+        model.add(row, int(level), float(mean), int(count))
+    return model
 
 
 def _checked(

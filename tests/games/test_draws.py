@@ -77,6 +77,9 @@ def test_a_function_is_the_same_wherever_it_is_looked_at() -> None:
     assert together == pytest.approx(one_by_one, abs=1e-9)
 
 
+UNITS = np.array([1.0, 3.0, 1.0])
+
+
 def games(n_draws: int) -> tuple[Actions, list[MultiOutputGP], DrawnGames]:
     actions = Actions({"a": {"x": Numeric((0.0, 0.3, 1.0))}, "b": {"y": OneOf(2), "z": OneOf(2)}})
     known = Hyperparameters.shared(
@@ -89,7 +92,11 @@ def games(n_draws: int) -> tuple[Actions, list[MultiOutputGP], DrawnGames]:
         for row in actions.features(rng.random((8, 3))):
             gp.add(row, int(rng.integers(2)), rng.standard_normal())
         models.append(gp)
-    return actions, models, DrawnGames(actions, models, n_draws, np.random.default_rng(5))
+    return (
+        actions,
+        models,
+        DrawnGames(actions, [[gp] for gp in models], UNITS[:2], n_draws, np.random.default_rng(5)),
+    )
 
 
 def test_gains_in_each_drawn_game() -> None:
@@ -108,14 +115,30 @@ def test_gains_in_each_drawn_game() -> None:
             expected[row, :, player] = best - utilities[player][row]
     gains = drawn.dissatisfaction(actions.profiles)
     assert gains == pytest.approx(expected, abs=1e-9)
-    assert drawn.worst_of_all_profiles() == pytest.approx(expected.max(axis=2).mean(axis=1))
+    worst = (expected / UNITS[:2]).max(axis=2).mean(axis=1)
+    assert drawn.worst_of_all_profiles() == pytest.approx(worst)
+
+
+def test_games_are_drawn_from_all_models_that_may_be_true() -> None:
+    actions = Actions({"one": {"x": Numeric((0.0, 1.0))}})
+    models = []
+    for better in (1.0, 5.0):
+        known = Hyperparameters.shared(9.0, 9.0, correlations=[0.8], noise=1e-6, n_features=1)
+        gp = MultiOutputGP(known)
+        gp.add(np.array([0.0]), 1, 0.0)
+        gp.add(np.array([1.0]), 1, better)
+        models.append(gp)
+    drawn = DrawnGames(actions, [models], np.array([2.0]), 8, np.random.default_rng(0))
+    gains = drawn.dissatisfaction(np.array([[0.0]]))[0, :, 0]
+    assert gains == pytest.approx(np.repeat([1.0, 5.0], 4), abs=0.02)
+    assert drawn.worst_of_all_profiles() == pytest.approx([1.5, 0.0], abs=0.02)
 
 
 def test_profiles_that_are_not_a_product_are_too_many() -> None:
     actions = Actions({name: {name: Numeric()} for name in "abc"})
     known = Hyperparameters.shared(2.0, 2.0, correlations=[0.8], noise=0.01, n_features=3)
     models = [MultiOutputGP(known) for _ in range(3)]
-    drawn = DrawnGames(actions, models, 4, np.random.default_rng(0))
+    drawn = DrawnGames(actions, [[gp] for gp in models], UNITS, 4, np.random.default_rng(0))
     assert (drawn.dissatisfaction(actions.profiles[:5]) >= 0.0).all()
     with pytest.raises(ValueError, match=r"^actions must be so few"):
         drawn.worst_of_all_profiles()

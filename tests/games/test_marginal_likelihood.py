@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
-from mfhpo.games.marginal_likelihood import Assumptions, Observations, first_guess, fit, loss
+from mfhpo.games.marginal_likelihood import (
+    Assumptions,
+    Observations,
+    drawn_hyperparameters,
+    first_guess,
+    fit,
+    loss,
+)
 from mfhpo.games.mogp import covariance
 from tests.games.known_games import FloatArray
 
@@ -256,3 +264,58 @@ def test_of_many_observations_some_are_taken() -> None:
     found, expected = fit(told, assuming()), fit(half, assuming())
     assert found.length_scales.tolist() == expected.length_scales.tolist()
     assert found.offsets.tolist() == expected.offsets.tolist()
+
+
+def test_drawn_hyperparameters_spread_as_the_priors_where_nothing_is_known() -> None:
+    told = Observations.once(np.array([[0.4]]), np.array([1]), np.array([3.0]))
+    assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.ones(2))
+    drawn = drawn_hyperparameters(told, assumptions, 400, np.random.default_rng(0))
+    lengths = np.log([known.length_scales[-1, 0] for known in drawn])
+    assert lengths.mean() == pytest.approx(np.log(0.5), abs=0.2)
+    assert lengths.std() == pytest.approx(1.0, abs=0.15)
+
+
+def test_drawn_hyperparameters_agree_where_much_is_known() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((150, 1))
+    values = np.sin(9.0 * x[:, 0]) + 0.2 * rng.standard_normal(150)
+    told = Observations.once(x, rng.integers(2, size=150), values)
+    assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.ones(2))
+    best = fit(told, assumptions)
+    drawn = drawn_hyperparameters(told, assumptions, 100, np.random.default_rng(1))
+    noise = np.log([known.noise[0] for known in drawn])
+    # The variance of the noise's logarithm is about 2 / n.
+    assert noise.mean() == pytest.approx(np.log(best.noise[0]), abs=0.05)
+    assert noise.std() == pytest.approx(math.sqrt(2.0 / 150.0), rel=0.3)
+    lengths = np.log([known.length_scales[-1, 0] for known in drawn])
+    assert lengths.std() < 0.4
+    again = drawn_hyperparameters(told, assumptions, 100, np.random.default_rng(1))
+    assert [known.noise[0] for known in again] == [known.noise[0] for known in drawn]
+
+
+def test_repeated_observations_count_as_they_do_one_by_one() -> None:
+    """The density of all is that of the means times that of what is around them."""
+    rng = np.random.default_rng(3)
+    x, levels = rng.random((6, 1)), np.array([0, 1, 0, 1, 0, 1])
+    counts = np.array([1, 2, 3, 1, 4, 2])
+    values = [rng.standard_normal(count) for count in counts]
+    apart = Observations.once(
+        np.repeat(x, counts, axis=0), np.repeat(levels, counts), np.concatenate(values)
+    )
+    merged = Observations(
+        x,
+        levels,
+        np.array([of.mean() for of in values]),
+        counts.astype(float),
+        np.array([((of - of.mean()) ** 2).sum() for of in values]),
+    )
+    assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.array([1.0, 0.5]))
+    size = 6
+    for seed in range(4):
+        first, second = (0.5 * np.random.default_rng(s).standard_normal(size) for s in (seed, 9))
+        differences = []
+        for told in (apart, merged):
+            (one, slope), (two, _) = (loss(at, told, assumptions, 1.0) for at in (first, second))
+            differences.append([one - two, *slope])
+        # Jitter counts once for each row.
+        assert differences[0] == pytest.approx(differences[1], rel=1e-4, abs=1e-5)
