@@ -1,6 +1,6 @@
 """Games: pure Nash equilibria of utilities that are dear to evaluate."""
 
-from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Query
+from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query
 from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.mogp import MultiOutputGP
 from mfhpo.games.pne import MFUCBPNE, UCBPNE
@@ -9,6 +9,7 @@ from mfhpo.games.policy import GamePolicy
 __all__ = [
     "MFUCBPNE",
     "UCBPNE",
+    "Deviation",
     "Dissatisfaction",
     "Equilibrium",
     "GamePolicy",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mfhpo.search.space import Point
 
-__all__ = ["Dissatisfaction", "Equilibrium", "Query"]
+__all__ = ["Deviation", "Dissatisfaction", "Equilibrium", "Query"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,22 @@ class Dissatisfaction:
         """The interval in standard deviations of the utility."""
         lower, upper = self.interval
         return lower / self.unit, upper / self.unit
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The best deviation of one player from a profile, all others staying.
+
+    Parameters
+    ----------
+    gain
+        What it may bring.
+    profile
+        Where it leads, by the posterior means: all players' parameters.
+    """
+
+    gain: Dissatisfaction
+    profile: Point
 
 
 @dataclass(frozen=True)

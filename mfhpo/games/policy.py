@@ -18,9 +18,9 @@ from mfhpo._validation import (
     check_probability,
 )
 from mfhpo.games.actions import Actions
+from mfhpo.games.answers import POSSIBLE, Answers
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
-from mfhpo.games.draws import DrawnGames
-from mfhpo.games.equilibrium import Dissatisfaction, Equilibrium, Query
+from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query
 from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.marginal_likelihood import (
     Assumptions,
@@ -42,8 +42,6 @@ _ROUNDING = 1e-9
 _FIRST_FIT = 8  # observations of a player
 _LARGEST = 1e100  # squares of what is larger have no place in a number
 _LATEST = 8  # evaluated profiles from which searches go on
-_DRAWS, _POSSIBLE = 128, 16  # games that are drawn for an answer, from so many models
-_STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 
 
@@ -269,18 +267,11 @@ class GamePolicy(abc.ABC):
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
-        if any(map(len, self._seen)):
-            cube, drawn = self._most_stable()
+        if self._has_seen:
+            answers = self._answers()
+            cube = answers.most_stable(self.least_dissatisfied(Estimate.MEAN))
             profile = self.actions.space.at(cube)
-            outside = (1.0 - self.probability) / 2.0
-            for player, name in enumerate(self.actions.players):
-                lower, upper = np.quantile(drawn[:, player], (outside, 1.0 - outside))
-                mean = float(drawn[:, player].mean())
-                gains[name] = Dissatisfaction(
-                    mean,
-                    (min(float(lower), mean), max(float(upper), mean)),
-                    self.models[player].unit,
-                )
+            gains = answers.dissatisfaction(cube, self.probability)
         return Equilibrium(
             profile=profile,
             dissatisfaction=gains,
@@ -291,6 +282,25 @@ class GamePolicy(abc.ABC):
             probability=self.probability,
             finished=self.finished,
         )
+
+    def deviations(self, profile: Point) -> dict[str, Deviation]:
+        """What each player may gain by deviating from any profile, and how.
+
+        Parameters
+        ----------
+        profile
+            All players' parameters.
+
+        Raises
+        ------
+        ValueError
+            If the profile does not fit the game, or nothing was observed yet.
+        """
+        self._check_profile(profile, "profile")
+        if not self._has_seen:
+            raise ValueError("nothing was observed yet; tell utilities first.")
+        cube = self.actions.space.place(profile, np.random.default_rng(self._seed))
+        return self._answers().deviations(cube, self.probability)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that was told, as plain JSON values."""
@@ -337,41 +347,15 @@ class GamePolicy(abc.ABC):
         top = len(self.costs) - 1
         return Query(self.actions.space.at(cube), (top,) * len(self.actions))
 
-    def _most_stable(self) -> tuple[FloatArray, FloatArray]:
-        """The profile to recommend, and what each player gains by deviating from it, in each draw.
+    @property
+    def _has_seen(self) -> bool:
+        """Whether any utility was observed."""
+        return any(map(len, self._seen))
 
-        Returns
-        -------
-        cube, gains : arrays of shape (number of parameters,) and (n_draws, n_players)
-        """
-        rng = np.random.default_rng((self._seed, len(self._told), _DRAWS))
-        units = np.array([model.unit for model in self.models])
+    def _answers(self) -> Answers:
+        rng = np.random.default_rng((self._seed, len(self._told), 1))
         possible = [self._possible_models(player, rng) for player in range(len(self.actions))]
-        games = DrawnGames(self.actions, possible, units, _DRAWS, rng)
-        by_means = self.least_dissatisfied(Estimate.MEAN)
-        if not self.actions.is_finite:
-            by_means = self.beliefs.settled(by_means)
-        candidates = by_means[None, :]
-        if self.actions.shape is not None:
-            best = int(np.argmin(games.worst_of_all_profiles()))
-            candidates = np.concatenate((candidates, self.actions.profiles[best : best + 1]))
-        gains = games.dissatisfaction(candidates)
-        chosen = int(np.argmin((gains / games.units).max(axis=2).mean(axis=1)))
-        cube, drawn = candidates[chosen], gains[chosen]
-        # Where not all profiles were compared, moves would only lead to what these draws overrate.
-        compared = self.actions.shape is not None and not self.actions.is_finite
-        for step in _STEPS if compared else ():
-            moved = cube + step * rng.standard_normal((_MOVES, len(cube)))
-            moved = np.clip(moved, 0.0, 1.0)
-            gains = games.dissatisfaction(moved)
-            worst = (gains / games.units).max(axis=2).mean(axis=1)
-            chosen = int(np.argmin(worst))
-            if worst[chosen] < (drawn / games.units).max(axis=1).mean():
-                cube, drawn = moved[chosen], gains[chosen]
-        if not self.actions.is_finite:
-            finer = self.actions.around(cube, step=1.0)
-            drawn = games.dissatisfaction(cube[None, :], finer)[0]
-        return cube, drawn
+        return Answers(self.beliefs, possible, rng)
 
     @abc.abstractmethod
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
@@ -441,25 +425,11 @@ class GamePolicy(abc.ABC):
         nowhere = self.points[:0]
         return [
             _informed(known, observations, nowhere)
-            for known in drawn_hyperparameters(observations, self._assumptions, _POSSIBLE, rng)
+            for known in drawn_hyperparameters(observations, self._assumptions, POSSIBLE, rng)
         ]
 
     def _check(self, query: Query) -> None:
-        if set(query.profile) != set(self.actions.parameters):
-            raise ValueError(
-                f"query.profile must have the parameters {list(self.actions.parameters)}, got "
-                f"{list(query.profile)}."
-            )
-        for name, parameter in self.actions.parameters.items():
-            place = query.profile[name]
-            if isinstance(parameter, OneOf):
-                fits = place in range(parameter.n)
-                expected = f"an index from 0 to {parameter.n - 1}"
-            else:
-                fits = 0.0 <= place <= 1.0
-                expected = "a place from 0 to 1"
-            if not fits:
-                raise ValueError(f"query.profile[{name!r}] must be {expected}, got {place!r}.")
+        self._check_profile(query.profile, "query.profile")
         n_levels = len(self.costs)
         fits = len(query.levels) == len(self.actions)
         if not fits or not all(0 <= level < n_levels for level in query.levels):
@@ -472,6 +442,23 @@ class GamePolicy(abc.ABC):
                 f"query.levels must be the same for all players of a joint run, got "
                 f"{query.levels!r}."
             )
+
+    def _check_profile(self, profile: Point, name: str) -> None:
+        if set(profile) != set(self.actions.parameters):
+            raise ValueError(
+                f"{name} must have the parameters {list(self.actions.parameters)}, got "
+                f"{list(profile)}."
+            )
+        for parameter, kind in self.actions.parameters.items():
+            place = profile[parameter]
+            if isinstance(kind, OneOf):
+                fits = place in range(kind.n)
+                expected = f"an index from 0 to {kind.n - 1}"
+            else:
+                fits = 0.0 <= place <= 1.0
+                expected = "a place from 0 to 1"
+            if not fits:
+                raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
 
 
 def _informed(

@@ -1,0 +1,117 @@
+"""Where players are believed to gain least by deviating, and how much that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.games.dissatisfaction import Beliefs, Estimate
+from mfhpo.games.draws import DrawnGames
+from mfhpo.games.equilibrium import Deviation, Dissatisfaction
+from mfhpo.games.mogp import MultiOutputGP
+
+__all__ = ["POSSIBLE", "Answers"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+POSSIBLE = 16
+"""Models of each player from which games are drawn, where hyperparameters are fitted."""
+
+_DRAWS = 128  # games
+_STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
+
+
+class Answers:
+    """What is said of profiles, averaged over games that are drawn from what may be believed.
+
+    Parameters
+    ----------
+    beliefs
+        By the models of the largest density.
+    possible
+        Of each player the models that may be true, as many for each.
+    rng
+        Of the draws, and of moves.
+    """
+
+    def __init__(
+        self,
+        beliefs: Beliefs,
+        possible: Sequence[Sequence[MultiOutputGP]],
+        rng: np.random.Generator,
+    ) -> None:
+        self._beliefs = beliefs
+        self._actions = beliefs.actions
+        self._rng = rng
+        units = np.array([model.unit for model in beliefs.models])
+        self._games = DrawnGames(self._actions, possible, units, _DRAWS, rng)
+
+    def most_stable(self, by_means: FloatArray) -> FloatArray:
+        """The profile to recommend, shape (number of parameters,).
+
+        Parameters
+        ----------
+        by_means
+            That of the smallest largest dissatisfaction by the posterior means.
+        """
+        actions, games = self._actions, self._games
+        if not actions.is_finite:
+            by_means = self._beliefs.settled(by_means)
+        if actions.shape is None:
+            # Where not all profiles can be compared, moves would lead to what the draws overrate.
+            return by_means
+        best = int(np.argmin(games.worst_of_all_profiles()))
+        chosen, least = self._best(np.stack((by_means, actions.profiles[best])))
+        for step in () if actions.is_finite else _STEPS:
+            moved = chosen + step * self._rng.standard_normal((_MOVES, len(chosen)))
+            other, worst = self._best(np.clip(moved, 0.0, 1.0))
+            if worst < least:
+                chosen, least = other, worst
+        return chosen
+
+    def _best(self, profiles: FloatArray) -> tuple[FloatArray, float]:
+        """The profile of the smallest mean of the largest dissatisfaction, and that."""
+        gains = self._games.dissatisfaction(profiles) / self._games.units
+        worst = gains.max(axis=2).mean(axis=1)
+        chosen = int(np.argmin(worst))
+        return profiles[chosen], float(worst[chosen])
+
+    def dissatisfaction(
+        self, profile: FloatArray, probability: float
+    ) -> dict[str, Dissatisfaction]:
+        """What each player may gain by deviating from a profile.
+
+        Parameters
+        ----------
+        profile
+            A point of the unit cube, shape (number of parameters,).
+        probability
+            Of the intervals.
+        """
+        finer = None if self._actions.is_finite else self._actions.around(profile, step=1.0)
+        drawn = self._games.dissatisfaction(profile[None, :], finer)[0]
+        outside = (1.0 - probability) / 2.0
+        found = {}
+        for player, name in enumerate(self._actions.players):
+            lower, upper = np.quantile(drawn[:, player], (outside, 1.0 - outside))
+            mean = float(drawn[:, player].mean())
+            interval = (min(float(lower), mean), max(float(upper), mean))
+            found[name] = Dissatisfaction(mean, interval, float(self._games.units[player]))
+        return found
+
+    def deviations(self, profile: FloatArray, probability: float) -> dict[str, Deviation]:
+        """What each player may gain, and the best deviation by the posterior means.
+
+        See `dissatisfaction` for the parameters.
+        """
+        gains = self.dissatisfaction(profile, probability)
+        finer = replace(self._beliefs, actions=self._actions.around(profile, step=1.0))
+        found = {}
+        for player, name in enumerate(self._actions.players):
+            moved = finer.best_response(profile[None, :], player, Estimate.MEAN)[0]
+            found[name] = Deviation(gains[name], self._actions.space.at(moved))
+        return found
