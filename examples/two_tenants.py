@@ -33,11 +33,11 @@ from typing import Any
 import lightgbm
 import numpy as np
 import optuna
+from optuna.trial import FrozenTrial
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
-from mfhpo.games.dissatisfaction import Estimate
-from mfhpo_optuna import NashSampler, plot_dissatisfaction, plot_equilibrium
+from mfhpo_optuna import NashSampler, StudyDeviation, plot_dissatisfaction, plot_equilibrium
 
 PLAYERS = {"trainer": ["models", "rows"], "server": ["threads", "batch"]}  # threads, their size
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -147,30 +147,16 @@ def measure(pipes: list[Connection], seconds: float, params: Params) -> dict[str
 # Why not the Pareto front?
 
 
-def deviations(game: Any, params: Params) -> dict[str, tuple[float, Params]]:
-    """By player, what it would gain by its best deviation, by the model, and where that leads."""
-    actions, beliefs, target = game.policy.actions, game.policy.beliefs, len(game.policy.costs) - 1
-    places = {name: game.space.place(name, params[name]) for name in actions.parameters}
-    here = actions.space.place(places, np.random.default_rng(0))[None, :]
-    found = {}
-    for player, who in enumerate(PLAYERS):
-        there = beliefs.best_response(here, player, Estimate.MEAN)
-        features = actions.features(np.concatenate((here, there)))
-        stays, leaves = beliefs.models[player].mean(features, target)
-        found[who] = max(leaves - stays, 0.0), game.space.params(actions.space.at(there[0]))
-    return found
-
-
 def text(params: Params, *players: str) -> str:
     return ", ".join(f"{name}={params[name]}" for who in players for name in PLAYERS[who])
 
 
-def show_front(front: list[optuna.trial.FrozenTrial], game: Any) -> None:
+def show_front(study: optuna.Study, sampler: NashSampler, front: list[FrozenTrial]) -> None:
     print(f"\nOptuna's Pareto front has {len(front)} trials. By the model, these would gain there:")
     for trial in front[:SHOWN]:
-        gains = deviations(game, trial.params).items()
+        found = sampler.deviations(study, trial.params)
         print(
-            "  " + ", ".join(f"{who} {gain:.2f}" for who, (gain, _) in gains),
+            "  " + ", ".join(f"{who} {of.gain.mean:.2f}" for who, of in found.items()),
             f"at {text(trial.params, *PLAYERS)} (measured for {trial.params['seconds']:g} s)",
         )
 
@@ -188,7 +174,9 @@ def show_measured(run: Run, rounds: int, params: Params, others: list[tuple[str,
         print(f"    {who} gains {gained.mean():5.2f} ± {error:.2f} by {text(there, who)}")
 
 
-def measure_again(run: Run, rounds: int, found: Params, agreed: Params, game: Any) -> None:
+def measure_again(
+    run: Run, rounds: int, found: Params, agreed: Params, best: dict[str, StudyDeviation]
+) -> None:
     print("\nMeasured again. The equilibrium, and who takes half or twice the threads:")
     counts = [
         (who, {**found, name: n})
@@ -201,8 +189,7 @@ def measure_again(run: Run, rounds: int, found: Params, agreed: Params, game: An
     half = max(CORES // 2, 1)
     show_measured(run, rounds, {**found, "models": half, "threads": half}, [])
     print("The front's trial with the largest sum, and the model's best deviations from it:")
-    best = deviations(game, agreed)
-    others = [(who, there) for who, (gain, there) in best.items() if gain > 0.0]
+    others = [(who, of.params) for who, of in best.items() if of.params != agreed]
     show_measured(run, rounds, agreed, others)
 
 
@@ -256,12 +243,12 @@ def main(arguments: list[str] | None = None) -> int:
 
         answer = sampler.equilibrium(study)
         print(f"{CORES} cores; a thread costs {PRICE:.3g}.\n\n{answer}")
-        game = sampler.replay(study, lambda game: lambda trial, query, values: None)
         front = sorted(study.best_trials, key=lambda trial: sum(trial.values), reverse=True)
-        show_front(front, game)
+        show_front(study, sampler, front)
         if answer.finished and options.rounds > 0:
             run = partial(measure, pipes, options.longest)
-            measure_again(run, options.rounds, answer.params, front[0].params, game)
+            best = sampler.deviations(study, front[0].params)
+            measure_again(run, options.rounds, answer.params, front[0].params, best)
 
     if importlib.util.find_spec("plotly") is not None:
         figures = [plot_equilibrium(study), plot_dissatisfaction(study)]

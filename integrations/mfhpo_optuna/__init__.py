@@ -8,7 +8,7 @@ from mfhpo_optuna._choice import MFSampler
 from mfhpo_optuna._elimination_pruner import MFEliminationPruner
 from mfhpo_optuna._iise import IISESampler
 from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
-from mfhpo_optuna._nash_equilibrium import StudyEquilibrium
+from mfhpo_optuna._nash_equilibrium import StudyDeviation, StudyEquilibrium
 from mfhpo_optuna._nash_sampler import NashSampler
 from mfhpo_optuna._plot import plot_race
 from mfhpo_optuna._plot_dissatisfaction import plot_dissatisfaction
@@ -39,6 +39,7 @@ __all__ = [
     "RaceRecommendation",
     "RaceSampler",
     "StudyCertificate",
+    "StudyDeviation",
     "StudyEquilibrium",
     "StudyLimitRecommendation",
     "StudyRecommendation",

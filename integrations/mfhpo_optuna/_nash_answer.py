@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from scipy.stats import norm
 
 from mfhpo.games import Equilibrium, GamePolicy
-from mfhpo_optuna._nash_equilibrium import StudyEquilibrium, Utility
+from mfhpo_optuna._nash_equilibrium import StudyDeviation, StudyEquilibrium, Utility
 from mfhpo_optuna._nash_study import NashStudy
 
-__all__ = ["answer_of"]
+__all__ = ["answer_of", "deviations_of"]
 
 
 def answer_of(game: NashStudy) -> StudyEquilibrium:
@@ -47,6 +49,45 @@ def answer_of(game: NashStudy) -> StudyEquilibrium:
         trials=answer.n_queries,
         evaluations=answer.n_evaluations,
     )
+
+
+def deviations_of(game: NashStudy, params: Mapping[str, Any]) -> dict[str, StudyDeviation]:
+    """What each player may gain by deviating from a profile.
+
+    Parameters
+    ----------
+    game
+        The study's game.
+    params
+        All players' parameters; fidelities are ignored.
+
+    Raises
+    ------
+    ValueError
+        If parameters are missing or out of range, or nothing was observed yet.
+    """
+    if game.policy is None:
+        raise ValueError("no trial has told all players' parameters and objectives yet.")
+    profile = {}
+    for name in game.players.parameters:
+        if name not in params:
+            raise ValueError(
+                f"params must have the parameters {list(game.players.parameters)}, got "
+                f"{list(params)}."
+            )
+        place = game.space.place(name, params[name])
+        if place is None:
+            raise ValueError(
+                f"params[{name!r}] must be within {game.space.distributions[name]}, got "
+                f"{params[name]!r}."
+            )
+        profile[name] = place
+    # Those with one value alone are no part of the policy's game.
+    own = {name: profile.get(name, 0.0) for name in game.policy.actions.parameters}
+    return {
+        player: StudyDeviation(found.gain, game.space.params(found.profile))
+        for player, found in game.policy.deviations(own).items()
+    }
 
 
 def _reason(answer: Equilibrium) -> str:

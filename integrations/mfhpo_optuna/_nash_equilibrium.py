@@ -31,6 +31,22 @@ class Utility:
 
 
 @dataclass(frozen=True)
+class StudyDeviation:
+    """The best deviation of one player from a profile, all others staying.
+
+    Parameters
+    ----------
+    gain
+        What it may bring the player, in the unit of its objective; never negative.
+    params
+        Where it leads, by the model's means: all players' parameters.
+    """
+
+    gain: Dissatisfaction
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class StudyEquilibrium:
     """The profile from which players are believed to gain least by deviating.
 

@@ -15,9 +15,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_number
 from mfhpo.fidelity import Fidelity
-from mfhpo_optuna._nash_answer import answer_of
+from mfhpo_optuna._nash_answer import answer_of, deviations_of
 from mfhpo_optuna._nash_declared import DeclaredGame
-from mfhpo_optuna._nash_equilibrium import StudyEquilibrium
+from mfhpo_optuna._nash_equilibrium import StudyDeviation, StudyEquilibrium
 from mfhpo_optuna._nash_games import StudyGames
 from mfhpo_optuna._nash_study import Listener, NashStudy
 from mfhpo_optuna._nash_under_way import QUERY_KEY
@@ -167,6 +167,37 @@ class NashSampler(BaseSampler):
             if game.trouble:
                 raise ValueError(game.trouble)
             return answer_of(game)
+
+    def deviations(
+        self, study: optuna.Study, params: Mapping[str, Any]
+    ) -> dict[str, StudyDeviation]:
+        """What each player may gain by deviating alone from any profile, and where to.
+
+        Ask it of the parameters that are in use, or of those that players have agreed on.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+        params
+            All players' parameters, as in a trial; others, such as fidelities, are ignored.
+
+        Returns
+        -------
+        dict
+            By player.
+
+        Raises
+        ------
+        ValueError
+            If the study is of another game, parameters are missing or out of range, or no trial has
+            given values yet.
+        """
+        with self._lock:
+            game = self._games.read(study)
+            if game.trouble:
+                raise ValueError(game.trouble)
+            return deviations_of(game, params)
 
     def replay(self, study: optuna.Study, listen: Callable[[NashStudy], Listener]) -> NashStudy:
         """Go through the study's observations once more, as plots do.

@@ -83,6 +83,32 @@ def test_utilities_are_those_of_the_profile_in_its_own_unit() -> None:
     assert answer.utilities["column"].mean == pytest.approx(-column, abs=0.01)
 
 
+def test_what_players_gain_who_deviate(finished: optuna.Study) -> None:
+    found = finished.sampler.deviations(finished, {"x": 0.9, "y": 0.2, "seconds": 3})
+    assert list(found) == list(PLAYERS)
+    # The row wants 0.6 y, the column 0.5 + 0.2 x.
+    assert found["row"].params == {"x": pytest.approx(0.12, abs=0.05), "y": 0.2}
+    assert found["column"].params == {"x": 0.9, "y": pytest.approx(0.68, abs=0.05)}
+    assert found["row"].gain.mean == pytest.approx(0.78**2, abs=0.1)
+    assert found["column"].gain.mean == pytest.approx(0.48**2, abs=0.1)
+    at_rest = finished.sampler.deviations(finished, EQUILIBRIUM)
+    assert all(of.gain.mean < 0.01 for of in at_rest.values())
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"x": 0.5}, r"^params must have the parameters \['x', 'y'\], got \['x'\]"),
+        ({"x": 0.5, "y": 1.5}, r"^params\['y'\] must be within FloatDistribution"),
+    ],
+)
+def test_profiles_that_are_none(
+    finished: optuna.Study, params: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        finished.sampler.deviations(finished, params)
+
+
 def test_best_trials_are_the_wrong_notion() -> None:
     """A dilemma: what a player gives costs it 1 and gives the other one 2; to give nothing is the
     only equilibrium, and worse for both than to give everything."""
