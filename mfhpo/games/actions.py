@@ -25,6 +25,8 @@ _PROFILES = 512  # quasi-random ones where there are more
 _ALONE = 41  # values of a continuous parameter that is all that a player has
 _OWN = 100  # actions of a player with several parameters
 _DRAWN = 128  # quasi-random ones, where a grid would have too many; a power of 2
+_COMBINATIONS = 1_024  # of values, up to which a player's actions are all looked at
+_PAIRS = 64  # moves of two parameters at once
 _SHARES = (-1.0, -0.5, 0.5, 1.0)  # of a distance, by which actions near others are away
 
 
@@ -143,13 +145,29 @@ class Actions:
         step
             How far away they are, in distances of the values that are looked at already.
         """
-        finer = copy.copy(self)
-        finer.own = [
-            np.concatenate((own, self._near(columns, profile[columns], step)))
-            for own, columns in zip(self.own, self.cube_columns, strict=True)
+        return self._with(
+            [self._near(columns, profile[columns], step) for columns in self.cube_columns]
+        )
+
+    def including(self, cube: FloatArray) -> Actions:
+        """The same game with the actions of some profiles among those that are looked at.
+
+        Parameters
+        ----------
+        cube
+            Points of the unit cube, shape (n, number of parameters).
+        """
+        return self._with([cube[:, columns] for columns in self.cube_columns])
+
+    def _with(self, further: Sequence[FloatArray]) -> Actions:
+        """The same game with further actions of each player."""
+        larger = copy.copy(self)
+        larger.own = [
+            np.unique(np.concatenate((own, more)), axis=0)
+            for own, more in zip(self.own, further, strict=True)
         ]
-        vars(finer).pop("own_features", None)
-        return finer
+        vars(larger).pop("own_features", None)
+        return larger
 
     def _near(self, columns: IntArray, own: FloatArray, step: float) -> FloatArray:
         """Actions near one of a player's, with one or two parameters moved."""
@@ -160,6 +178,8 @@ class Actions:
             parameter = parameters[column]
             if isinstance(parameter, Numeric):
                 axes.append((place, parameter.snapped(np.clip(own[place] + shifts, 0.0, 1.0))))
+            else:
+                axes.append((place, _values(parameter, parameter.n)))
         moves = [own]
         for place, values in axes:
             for value in values:
@@ -167,22 +187,30 @@ class Actions:
                 moved[place] = value
                 moves.append(moved)
         for (one, values), (other, others) in itertools.combinations(axes, 2):
-            for value, another in itertools.product(values, others):
+            for value, another in itertools.islice(itertools.product(values, others), _PAIRS):
                 moved = own.copy()
                 moved[[one, other]] = value, another
                 moves.append(moved)
         return np.unique(moves, axis=0)
 
     def _own(self, columns: IntArray) -> FloatArray:
-        """Actions that stand for all that a player has, the ends of ranges among them."""
+        """Actions that stand for all that a player has.
+
+        All combinations where there are few; with one or two ranges a grid, the ends among them;
+        else quasi-random ones, for a grid over more would be little but corners.
+        """
         parameters = list(self.parameters.values())
         owned = [parameters[column] for column in columns]
+        if math.prod(_n_values(parameter) for parameter in owned) <= _COMBINATIONS:
+            axes = [_values(parameter, _COMBINATIONS) for parameter in owned]
+            if len(owned) > 1:
+                return np.array(list(itertools.product(*axes)))
         if len(owned) == 1:
             return _values(owned[0], _ALONE)[:, None]
-        each = _per_axis(len(owned))
-        axes = [_values(parameter, each) for parameter in owned]
-        if math.prod(len(axis) for axis in axes) <= 2 * _OWN:
-            return np.array(list(itertools.product(*axes)))
+        if sum(isinstance(parameter, Numeric) for parameter in owned) <= 2:
+            axes = [_values(parameter, _per_axis(len(owned))) for parameter in owned]
+            if math.prod(len(axis) for axis in axes) <= 2 * _OWN:
+                return np.array(list(itertools.product(*axes)))
         design = qmc.Sobol(len(owned), rng=np.random.default_rng(self._seed + 1))
         drawn: FloatArray = design.random(_DRAWN)
         return drawn

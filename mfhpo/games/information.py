@@ -31,9 +31,12 @@ def information_of_target(
     noise
         Variance of the observation's noise.
     """
-    product = target_variance * (variance + noise)
-    r_squared = np.divide(shared**2, product, out=np.zeros_like(product), where=product > 0.0)
-    information: FloatArray = -0.5 * np.log1p(-np.clip(r_squared, 0.0, 1.0 - _ROUNDING))
+    # One root at a time: products of variances have no place in a number where units are extreme.
+    of_target, of_level = np.broadcast_arrays(np.sqrt(target_variance), np.sqrt(variance + noise))
+    known = (of_target > 0.0) & (of_level > 0.0)
+    r = np.divide(shared, of_target, out=np.zeros(known.shape), where=known)
+    r = np.divide(r, of_level, out=np.zeros(known.shape), where=known)
+    information: FloatArray = -0.5 * np.log1p(-np.clip(r**2, 0.0, 1.0 - _ROUNDING))
     return information
 
 

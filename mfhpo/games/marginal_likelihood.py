@@ -21,6 +21,7 @@ IntArray = npt.NDArray[np.int64]
 _MOST = 200  # observations of a fit: its work grows with their cube
 _STEPS = 60
 _JITTER = 1e-8
+_SAME = 1e-9  # relative difference of values that are taken to be the same
 _STEP, _FLAT = 1e-3, 1e-6  # of differences of gradients, and the smallest curvature
 # Centres and spreads of the priors, of logarithms but for the correlations' logits. Features have
 # unit range; utilities are standardised.
@@ -312,7 +313,8 @@ def _standardised(observations: Observations) -> tuple[Observations, float, floa
     mean = float(observations.values.mean())
     within = observations.squares.sum() / observations.counts.sum()
     spread = math.sqrt(float(observations.values.var() + within))
-    unit = spread if spread > 1e-9 * max(abs(mean), 1e-300) else 1.0
+    # Where all are the same, what is not seen is taken to be as small as rounding.
+    unit = spread if spread > _SAME * abs(mean) else _SAME * (abs(mean) or 1.0)
     standardised = replace(
         observations,
         values=(observations.values - mean) / unit,

@@ -11,6 +11,8 @@ __all__ = ["ObservedUtilities"]
 
 FloatArray = npt.NDArray[np.float64]
 
+_NEAR = 0.5  # length scales
+
 
 class ObservedUtilities:
     """Collects the observations of one player.
@@ -20,7 +22,7 @@ class ObservedUtilities:
     >>> seen = ObservedUtilities()
     >>> for value in (1.0, 3.0):
     ...     seen.add(np.array([0.5]), 0, value)
-    >>> found = seen.observations()
+    >>> found = seen.observations(length_scales=np.ones(1))
     >>> len(seen), found.values.tolist(), found.counts.tolist(), found.squares.tolist()
     (2, [2.0], [2.0], [2.0])
     """
@@ -34,10 +36,16 @@ class ObservedUtilities:
         self._squares: list[float] = []
         self._least: dict[int, float] = {}
         self._n = 0
+        self._failed: list[tuple[FloatArray, int]] = []
 
     def __len__(self) -> int:
-        """Number of observations."""
+        """Number of observations and failures."""
         return self._n
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether any utility was observed."""
+        return bool(self._means)
 
     def add(self, features: FloatArray, level: int, value: float) -> None:
         """Note an observation.
@@ -67,16 +75,54 @@ class ObservedUtilities:
         self._n += 1
         self._least[level] = min(value, self._least.get(level, value))
 
+    def fail(self, features: FloatArray, level: int) -> None:
+        """Note that a profile could not be measured; see `add` for the parameters."""
+        self._failed.append((features, level))
+        self._n += 1
+
+    def is_excused(self, features: FloatArray, length_scales: FloatArray) -> bool:
+        """Whether something was observed so near to a failure that the profile has no part in it.
+
+        Parameters
+        ----------
+        features
+            Of the profile that failed, shape (d,).
+        length_scales
+            In which distances are measured, shape (d,).
+        """
+        apart = (np.array(self._features) - features) / length_scales
+        return bool(((apart**2).sum(axis=1) <= _NEAR**2).any())
+
     def worst(self, level: int) -> float | None:
         """The smallest utility that was seen at a level, or at all if none was seen there."""
         return self._least.get(level, min(self._least.values(), default=None))
 
-    def observations(self) -> Observations:
-        """All of them, those of the same utility as one."""
+    def observations(self, length_scales: FloatArray) -> Observations:
+        """All of them, those of the same utility as one, and failures as the worst utilities.
+
+        Parameters
+        ----------
+        length_scales
+            See `is_excused`; such failures are left out.
+        """
+        failed = self._counted(length_scales)
         return Observations(
-            np.array(self._features),
-            np.array(self._levels),
-            np.array(self._means),
-            np.array(self._counts, dtype=float),
-            np.array(self._squares),
+            np.array(self._features + [features for features, _, _ in failed]),
+            np.array(self._levels + [level for _, level, _ in failed]),
+            np.array(self._means + [worst for _, _, worst in failed]),
+            np.array(self._counts + [1] * len(failed), dtype=float),
+            np.array(self._squares + [0.0] * len(failed)),
         )
+
+    def n_failures(self, length_scales: FloatArray) -> int:
+        """Number of failures among the observations; see there."""
+        return len(self._counted(length_scales))
+
+    def _counted(self, length_scales: FloatArray) -> list[tuple[FloatArray, int, float]]:
+        """Failures that are not excused, each with its level and the worst utility there."""
+        return [
+            (features, level, worst)
+            for features, level in self._failed
+            if (worst := self.worst(level)) is not None
+            and not self.is_excused(features, length_scales)
+        ]

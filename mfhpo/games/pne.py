@@ -147,9 +147,9 @@ class MFUCBPNE(UCBPNE):
         for before in awaited:
             left -= before.cost
             episode = self._after(episode, before, left)
-        # Line 14 of Algorithm 2.
+        # Line 14 of Algorithm 2, with the lowest cost for the unit of all, as the paper has it.
         told, paid = episode.information + ratios[best] * cost, episode.cost + cost
-        return None if told < paid / math.sqrt(episode.budget) else query
+        return None if told < paid / math.sqrt(episode.budget * self.costs[0]) else query
 
     def _has_explored_enough(self, awaited: Sequence[Awaited]) -> bool:
         """Whether more was paid for exploration than for evaluations, and for several of them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,9 +40,9 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-9
-_FIRST_FIT = 8  # observations of a player
-_LARGEST = 1e100  # squares of what is larger have no place in a number
-_LATEST = 8  # evaluated profiles from which searches go on
+_FIRST_FIT = 4  # observations of a player
+_LARGEST = 1e75  # squares of what is larger have no place in a number
+_LATEST = 64  # evaluated profiles from which searches may go on
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 
 
@@ -144,6 +145,10 @@ class GamePolicy(abc.ABC):
             averaging=averaging,
             noise=None if sigma is None else self._noise(sigma, averaging),
         )
+        if hyperparameters is not None and (sigma is not None or averaging):
+            raise ValueError(
+                "hyperparameters say what noise there is; leave out sigma and averaging."
+            )
         self._declared = _checked(hyperparameters, len(self.actions), self._assumptions)
         self.points: FloatArray = self.actions.features(self.actions.profiles)
         self._told: list[Told] = []
@@ -151,7 +156,6 @@ class GamePolicy(abc.ABC):
         self._cost = 0.0
         self._episode = Episode(0.0, 0.0, self.budget)
         self._seen = [ObservedUtilities() for _ in self.actions.players]
-        self._failures = [0] * len(self.actions)
         self._next_fit = [_FIRST_FIT] * len(self.actions)
         guess = self._first_hyperparameters()
         self.models = [
@@ -202,10 +206,10 @@ class GamePolicy(abc.ABC):
         query
             The query.
         utilities
-            Of each player; None, or a number that is not finite or beyond 1e100, for one that could
-            not be measured. One that fails alone is no observation. From the second one in a row
-            on, a player's model counts it as the worst that was seen of that player: a profile that
-            crashes is none to stay at.
+            Of each player; None, or a number that is not finite or beyond 1e75, for one that could
+            not be measured. A player's model counts it as the worst that was seen of that player,
+            for a profile that crashes is none to stay at; unless something was or will be observed
+            near it, which tells that the profile had no part in the failure.
 
         Raises
         ------
@@ -350,12 +354,16 @@ class GamePolicy(abc.ABC):
     @property
     def _has_seen(self) -> bool:
         """Whether any utility was observed."""
-        return any(map(len, self._seen))
+        return any(seen.has_seen for seen in self._seen)
 
     def _answers(self) -> Answers:
         rng = np.random.default_rng((self._seed, len(self._told), 1))
         possible = [self._possible_models(player, rng) for player in range(len(self.actions))]
-        return Answers(self.beliefs, possible, rng)
+        evaluated = [self.actions.space.place(query.profile, rng) for query in self._evaluated]
+        actions = (
+            self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
+        )
+        return Answers(replace(self.beliefs, actions=actions), possible, rng)
 
     @abc.abstractmethod
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
@@ -398,30 +406,40 @@ class GamePolicy(abc.ABC):
     def _learn(self, player: int, features: FloatArray, level: int, value: float | None) -> None:
         """Add an observation to a player's model, and fit it again when it is time."""
         seen = self._seen[player]
-        self._failures[player] = self._failures[player] + 1 if value is None else 0
-        if value is None and self._failures[player] > 1:
-            value = seen.worst(level)
+        model = self.models[player]
+        lengths = model.hyperparameters.length_scales[-1]
+        n_failures = seen.n_failures(lengths)
         if value is None:
-            return
-        seen.add(features, level, value)
+            seen.fail(features, level)
+            value = seen.worst(level)
+            if value is None or seen.is_excused(features, lengths):
+                return
+        else:
+            seen.add(features, level, value)
         n = len(seen)
-        if self._declared is not None or _FIRST_FIT < n < self._next_fit[player]:
-            self.models[player].add(features, level, value)
+        excuses = seen.n_failures(lengths) < n_failures
+        if not excuses and (self._declared is not None or _FIRST_FIT < n < self._next_fit[player]):
+            model.add(features, level, value)
             return
-        observations = seen.observations()
-        if n >= self._next_fit[player]:
+        observations = self._observations(player)
+        known = model.hyperparameters
+        if self._declared is None and n >= self._next_fit[player]:
             known = fit(observations, self._assumptions)
             self._next_fit[player] = math.ceil(_NEXT_FIT * n)
-        else:
+        elif self._declared is None and n <= _FIRST_FIT:
             known = first_guess(observations, self._assumptions)
         self.models[player] = _informed(known, observations, self.points)
 
+    def _observations(self, player: int) -> Observations:
+        """What was observed of a player, by what is believed of its length scales now."""
+        lengths = self.models[player].hyperparameters.length_scales[-1]
+        return self._seen[player].observations(lengths)
+
     def _possible_models(self, player: int, rng: np.random.Generator) -> list[MultiOutputGP]:
         """Models of a player that may be true: of drawn hyperparameters, unless they are known."""
-        seen = self._seen[player]
-        if self._declared is not None or not len(seen):
+        if self._declared is not None or not self._seen[player].has_seen:
             return [self.models[player]]
-        observations = seen.observations()
+        observations = self._observations(player)
         nowhere = self.points[:0]
         return [
             _informed(known, observations, nowhere)

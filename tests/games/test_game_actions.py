@@ -86,11 +86,26 @@ def test_many_values_in_steps(n: int) -> None:
 
 
 def test_a_game_of_which_not_all_actions_are_looked_at_is_not_finite() -> None:
-    places = tuple((np.arange(11) / 10).tolist())
+    places = tuple((np.arange(41) / 40).tolist())
     actions = Actions({"a": {"x": Numeric(places), "y": Numeric(places)}, "b": {"z": OneOf(2)}})
-    assert len(actions.own[0]) < 121
-    assert actions.shape is not None
+    assert len(actions.own[0]) == 100
+    assert actions.shape == (100, 2)
     assert not actions.is_finite
+
+
+def test_all_combinations_of_choices_are_looked_at() -> None:
+    actions = Actions({"a": {"x": OneOf(7), "y": OneOf(7), "z": OneOf(7)}, "b": {"w": OneOf(2)}})
+    assert actions.shape == (343, 2)
+    assert actions.is_finite
+
+
+def test_actions_of_profiles_are_included() -> None:
+    actions = Actions({name: {name: Numeric()} for name in "ab"})
+    larger = actions.including(np.array([[0.33, 0.5], [0.44, 0.77]]))
+    new = [set(own.ravel()) - set(actions.own[0].ravel()) for own in larger.own]
+    assert new == [{0.33, 0.44}, {0.77}]
+    assert len(larger.own_features[0]) == 43
+    assert [len(own) for own in actions.own] == [41, 41]
 
 
 def test_too_many_profiles_are_quasi_random_ones() -> None:
@@ -140,10 +155,12 @@ def test_what_is_no_game() -> None:
 def test_actions_around_a_profile() -> None:
     actions = mixed()
     finer = actions.around(np.array([0.5, 0.1, 0.5]), step=0.5)
-    # A grid of ten rates by three modes, and four rates near .5, half a distance away at most.
+    # A grid of ten rates by three modes; four rates near .5, half a distance away; all modes.
     left = {tuple(row) for row in finer.own[0].round(6).tolist()}
-    near = {(round(0.5 + share / 18.0, 6), 0.1) for share in (-1.0, -0.5, 0.5, 1.0)}
-    assert left - {tuple(row) for row in actions.own[0].round(6).tolist()} == near | {(0.5, 0.1)}
+    rates = {0.5, *(round(0.5 + share / 18.0, 6) for share in (-1.0, -0.5, 0.5, 1.0))}
+    modes = {0.1, *np.round([1.0 / 6.0, 0.5, 5.0 / 6.0], 6)}
+    grid = {tuple(row) for row in actions.own[0].round(6).tolist()}
+    assert left - grid == set(itertools.product(rates, modes)) - grid
     # Half of a distance from the middle of three there is nothing else.
     assert {tuple(row) for row in finer.own[1].tolist()} == {(0.0,), (0.5,), (1.0,)}
     assert len(finer.own_features[0]) == len(finer.own[0])

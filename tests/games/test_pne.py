@@ -303,7 +303,7 @@ def test_a_query_that_would_leave_too_little_to_evaluate_is_not_asked() -> None:
         (MFUCBPNE, {"budget": 110}),
         (MFUCBPNE, {"budget": 64, "joint": True}),
         (MFUCBPNE, {"budget": 200, "information": "level"}),  # evaluates least
-        (MFUCBPNE, {"budget": 110, "sigma": 0.01}),
+        (MFUCBPNE, {"budget": 160, "sigma": 0.01}),
         (UCBPNE, {"budget": 192}),
     ],
 )
@@ -318,7 +318,7 @@ def test_a_continuous_equilibrium(
     assert abs(answer.profile["x"] - x) < 0.1
     assert abs(answer.profile["y"] - y) < 0.1
     assert answer.finished
-    assert answer.epsilon < 0.02
+    assert max(gain.mean for gain in answer.dissatisfaction.values()) < 0.02
 
 
 def test_cheap_levels_that_are_biased() -> None:
@@ -489,7 +489,7 @@ def test_nothing_can_be_measured() -> None:
     assert answer.n_queries == len(queries)
 
 
-def test_failures_in_a_row_count_as_the_worst_at_their_level() -> None:
+def test_a_failure_counts_as_the_worst_at_its_level() -> None:
     policy, other = searching(), searching()
     known: list[tuple[tuple[int, int], list[float | None]]] = [
         ((0, 0), [1.0, 5.0]),
@@ -501,17 +501,26 @@ def test_failures_in_a_row_count_as_the_worst_at_their_level() -> None:
         policy.tell(query, values)
         other.tell(query, values)
     last = Query({"x": 0.9, "y": 0.9}, (0, 1))
-    believed = [model.point_means.tolist() for model in policy.models]
     policy.tell(last, [None, math.nan])
-    # One that stands alone is none of the profile's fault.
-    assert [model.point_means.tolist() for model in policy.models] == believed
-    assert policy.cost == other.cost + policy.cost_of(last)
-    policy.tell(last, [None, math.nan])
-    other.tell(last, [None, None])
     other.tell(last, [1.0, 2.0])
     assert policy.ask() == other.ask()
     for left, right in zip(policy.models, other.models, strict=True):
         assert left.point_means.tolist() == right.point_means.tolist()
+
+
+def test_failures_that_have_nothing_to_do_with_the_profile() -> None:
+    rng = np.random.default_rng(0)
+
+    def flaky(profile: Mapping[str, float], level: int) -> list[float | None]:
+        return [None, None] if rng.random() < 0.2 else list(tracking(profile, level))
+
+    gains = []
+    for seed in range(4):
+        policy = searching(budget=200, seed=seed)
+        queries = play(policy, flaky)
+        assert policy.cost == sum(policy.cost_of(query) for query in queries)
+        gains.append(worst(policy.recommend().profile))
+    assert np.mean(gains) < 0.02
 
 
 # Answers.
@@ -648,6 +657,17 @@ def test_a_seed_decides_all() -> None:
             r"^hyperparameters\[0\]\.length_scales must be of shape \(3, 2\)",
         ),
         ({"eta": 0.0}, ValueError, "^eta must be above 0 and at most 1"),
+        (
+            {
+                "sigma": 0.1,
+                "hyperparameters": [
+                    Hyperparameters.shared(1, 1, correlations=[0.5], noise=0.1, n_features=2)
+                ]
+                * 2,
+            },
+            ValueError,
+            "^hyperparameters say what noise there is",
+        ),
         ({"eta": 1.1}, ValueError, "^eta must be above 0 and at most 1"),
         ({"eta": "all"}, TypeError, "^eta must be a number"),
         ({"information": "both"}, ValueError, "^information must be 'target' or 'level'"),
@@ -711,3 +731,40 @@ def test_a_players_unit_does_not_matter() -> None:
     for name, factor in (("row", 1.0), ("column", 100.0)):
         ours, theirs = (answer.dissatisfaction[name].interval[1] for answer in answers)
         assert theirs == pytest.approx(factor * ours, rel=0.5)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e6])
+def test_the_unit_of_the_costs_does_not_matter(unit: float) -> None:
+    policy = searching(costs=(unit, 8.0 * unit), budget=110.0 * unit)
+    other = searching(costs=(1.0, 8.0), budget=110.0)
+    assert play(policy, tracking) == play(other, tracking)
+
+
+@pytest.mark.parametrize("n_parameters", [3, 5, 7])
+def test_a_player_with_many_parameters(n_parameters: int) -> None:
+    best = np.random.default_rng(n_parameters).random(n_parameters)
+    names = [f"x{index}" for index in range(n_parameters)]
+
+    def near(profile: Mapping[str, float], level: int) -> list[float]:
+        return [-float(((np.array([profile[name] for name in names]) - best) ** 2).sum())]
+
+    policy = UCBPNE({"one": {name: Numeric() for name in names}}, (1.0,), 30)
+    play(policy, near)
+    answer = policy.recommend()
+    # The mean of random profiles is about .15 times the number of parameters.
+    assert near(answer.profile, 0)[0] > -0.05
+    assert answer.dissatisfaction["one"].interval[1] >= 0.0
+
+
+def test_the_best_of_many_combinations_is_recommended() -> None:
+    names = [f"x{index}" for index in range(4)]
+    worth = np.random.default_rng(1).random((4, 6))
+
+    def summed(profile: Mapping[str, float], level: int) -> list[float]:
+        return [float(sum(worth[index, int(profile[name])] for index, name in enumerate(names)))]
+
+    policy = UCBPNE({"one": {name: OneOf(6) for name in names}}, (1.0,), 60)
+    queries = play(policy, summed)
+    seen = max(summed(query.profile, 0)[0] for query in queries)
+    answer = policy.recommend()
+    assert summed(answer.profile, 0)[0] >= seen - 0.05
