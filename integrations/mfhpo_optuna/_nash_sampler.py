@@ -44,8 +44,9 @@ class NashSampler(BaseSampler):
     Which parameters there are, and their ranges, is learned from the objective: trials are random
     until one has told of all of them. Each trial is one evaluation of one profile. When the budget
     is spent, the study stops. Its state is the study's trials: all that are there are learned from
-    and paid for out of the budget, also those of another sampler. Where a trial fails, each player
-    is taken to have got the worst that was seen of it, unless a trial near it gave values.
+    and paid for out of the budget, also those of another sampler. A trial that fails alone is no
+    observation; where two failed near each other, and none near them gave values, each player is
+    taken to have got the worst that was seen of it.
 
     No guarantee is made: intervals are those of a model that was fitted.
 

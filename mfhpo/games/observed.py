@@ -11,7 +11,7 @@ __all__ = ["ObservedUtilities"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_NEAR = 0.5  # length scales
+_NEAR, _TOGETHER = 0.5, 1.0  # length scales
 
 
 class ObservedUtilities:
@@ -122,7 +122,14 @@ class ObservedUtilities:
         """Failures that are not excused, each with its level and the worst utility there."""
         return [
             (features, level, worst)
-            for features, level in self._failed
+            for place, (features, level) in enumerate(self._failed)
             if (worst := self.worst(level)) is not None
+            and self._failed_near(place, length_scales)
             and not self.is_excused(features, length_scales)
         ]
+
+    def _failed_near(self, place: int, length_scales: FloatArray) -> bool:
+        """Whether another failure was near one, so that it may be the profile's own."""
+        failed = np.array([features for features, _ in self._failed])
+        apart = np.delete((failed - failed[place]) / length_scales, place, axis=0)
+        return bool(((apart**2).sum(axis=1) <= _TOGETHER**2).any())

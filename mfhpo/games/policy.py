@@ -207,9 +207,10 @@ class GamePolicy(abc.ABC):
             The query.
         utilities
             Of each player; None, or a number that is not finite or beyond 1e75, for one that could
-            not be measured. A player's model counts it as the worst that was seen of that player,
-            for a profile that crashes is none to stay at; unless something was or will be observed
-            near it, which tells that the profile had no part in the failure.
+            not be measured. One that fails alone is no observation. Where two failed near each
+            other, the player's model counts them as the worst that was seen of that player, for a
+            profile that crashes is none to stay at; unless something was or will be observed near
+            them, which tells that the profiles had no part in it.
 
         Raises
         ------
@@ -411,22 +412,23 @@ class GamePolicy(abc.ABC):
         n_failures = seen.n_failures(lengths)
         if value is None:
             seen.fail(features, level)
-            value = seen.worst(level)
-            if value is None or seen.is_excused(features, lengths):
-                return
         else:
             seen.add(features, level, value)
         n = len(seen)
-        excuses = seen.n_failures(lengths) < n_failures
-        if not excuses and (self._declared is not None or _FIRST_FIT < n < self._next_fit[player]):
+        is_as_before = seen.n_failures(lengths) == n_failures
+        if not seen.has_seen or (value is None and is_as_before):
+            return
+        is_early = self._declared is None and n <= _FIRST_FIT
+        is_time = self._declared is None and n >= self._next_fit[player]
+        if value is not None and is_as_before and not is_early and not is_time:
             model.add(features, level, value)
             return
         observations = self._observations(player)
         known = model.hyperparameters
-        if self._declared is None and n >= self._next_fit[player]:
+        if is_time:
             known = fit(observations, self._assumptions)
             self._next_fit[player] = math.ceil(_NEXT_FIT * n)
-        elif self._declared is None and n <= _FIRST_FIT:
+        elif is_early:
             known = first_guess(observations, self._assumptions)
         self.models[player] = _informed(known, observations, self.points)
 
