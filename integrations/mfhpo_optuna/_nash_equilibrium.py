@@ -129,6 +129,6 @@ class StudyEquilibrium:
             because,
             paid,
             f"  intervals   each has probability {self.probability:g}, by the model that was "
-            f"fitted; no guarantee",
+            f"fitted; no guarantee, and too narrow where trials are few",
         ]
         return "\n".join(lines)

@@ -201,12 +201,11 @@ class Actions:
         """
         parameters = list(self.parameters.values())
         owned = [parameters[column] for column in columns]
-        if math.prod(_n_values(parameter) for parameter in owned) <= _COMBINATIONS:
-            axes = [_values(parameter, _COMBINATIONS) for parameter in owned]
-            if len(owned) > 1:
-                return np.array(list(itertools.product(*axes)))
         if len(owned) == 1:
             return _values(owned[0], _ALONE)[:, None]
+        if math.prod(_n_values(parameter) for parameter in owned) <= _COMBINATIONS:
+            axes = [_values(parameter, _COMBINATIONS) for parameter in owned]
+            return np.array(list(itertools.product(*axes)))
         if sum(isinstance(parameter, Numeric) for parameter in owned) <= 2:
             axes = [_values(parameter, _per_axis(len(owned))) for parameter in owned]
             if math.prod(len(axis) for axis in axes) <= 2 * _OWN:

@@ -124,8 +124,9 @@ class Beliefs:
         """
         settled = profile
         for step in _SETTLING:
+            # Actions near a player's own stay so while others move.
+            finer = replace(self, actions=self.actions.around(settled, step))
             for player in range(len(self.actions)):
-                finer = replace(self, actions=self.actions.around(settled, step))
                 settled = finer.best_response(settled[None, :], player, Estimate.MEAN)[0]
         return min(profile, settled, key=self._unrest)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
 from mfhpo.games.marginal_likelihood import Observations
 
@@ -80,22 +81,9 @@ class ObservedUtilities:
         self._failed.append((features, level))
         self._n += 1
 
-    def is_excused(self, features: FloatArray, length_scales: FloatArray) -> bool:
-        """Whether something was observed so near to a failure that the profile has no part in it.
-
-        Parameters
-        ----------
-        features
-            Of the profile that failed, shape (d,).
-        length_scales
-            In which distances are measured, shape (d,).
-        """
-        apart = (np.array(self._features) - features) / length_scales
-        return bool(((apart**2).sum(axis=1) <= _NEAR**2).any())
-
-    def worst(self, level: int) -> float | None:
+    def worst(self, level: int) -> float:
         """The smallest utility that was seen at a level, or at all if none was seen there."""
-        return self._least.get(level, min(self._least.values(), default=None))
+        return self._least.get(level, min(self._least.values()))
 
     def observations(self, length_scales: FloatArray) -> Observations:
         """All of them, those of the same utility as one, and failures as the worst utilities.
@@ -103,7 +91,8 @@ class ObservedUtilities:
         Parameters
         ----------
         length_scales
-            See `is_excused`; such failures are left out.
+            Of the player's model, shape (d,): failures count where two are within one of them, and
+            nothing was observed within half of one, which would tell that it can be measured there.
         """
         failed = self._counted(length_scales)
         return Observations(
@@ -119,17 +108,18 @@ class ObservedUtilities:
         return len(self._counted(length_scales))
 
     def _counted(self, length_scales: FloatArray) -> list[tuple[FloatArray, int, float]]:
-        """Failures that are not excused, each with its level and the worst utility there."""
+        """Failures that are the profiles' own, each with its level and the worst utility there."""
+        if not self._failed or not self.has_seen:
+            return []
+        failed = np.array([features for features, _ in self._failed]) / length_scales
+        apart = cdist(failed, failed)
+        np.fill_diagonal(apart, np.inf)
+        observed = cdist(failed, np.array(self._features) / length_scales)
+        together, apart_from_all = apart.min(axis=1) <= _TOGETHER, observed.min(axis=1) > _NEAR
         return [
-            (features, level, worst)
-            for place, (features, level) in enumerate(self._failed)
-            if (worst := self.worst(level)) is not None
-            and self._failed_near(place, length_scales)
-            and not self.is_excused(features, length_scales)
+            (features, level, self.worst(level))
+            for (features, level), counts in zip(
+                self._failed, together & apart_from_all, strict=True
+            )
+            if counts
         ]
-
-    def _failed_near(self, place: int, length_scales: FloatArray) -> bool:
-        """Whether another failure was near one, so that it may be the profile's own."""
-        failed = np.array([features for features, _ in self._failed])
-        apart = np.delete((failed - failed[place]) / length_scales, place, axis=0)
-        return bool(((apart**2).sum(axis=1) <= _TOGETHER**2).any())

@@ -6,6 +6,7 @@ import importlib
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ def example() -> ModuleType:
     return importlib.import_module("examples.attacker_defender")
 
 
-def log_loss(network: object, x: np.ndarray, y: np.ndarray) -> float:
-    scores = network._layers(x)[1]  # type: ignore[attr-defined]
+def log_loss(network: Any, x: np.ndarray, y: np.ndarray) -> float:
+    scores = network._layers(x)[1]
     return float(np.sum(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(y)), y]))
 
 
