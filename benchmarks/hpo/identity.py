@@ -19,7 +19,19 @@ _CODE = (
     "mfhpo/group_sequential_certification.py",
     "integrations/mfhpo_optuna/*.py",
 )
-_NO_PART = ("__init__", "_nash", "_plot")  # of a search: files with exports, games, pictures
+_NO_PART = (  # of a search: exports, games, pictures, trials in processes of their own
+    "__init__",
+    "_nash",
+    "_plot",
+    "_channel",
+    "_crew",
+    "_processes",
+    "_remote_trial",
+    "_supervision",
+    "_time_limited",
+    "_warden",
+    "_worker",
+)
 _DISTRIBUTIONS = {"neps": "neural-pipeline-search", "optuna-gp": "optuna"}
 
 

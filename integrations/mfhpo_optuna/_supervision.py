@@ -113,8 +113,9 @@ def _supervise(
             clock.set(message.seconds)
             answered = answers.to(message)
             clock.spare(answered.sampling)
-            if clock.left() > 0.0:
-                channel.send(answered, min(clock.left(), _DAY))
+            left = clock.left()
+            if left > 0.0:
+                channel.send(answered, min(left, _DAY))
         except TimeoutError:
             continue
         except (EOFError, ConnectionError):

@@ -29,7 +29,11 @@ def test_ours_is_known_by_its_contents(tmp_path: Path, monkeypatch: pytest.Monke
         identity_of.cache_clear()
         return identity_of("ours")
 
-    others = ("mfhpo/other.py", "integrations/mfhpo_optuna/_nash_sampler.py")
+    others = (
+        "mfhpo/other.py",
+        "integrations/mfhpo_optuna/_nash_sampler.py",
+        "integrations/mfhpo_optuna/_supervision.py",
+    )
     for name in (*FILES, *others):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
