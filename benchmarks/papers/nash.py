@@ -25,7 +25,7 @@ import argparse
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,15 @@ from benchmarks.papers.nash_decisions import decisions
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, verdict, write
-from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy, Hyperparameters, Query
+from mfhpo.games import (
+    MFUCBPNE,
+    UCBPNE,
+    Dissatisfaction,
+    GamePolicy,
+    Hyperparameters,
+    Query,
+    Utility,
+)
 from mfhpo.games.baselines import ProbabilityOfEquilibrium
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.policy import Awaited
@@ -121,21 +129,30 @@ def _regrets(task: Task) -> dict[str, float]:
     evaluated = [game.regret(query.profile) for query in queries if policy.is_evaluation(query)]
     answer = policy.recommend()
     by_means = policy.actions.space.at(policy.least_dissatisfied(Estimate.MEAN))
-    held = [
-        dissatisfaction.interval[0] <= gain <= dissatisfaction.interval[1]
-        for gain, dissatisfaction in zip(
-            game.gains(answer.profile), answer.dissatisfaction.values(), strict=True
-        )
-    ]
+    gains = game.gains(answer.profile)
+    utilities = game.at_target(answer.profile)
     return {
         "recommended": game.regret(answer.profile),
         "by the means": game.regret(by_means),
         "best evaluated": min(evaluated),
         "last evaluated": evaluated[-1],
-        "intervals held": float(np.mean(held)),
+        "intervals held": _share_held(gains, answer.dissatisfaction.values()),
+        "utilities held": _share_held(utilities, answer.utilities.values()),
         "queries": float(len(queries)),
         "evaluations": float(len(evaluated)),
     }
+
+
+def _share_held(truth: FloatArray, believed: Iterable[Dissatisfaction | Utility]) -> float:
+    """How many of the intervals hold what they should."""
+    return float(
+        np.mean(
+            [
+                told.interval[0] <= value <= told.interval[1]
+                for value, told in zip(truth, believed, strict=True)
+            ]
+        )
+    )
 
 
 def _random_games(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -175,7 +192,8 @@ def _line(row: Mapping[str, Any]) -> str:
         f"{row['method']:<28} rho {row['rho']:<6} {row['budget']:>5g}  recommended "
         f"{row['recommended']['mean']:.3f} +- {row['recommended']['half']:.3f}  by the means "
         f"{row['by the means']['mean']:.3f}  best evaluated {row['best evaluated']['mean']:.3f}  "
-        f"intervals held {100 * row['intervals held']['mean']:.0f} %  evaluations "
+        f"intervals held {100 * row['intervals held']['mean']:.0f} % (gains) "
+        f"{100 * row['utilities held']['mean']:.0f} % (utilities)  evaluations "
         f"{row['evaluations']['mean']:.1f} of {row['queries']['mean']:.0f}"
     )
 

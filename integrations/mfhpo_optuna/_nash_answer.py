@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from scipy.stats import norm
-
-from mfhpo.games import Equilibrium, GamePolicy
-from mfhpo_optuna._nash_equilibrium import StudyDeviation, StudyEquilibrium, Utility
+from mfhpo.games import Equilibrium, Utility
+from mfhpo_optuna._nash_equilibrium import StudyDeviation, StudyEquilibrium
 from mfhpo_optuna._nash_study import NashStudy
 
 __all__ = ["answer_of", "deviations_of"]
@@ -37,10 +34,14 @@ def answer_of(game: NashStudy) -> StudyEquilibrium:
             trials=0,
             evaluations=0,
         )
+    signs = dict(zip(game.players.names, game.signs, strict=True))
     return StudyEquilibrium(
         params=game.space.params(answer.profile) if answer.profile else {},
         dissatisfaction=answer.dissatisfaction,
-        utilities=_utilities(game, game.policy, answer),
+        utilities={
+            player: _in_own_sign(utility, signs[player])
+            for player, utility in answer.utilities.items()
+        },
         probability=answer.probability,
         finished=answer.finished,
         reason=_reason(answer),
@@ -100,14 +101,6 @@ def _reason(answer: Equilibrium) -> str:
     return f"{answer.budget - answer.cost:.6g} of the budget is left"
 
 
-def _utilities(game: NashStudy, policy: GamePolicy, answer: Equilibrium) -> dict[str, Utility]:
-    if not answer.profile:
-        return {}
-    features = policy.actions.features_of([answer.profile])
-    deviations = float(norm.ppf((1.0 + answer.probability) / 2.0))
-    utilities = {}
-    for player, model, sign in zip(game.players.names, policy.models, game.signs, strict=True):
-        means, variances = model.predict(features, len(policy.costs) - 1)
-        mean, half = sign * float(means[0]), deviations * math.sqrt(max(float(variances[0]), 0.0))
-        utilities[player] = Utility(mean, (mean - half, mean + half))
-    return utilities
+def _in_own_sign(utility: Utility, sign: float) -> Utility:
+    lower, upper = sorted(sign * end for end in utility.interval)
+    return Utility(sign * utility.mean, (lower, upper))

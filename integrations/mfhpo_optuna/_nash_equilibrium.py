@@ -7,27 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mfhpo.games import Dissatisfaction
+from mfhpo.games import Dissatisfaction, Utility
 from mfhpo.problem import plain
 from mfhpo.user_recommendation import short
 
-__all__ = ["StudyEquilibrium", "Utility"]
-
-
-@dataclass(frozen=True)
-class Utility:
-    """A player's objective at a profile, at the target fidelity, as it is believed to be.
-
-    Parameters
-    ----------
-    mean
-        In the study's own sign and unit.
-    interval
-        What holds it with the probability of the answer, by the model.
-    """
-
-    mean: float
-    interval: tuple[float, float]
+__all__ = ["StudyDeviation", "StudyEquilibrium"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +42,7 @@ class StudyEquilibrium:
         By player, what it may gain by deviating while the others stay: in the unit of its
         objective, never negative, whether that is maximised or minimised.
     utilities
-        By player, its objective at the profile.
+        By player, its objective at the profile, in the study's own sign and unit.
     probability
         With which the model that was fitted believes in each interval.
     finished

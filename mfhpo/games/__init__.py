@@ -1,6 +1,6 @@
 """Games: pure Nash equilibria of utilities that are dear to evaluate."""
 
-from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query
+from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
 from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.mogp import MultiOutputGP
 from mfhpo.games.pne import MFUCBPNE, UCBPNE
@@ -16,4 +16,5 @@ __all__ = [
     "Hyperparameters",
     "MultiOutputGP",
     "Query",
+    "Utility",
 ]

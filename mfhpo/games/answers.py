@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import norm
 
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.draws import DrawnGames
-from mfhpo.games.equilibrium import Deviation, Dissatisfaction
+from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Utility
 from mfhpo.games.mogp import MultiOutputGP
 
 __all__ = ["POSSIBLE", "Answers"]
@@ -22,6 +23,7 @@ POSSIBLE = 16
 """Models of each player from which games are drawn, where hyperparameters are fitted."""
 
 _DRAWS = 128  # games
+_QUANTILES = norm.ppf((np.arange(128) + 0.5) / 128)  # that stand for a normal distribution
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 
 
@@ -48,6 +50,7 @@ class Answers:
         self._actions = beliefs.actions
         self._rng = rng
         units = np.array([model.unit for model in beliefs.models])
+        self._possible = possible
         self._games = DrawnGames(self._actions, possible, units, _DRAWS, rng)
 
     def most_stable(self, by_means: FloatArray) -> FloatArray:
@@ -101,6 +104,21 @@ class Answers:
             mean = float(drawn[:, player].mean())
             interval = (min(float(lower), mean), max(float(upper), mean))
             found[name] = Dissatisfaction(mean, interval, float(self._games.units[player]))
+        return found
+
+    def utilities(self, profile: FloatArray, probability: float) -> dict[str, Utility]:
+        """What each player has of a profile; see `dissatisfaction` for the parameters."""
+        features = self._actions.features(profile[None, :])
+        outside = (1.0 - probability) / 2.0
+        found = {}
+        for name, models in zip(self._actions.players, self._possible, strict=True):
+            target = models[0].hyperparameters.n_levels - 1
+            predicted = [model.predict(features, target) for model in models]
+            means = np.array([float(mean[0]) for mean, _ in predicted])
+            deviations = np.sqrt([float(variance[0]) for _, variance in predicted])
+            believed = means[:, None] + deviations[:, None] * _QUANTILES
+            lower, upper = np.quantile(believed, (outside, 1.0 - outside))
+            found[name] = Utility(float(means.mean()), (float(lower), float(upper)))
         return found
 
     def deviations(self, profile: FloatArray, probability: float) -> dict[str, Deviation]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mfhpo.search.space import Point
 
-__all__ = ["Deviation", "Dissatisfaction", "Equilibrium", "Query"]
+__all__ = ["Deviation", "Dissatisfaction", "Equilibrium", "Query", "Utility"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,22 @@ class Dissatisfaction:
 
 
 @dataclass(frozen=True)
+class Utility:
+    """What a player has of a profile, at the target fidelity.
+
+    Parameters
+    ----------
+    mean
+        Over all that is believed.
+    interval
+        What holds it with the probability of the answer, by the model.
+    """
+
+    mean: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class Deviation:
     """The best deviation of one player from a profile, all others staying.
 
@@ -80,7 +96,7 @@ class Equilibrium:
     ----------
     profile
         Place in its range (0 to 1) or index of each parameter; empty if nothing was observed.
-    dissatisfaction
+    dissatisfaction, utilities
         By player.
     cost
         What was paid.
@@ -96,6 +112,7 @@ class Equilibrium:
 
     profile: Point
     dissatisfaction: Mapping[str, Dissatisfaction]
+    utilities: Mapping[str, Utility]
     cost: float
     budget: float
     n_queries: int

@@ -1,37 +1,49 @@
-"""Hyperparameters fitted to what was observed."""
+"""How well hyperparameters go with what was observed."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgError, cho_solve, cholesky
-from scipy.optimize import minimize
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from mfhpo.games.hyperparameters import Hyperparameters
-from mfhpo.games.mogp import covariance, squared_distances
+from mfhpo.games.mogp import squared_distances
 
-__all__ = ["Assumptions", "Observations", "drawn_hyperparameters", "first_guess", "fit", "loss"]
+__all__ = [
+    "JITTER",
+    "Assumptions",
+    "Layout",
+    "Observations",
+    "Standardised",
+    "loss",
+    "loss_and_gradient",
+    "offset_covariance",
+    "standardised",
+    "unpacked",
+]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-_MOST = 200  # observations of a fit: its work grows with their cube
-_STEPS = 60
-_JITTER = 1e-8
+JITTER = 1e-8
+"""What is added to the variance of each standardised observation."""
+
+_IMPOSSIBLE = 1e12  # the loss where a covariance is singular
 _SAME = 1e-9  # relative difference of values that are taken to be the same
-_STEP, _FLAT = 1e-3, 1e-6  # of differences of gradients, and the smallest curvature
 # Centres and spreads of the priors, of logarithms but for the correlations' logits. Features have
 # unit range; utilities are standardised.
 _LENGTH, _LENGTH_SPREAD = 0.5, 1.0
 _RATIO_SPREAD = 0.5  # of a level's own length scales to the target's
 _LOGIT, _LOGIT_SPREAD = 2.0, 1.5  # a correlation of .88
 _SCALE_SPREAD = 0.5
-_NOISE, _NOISE_SPREAD = 0.1**2, 2.0
+_TAIL = 8.0  # degrees of freedom of the scales' priors: levels may be of units of their own
+_NOISE, _NOISE_SPREAD = 0.1**2, 2.0  # relative to the level's variance
 _OFFSET, _LEVEL_OFFSET = 1.0, 0.5  # standard deviations of the mean, and of each level's own
-_FAR = 12.0  # largest absolute value of a parameter in logarithms
+_APART = 3.0  # standard deviations within levels, from which on each has a mean of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +112,14 @@ class Assumptions:
     noise: float | None = None
 
 
-class _Layout:
-    """Where each hyperparameter is in the vector that is fitted."""
+class Layout:
+    """Where each hyperparameter is in the vector that is fitted, and its prior.
+
+    Parameters
+    ----------
+    assumptions
+        What a fit leaves as it is.
+    """
 
     def __init__(self, assumptions: Assumptions) -> None:
         n_lengths = int(assumptions.groups.max()) + 1
@@ -112,6 +130,7 @@ class _Layout:
             slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)
         )
         self.size = int(ends[-1])
+        self.n_scales = n_lower + 1
         self.centre = np.zeros(self.size)
         self.spread = np.ones(self.size)
         for part, centre, spread in (
@@ -126,100 +145,10 @@ class _Layout:
             self.spread[part] = spread
 
 
-def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
-    """Hyperparameters at the centre of their priors, in the unit of what was observed."""
-    layout = _Layout(assumptions)
-    return _hyperparameters(layout.centre, layout, observations, assumptions)
-
-
-def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
-    """Hyperparameters of the largest posterior density, with weak priors.
-
-    The mean of each level is integrated out, and taken at its posterior mean afterwards. Of many
-    observations, `_MOST` are taken, evenly spread over their order.
-
-    Parameters
-    ----------
-    observations
-        At least one.
-    assumptions
-        What is known.
-    """
-    some = _some(observations)
-    layout = _Layout(assumptions)
-    return _hyperparameters(_fitted(some, layout, assumptions), layout, some, assumptions)
-
-
-def drawn_hyperparameters(
-    observations: Observations, assumptions: Assumptions, n_draws: int, rng: np.random.Generator
-) -> list[Hyperparameters]:
-    """Hyperparameters drawn from what may be believed of them, by Laplace's approximation.
-
-    Where observations are few, those of the largest density say too surely what utilities are like.
-
-    Parameters
-    ----------
-    observations
-        At least one.
-    assumptions
-        What is known.
-    n_draws
-        How many.
-    rng
-        Source of randomness.
-    """
-    some = _some(observations)
-    layout = _Layout(assumptions)
-    centre = _fitted(some, layout, assumptions)
-    standardised, _, unit = _standardised(some)
-
-    def slope(parameters: FloatArray) -> FloatArray:
-        return loss(parameters, standardised, assumptions, unit)[1]
-
-    curvature = np.array(
-        [
-            (slope(centre + step) - slope(centre - step)) / (2.0 * _STEP)
-            for step in _STEP * np.eye(layout.size)
-        ]
-    )
-    values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
-    # Nowhere wider than the priors, which are what is believed where observations say nothing.
-    spread = np.minimum(1.0 / np.sqrt(np.maximum(values, _FLAT)), layout.spread.max())
-    moves = (rng.standard_normal((n_draws, layout.size)) * spread) @ vectors.T
-    return [
-        _hyperparameters(np.clip(centre + move, -_FAR, _FAR), layout, some, assumptions)
-        for move in moves
-    ]
-
-
-def _some(observations: Observations) -> Observations:
-    """At most so many as a fit takes."""
-    n = len(observations.values)
-    if n <= _MOST:
-        return observations
-    return observations.chosen(np.unique(np.linspace(0, n - 1, _MOST).round().astype(int)))
-
-
-def _fitted(observations: Observations, layout: _Layout, assumptions: Assumptions) -> FloatArray:
-    """The parameters of the largest posterior density."""
-    standardised, _, unit = _standardised(observations)
-    result = minimize(
-        loss,
-        layout.centre,
-        args=(standardised, assumptions, unit),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(-_FAR, _FAR)] * layout.size,
-        options={"maxiter": _STEPS},
-    )
-    found: FloatArray = result.x
-    return found
-
-
 def loss(
     parameters: FloatArray, observations: Observations, assumptions: Assumptions, unit: float
-) -> tuple[float, FloatArray]:
-    """Minus the logarithm of the posterior density, and its gradient.
+) -> float:
+    """Minus the logarithm of the posterior density.
 
     Parameters
     ----------
@@ -233,67 +162,120 @@ def loss(
     unit
         Of the values, in which a known noise is given.
     """
-    layout = _Layout(assumptions)
-    known = _unpacked(parameters, layout, assumptions, unit)
-    away = (parameters - layout.centre) / layout.spread
-    x, levels = observations.features, observations.levels
-    higher = np.maximum(levels[:, None], levels[None, :])
-    links, weights, scales = known.links, known.weights, known.scales
-    outer = links[levels[:, None], levels[None, :]] * scales[levels][:, None] * scales[levels]
-    kernels = [np.exp(-0.5 * squared_distances(x, x, row)) for row in known.length_scales]
-    shares = [weights[higher, kernel] for kernel in range(known.n_levels)]
-    signal = sum(
-        (share * kernel for share, kernel in zip(shares, kernels, strict=True)),
-        np.zeros_like(outer),
-    )
-    prior = outer * signal
-    total = prior + _offset_covariance(levels, levels, assumptions)
-    noise = known.noise[levels] / observations.counts
-    total[np.diag_indices_from(total)] += noise + _JITTER
-    try:
-        factor = cholesky(total, lower=True, check_finite=False)
-    except LinAlgError:
-        return 1e12, np.zeros_like(parameters)
-    inverse = cho_solve((factor, True), np.eye(len(levels)), check_finite=False)
-    solved = inverse @ observations.values
-    density = 0.5 * observations.values @ solved + np.log(np.diag(factor)).sum()
-    # Of repeated observations their mean tells of the utility, their spread of the noise.
-    further = observations.counts - 1.0
-    spread = observations.squares / known.noise[levels]
-    density += 0.5 * (further * np.log(known.noise[levels]) + spread).sum()
-    # d loss / d K, to be summed with what K changes by.
-    slope = 0.5 * (inverse - np.outer(solved, solved))
-    gradient = away / layout.spread
-    per_kernel = [
-        slope * outer * share * kernel for share, kernel in zip(shares, kernels, strict=True)
-    ]
-    for index in range(layout.lengths.stop):
-        columns = x[:, assumptions.groups == index]
-        for kernel, sensitivity in enumerate(per_kernel):
-            rows = known.length_scales[kernel][assumptions.groups == index]
-            moved = float((sensitivity * squared_distances(columns, columns, rows)).sum())
-            gradient[index] += moved
-            if layout.ratios.stop > layout.ratios.start and kernel < known.n_levels - 1:
-                gradient[layout.ratios.start + kernel] += moved
-    for step in range(layout.logits.stop - layout.logits.start):
-        rho = float(known.correlations[step])
+    return _Evidence(parameters, observations, assumptions, unit).loss
+
+
+def loss_and_gradient(
+    parameters: FloatArray, observations: Observations, assumptions: Assumptions, unit: float
+) -> tuple[float, FloatArray]:
+    """Minus the logarithm of the posterior density, and its gradient; see `loss`."""
+    evidence = _Evidence(parameters, observations, assumptions, unit)
+    return evidence.loss, evidence.gradient()
+
+
+class _Evidence:
+    """What observations and priors say of hyperparameters; see `loss` for the parameters."""
+
+    def __init__(
+        self,
+        parameters: FloatArray,
+        observations: Observations,
+        assumptions: Assumptions,
+        unit: float,
+    ) -> None:
+        self._layout = layout = Layout(assumptions)
+        self._known = known = unpacked(parameters, layout, assumptions, unit)
+        self._observations, self._assumptions = observations, assumptions
+        self._away = (parameters - layout.centre) / layout.spread
+        self._tails = 1.0 + self._away[layout.scales] ** 2 / _TAIL
+        x, levels = observations.features, observations.levels
+        self._higher = np.maximum(levels[:, None], levels[None, :])
+        scales = known.scales[levels]
+        self._outer = known.links[levels[:, None], levels[None, :]] * np.outer(scales, scales)
+        self._kernels = [np.exp(-0.5 * squared_distances(x, x, row)) for row in known.length_scales]
+        self._shares = [known.weights[self._higher, kernel] for kernel in range(known.n_levels)]
+        self._signal = sum(
+            (share * kernel for share, kernel in zip(self._shares, self._kernels, strict=True)),
+            np.zeros_like(self._outer),
+        )
+        total = self._outer * self._signal + offset_covariance(levels, levels, assumptions)
+        self._noise = known.noise[levels] / observations.counts
+        total[np.diag_indices_from(total)] += self._noise + JITTER
+        # Of repeated observations their mean tells of the utility, their spread of the noise.
+        self._further = observations.counts - 1.0
+        self._spread = observations.squares / known.noise[levels]
+        try:
+            self._factor = cholesky(total, lower=True, check_finite=False)
+        except LinAlgError:
+            self.loss = _IMPOSSIBLE
+            return
+        self.loss = self._minus_log_density()
+
+    def _minus_log_density(self) -> float:
+        values = self._observations.values
+        whitened = solve_triangular(self._factor, values, lower=True, check_finite=False)
+        noise = self._known.noise[self._observations.levels]
+        told = 0.5 * whitened @ whitened + np.log(np.diag(self._factor)).sum()
+        told += 0.5 * (self._further * np.log(noise) + self._spread).sum()
+        normal = np.delete(self._away, self._layout.scales)
+        prior = 0.5 * (normal**2).sum() + 0.5 * _TAIL * np.log(self._tails).sum()
+        return float(told + prior)
+
+    def gradient(self) -> FloatArray:
+        """Derivatives of the loss."""
+        layout, known, levels = self._layout, self._known, self._observations.levels
+        gradient = self._away / layout.spread
+        if self.loss == _IMPOSSIBLE:
+            return np.zeros_like(gradient)
+        gradient[layout.scales] /= self._tails
+        factor = (self._factor, True)
+        inverse = cho_solve(factor, np.eye(len(levels)), check_finite=False)
+        solved = inverse @ self._observations.values
+        # d loss / d K, to be summed with what K changes by.
+        slope = 0.5 * (inverse - np.outer(solved, solved))
+        self._add_lengths(gradient, slope)
+        self._add_correlations(gradient, slope)
+        by_row = (slope * self._outer * self._signal).sum(axis=1)
+        if self._assumptions.noise is None:
+            # In proportion to the noise, which is in proportion to the square of the scale.
+            of_noise = np.diag(slope) * self._noise + 0.5 * (self._further - self._spread)
+            gradient[layout.noise] += float(of_noise.sum())
+            by_row += of_noise
+        if layout.n_scales == 1:
+            gradient[layout.scales.start] += 2.0 * by_row.sum()
+        else:
+            for level in range(known.n_levels):
+                gradient[layout.scales.start + level] += 2.0 * by_row[levels == level].sum()
+        return gradient
+
+    def _add_lengths(self, gradient: FloatArray, slope: FloatArray) -> None:
+        layout, known, groups = self._layout, self._known, self._assumptions.groups
+        has_ratios = layout.ratios.stop > layout.ratios.start
+        per_kernel = [
+            slope * self._outer * share * kernel
+            for share, kernel in zip(self._shares, self._kernels, strict=True)
+        ]
+        for index in range(layout.lengths.stop):
+            columns = self._observations.features[:, groups == index]
+            for kernel, sensitivity in enumerate(per_kernel):
+                lengths = known.length_scales[kernel][groups == index]
+                moved = float((sensitivity * squared_distances(columns, columns, lengths)).sum())
+                gradient[index] += moved
+                if has_ratios and kernel < known.n_levels - 1:
+                    gradient[layout.ratios.start + kernel] += moved
+
+    def _add_correlations(self, gradient: FloatArray, slope: FloatArray) -> None:
+        layout, known, levels = self._layout, self._known, self._observations.levels
         lower = np.minimum(levels[:, None], levels[None, :])
-        # Links that cross this step are in proportion to rho; so are the shares' square roots.
-        crossing = (lower <= step) & (higher > step)
-        changed = np.where(crossing, signal / max(rho, 1e-12), 0.0)
-        for kernel in range(known.n_levels):
-            changed += _share_slope(known, step)[higher, kernel] * kernels[kernel]
-        slope_of_rho = float((slope * outer * changed).sum())
-        gradient[layout.logits.start + step] += slope_of_rho * rho * (1.0 - rho)
-    by_row = (slope * prior).sum(axis=1)
-    if layout.scales.stop - layout.scales.start == 1:
-        gradient[layout.scales.start] += 2.0 * by_row.sum()
-    else:
-        for level in range(known.n_levels):
-            gradient[layout.scales.start + level] += 2.0 * by_row[levels == level].sum()
-    if assumptions.noise is None:
-        gradient[layout.noise] += float((np.diag(slope) * noise + 0.5 * (further - spread)).sum())
-    return float(density + 0.5 * (away**2).sum()), gradient
+        for step in range(layout.logits.stop - layout.logits.start):
+            rho = float(known.correlations[step])
+            # Links that cross this step are in proportion to rho; so are the shares' square roots.
+            crossing = (lower <= step) & (self._higher > step)
+            changed = np.where(crossing, self._signal / max(rho, 1e-12), 0.0)
+            for kernel in range(known.n_levels):
+                changed += _share_slope(known, step)[self._higher, kernel] * self._kernels[kernel]
+            slope_of_rho = float((slope * self._outer * changed).sum())
+            gradient[layout.logits.start + step] += slope_of_rho * rho * (1.0 - rho)
 
 
 def _share_slope(known: Hyperparameters, step: int) -> FloatArray:
@@ -308,32 +290,88 @@ def _share_slope(known: Hyperparameters, step: int) -> FloatArray:
     return slope
 
 
-def _standardised(observations: Observations) -> tuple[Observations, float, float]:
-    """Observations with values of mean 0 and variance 1, with their mean and unit."""
-    mean = float(observations.values.mean())
-    within = observations.squares.sum() / observations.counts.sum()
-    spread = math.sqrt(float(observations.values.var() + within))
+class Standardised(NamedTuple):
+    """Observations of mean 0 and variance 1, with what they were made of.
+
+    Parameters
+    ----------
+    observations
+        In the new unit.
+    means
+        Of each level before, shape (M,).
+    unit
+        Standard deviation before.
+    """
+
+    observations: Observations
+    means: FloatArray
+    unit: float
+
+
+def standardised(observations: Observations, assumptions: Assumptions) -> Standardised:
+    """Observations with values of mean 0 and variance 1.
+
+    Levels whose means lie far apart, for how much values differ within them, are centred each by
+    itself.
+    """
+    levels, values, n = observations.levels, observations.values, len(observations.values)
+    repeated = observations.squares.sum() / observations.counts.sum()
+    means = np.full(assumptions.n_levels, float(values.mean()))
+    spread = math.sqrt(float(values.var() + repeated))
+    if not assumptions.averaging:
+        own = means.copy()
+        for level in np.unique(levels):
+            own[level] = values[levels == level].mean()
+        within = math.sqrt(float(((values - own[levels]) ** 2).sum() / n + repeated))
+        if np.ptp(own[levels]) > _APART * within > 0.0:
+            means, spread = own, within
     # Where all are the same, what is not seen is taken to be as small as rounding.
-    unit = spread if spread > _SAME * abs(mean) else _SAME * (abs(mean) or 1.0)
+    largest = float(np.abs(means).max())
+    unit = spread if spread > _SAME * largest else _SAME * (largest or 1.0)
     standardised = replace(
         observations,
-        values=(observations.values - mean) / unit,
+        values=(values - means[levels]) / unit,
         squares=observations.squares / unit**2,
     )
-    return standardised, mean, unit
+    return Standardised(standardised, means, unit)
 
 
-def _offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptions) -> FloatArray:
-    """Prior covariance of the means of levels; levels that average have one mean."""
+def offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptions) -> FloatArray:
+    """Prior covariance of the means of levels; levels that average have one mean.
+
+    Parameters
+    ----------
+    levels, others
+        Indices, shapes (n,) and (k,).
+    assumptions
+        What is known.
+
+    Returns
+    -------
+    array of shape (n, k)
+        Of standardised values.
+    """
     same = assumptions.averaging | (levels[:, None] == others[None, :])
     own: FloatArray = _OFFSET**2 + _LEVEL_OFFSET**2 * same
     return own
 
 
-def _unpacked(
-    parameters: FloatArray, layout: _Layout, assumptions: Assumptions, unit: float
+def unpacked(
+    parameters: FloatArray, layout: Layout, assumptions: Assumptions, unit: float
 ) -> Hyperparameters:
-    """Hyperparameters of standardised values; the offsets are 0."""
+    """Hyperparameters of standardised values; the offsets are 0.
+
+    Parameters
+    ----------
+    parameters
+        See `loss`.
+    layout
+        Of them.
+    assumptions
+        What is known.
+    unit
+        Of the values, in which a known noise is given.
+    """
     n_levels = assumptions.n_levels
     lengths = np.exp(parameters[layout.lengths])[assumptions.groups]
     ratios = np.zeros(n_levels)
@@ -343,38 +381,13 @@ def _unpacked(
         correlations = 1.0 / (1.0 + np.exp(-parameters[layout.logits]))
     scales = np.broadcast_to(np.exp(parameters[layout.scales]), (n_levels,))
     if assumptions.noise is None:
-        noise = float(np.exp(parameters[layout.noise][0]))
+        noise = np.exp(parameters[layout.noise][0]) * scales**2
     else:
-        noise = assumptions.noise / unit**2
+        noise = np.full(n_levels, assumptions.noise / unit**2)
     return Hyperparameters(
         length_scales=np.exp(ratios)[:, None] * lengths[None, :],
         correlations=correlations,
         scales=scales.copy(),
         noise=noise * assumptions.noise_weights,
         offsets=np.zeros(n_levels),
-    )
-
-
-def _hyperparameters(
-    parameters: FloatArray,
-    layout: _Layout,
-    observations: Observations,
-    assumptions: Assumptions,
-) -> Hyperparameters:
-    """Hyperparameters in the unit of the values, with offsets at their posterior means."""
-    standardised, mean, unit = _standardised(observations)
-    known = _unpacked(parameters, layout, assumptions, unit)
-    levels = observations.levels
-    at = (observations.features, levels)
-    total = covariance(known, at, at) + _offset_covariance(levels, levels, assumptions)
-    total[np.diag_indices_from(total)] += known.noise[levels] / observations.counts + _JITTER
-    factor = cholesky(total, lower=True, check_finite=False)
-    solved = cho_solve((factor, True), standardised.values, check_finite=False)
-    shared = _offset_covariance(np.arange(assumptions.n_levels), levels, assumptions)
-    return Hyperparameters(
-        length_scales=known.length_scales,
-        correlations=known.correlations,
-        scales=known.scales * unit,
-        noise=known.noise * unit**2,
-        offsets=mean + unit * (shared @ solved),
     )

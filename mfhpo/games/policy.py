@@ -21,15 +21,10 @@ from mfhpo._validation import (
 from mfhpo.games.actions import Actions
 from mfhpo.games.answers import POSSIBLE, Answers
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
-from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query
+from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
+from mfhpo.games.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.hyperparameters import Hyperparameters
-from mfhpo.games.marginal_likelihood import (
-    Assumptions,
-    Observations,
-    drawn_hyperparameters,
-    first_guess,
-    fit,
-)
+from mfhpo.games.marginal_likelihood import Assumptions, Observations
 from mfhpo.games.mogp import MultiOutputGP
 from mfhpo.games.observed import ObservedUtilities
 from mfhpo.search.space import Numeric, OneOf, Point
@@ -272,14 +267,17 @@ class GamePolicy(abc.ABC):
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
+        utilities: dict[str, Utility] = {}
         if self._has_seen:
             answers = self._answers()
             cube = answers.most_stable(self.least_dissatisfied(Estimate.MEAN))
             profile = self.actions.space.at(cube)
             gains = answers.dissatisfaction(cube, self.probability)
+            utilities = answers.utilities(cube, self.probability)
         return Equilibrium(
             profile=profile,
             dissatisfaction=gains,
+            utilities=utilities,
             cost=self._cost,
             budget=self.budget,
             n_queries=len(self._told),

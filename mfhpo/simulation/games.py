@@ -104,6 +104,11 @@ class RandomGame:
             for player, level in enumerate(levels)
         ]
 
+    def at_target(self, profile: Point) -> FloatArray:
+        """Each player's utility at the target fidelity, without noise, shape (N,)."""
+        at = self._index(profile)
+        return np.array([of_player[(-1, *at)] for of_player in self.values])
+
     def gains(self, profile: Point) -> FloatArray:
         """What each player would gain by deviating from a profile (Eq. 2), shape (N,)."""
         gains: FloatArray = np.moveaxis(self._gains(), 0, -1)[self._index(profile)]

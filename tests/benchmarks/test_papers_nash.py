@@ -33,6 +33,7 @@ def test_a_few_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for row in report["games"]:
         assert row["best evaluated"]["mean"] <= row["last evaluated"]["mean"]
         assert 0.0 <= row["intervals held"]["mean"] <= 1.0
+        assert 0.0 <= row["utilities held"]["mean"] <= 1.0
     assert any("budget 32" in words for words in report["holds"])
     assert "mean regret" in figure.read_text(encoding="utf-8")
 

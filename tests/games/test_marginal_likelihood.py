@@ -11,14 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
-from mfhpo.games.marginal_likelihood import (
-    Assumptions,
-    Observations,
-    drawn_hyperparameters,
-    first_guess,
-    fit,
-    loss,
-)
+from mfhpo.games.fitting import drawn_hyperparameters, first_guess, fit
+from mfhpo.games.marginal_likelihood import Assumptions, Observations, loss, loss_and_gradient
 from mfhpo.games.mogp import covariance
 from tests.games.known_games import FloatArray
 
@@ -78,9 +72,9 @@ def test_gradient_is_that_of_differences(
     step = 1e-5
 
     def at(vector: FloatArray) -> float:
-        return loss(vector, told, assumptions, unit)[0]
+        return loss(vector, told, assumptions, unit)
 
-    gradient = loss(parameters, told, assumptions, unit)[1]
+    gradient = loss_and_gradient(parameters, told, assumptions, unit)[1]
     differences = [
         (at(parameters + step * one) - at(parameters - step * one)) / (2.0 * step)
         for one in np.eye(len(parameters))
@@ -114,7 +108,7 @@ def test_loss_is_a_density_of_a_normal_vector(averaging: bool) -> None:
 
     # The prior of the logarithm of a length scale: mean log .5, standard deviation 1.
     prior = 0.5 * (np.log(0.3 / 0.5) ** 2 - np.log(0.6 / 0.5) ** 2)
-    got = loss(first, told, assumptions, 1.0)[0] - loss(second, told, assumptions, 1.0)[0]
+    got = loss(first, told, assumptions, 1.0) - loss(second, told, assumptions, 1.0)
     assert got == pytest.approx(density(0.3) - density(0.6) + prior, abs=1e-5)
 
 
@@ -142,6 +136,40 @@ def test_what_data_were_drawn_from_is_found() -> None:
     mean = np.mean([found.length_scales[1] for found in fits], axis=0)
     assert 0.11 < mean[0] < 0.2
     assert 0.5 < mean[1] < 1.6
+
+
+@pytest.mark.parametrize(
+    ("scales", "offsets"), [((20.0, 0.1), (100.0, 0.5)), ((1.0, 1.0), (100.0, 0.0))]
+)
+def test_levels_may_be_of_units_of_their_own(
+    scales: tuple[float, float], offsets: tuple[float, float]
+) -> None:
+    """What is predicted of the target is what it is where the levels are alike, in its unit."""
+    alike = Hyperparameters(
+        length_scales=np.full((2, 1), 0.2),
+        correlations=np.array([0.9]),
+        scales=np.ones(2),
+        noise=np.full(2, 0.01),
+        offsets=np.zeros(2),
+    )
+    some = np.linspace(0.0, 1.0, 21)[:, None]
+    for seed in range(3):
+        told = drawn_from(alike, 50, seed)
+        told = told.chosen(np.flatnonzero((told.levels == 0) | (np.arange(50) % 3 == 0)))
+        unlike = replace(
+            told,
+            values=np.array(offsets)[told.levels] + np.array(scales)[told.levels] * told.values,
+        )
+        expected, found = (_predicted(fit(of, assuming()), of, some) for of in (told, unlike))
+        assert np.abs((found - offsets[1]) / scales[1] - expected).mean() < 0.1
+
+
+def _predicted(known: Hyperparameters, told: Observations, features: FloatArray) -> FloatArray:
+    """Means at the target."""
+    model = MultiOutputGP(known)
+    for row, level, value in zip(told.features, told.levels, told.values, strict=True):
+        model.add(row, int(level), float(value))
+    return model.mean(features, known.n_levels - 1)
 
 
 def test_levels_that_say_nothing_of_each_other_are_found_out() -> None:
@@ -275,6 +303,19 @@ def test_drawn_hyperparameters_spread_as_the_priors_where_nothing_is_known() -> 
     assert lengths.std() == pytest.approx(1.0, abs=0.15)
 
 
+def test_means_of_levels_are_drawn_from_their_posterior() -> None:
+    told = Observations.once(np.array([[0.4], [0.5]]), np.array([1, 1]), np.array([3.0, 4.0]))
+    drawn = drawn_hyperparameters(told, assuming(), 400, np.random.default_rng(0))
+    offsets = np.array([known.offsets for known in drawn])
+    unit = 0.5  # standard deviation of the values
+    # A priori 1.12 units; two near values tell where it is but for the scale of the utility, 1.
+    assert offsets[:, 1].mean() == pytest.approx(3.5, abs=0.15)
+    assert 0.5 * unit < offsets[:, 1].std() < 1.0 * unit
+    # Of each level's own part, .5 units, such observations tell next to nothing.
+    apart = offsets[:, 0] - offsets[:, 1]
+    assert apart.std() == pytest.approx(math.sqrt(2.0) * 0.5 * unit, rel=0.15)
+
+
 def test_drawn_hyperparameters_agree_where_much_is_known() -> None:
     rng = np.random.default_rng(0)
     x = rng.random((150, 1))
@@ -283,9 +324,10 @@ def test_drawn_hyperparameters_agree_where_much_is_known() -> None:
     assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.ones(2))
     best = fit(told, assumptions)
     drawn = drawn_hyperparameters(told, assumptions, 100, np.random.default_rng(1))
-    noise = np.log([known.noise[0] for known in drawn])
+    # Noise is relative to each level's scale: both levels' together are known from all values.
+    noise = np.log([known.noise for known in drawn]).mean(axis=1)
     # The variance of the noise's logarithm is about 2 / n.
-    assert noise.mean() == pytest.approx(np.log(best.noise[0]), abs=0.05)
+    assert noise.mean() == pytest.approx(np.log(best.noise).mean(), abs=0.05)
     assert noise.std() == pytest.approx(math.sqrt(2.0 / 150.0), rel=0.3)
     lengths = np.log([known.length_scales[-1, 0] for known in drawn])
     assert lengths.std() < 0.4
@@ -315,7 +357,9 @@ def test_repeated_observations_count_as_they_do_one_by_one() -> None:
         first, second = (0.5 * np.random.default_rng(s).standard_normal(size) for s in (seed, 9))
         differences = []
         for told in (apart, merged):
-            (one, slope), (two, _) = (loss(at, told, assumptions, 1.0) for at in (first, second))
+            (one, slope), (two, _) = (
+                loss_and_gradient(at, told, assumptions, 1.0) for at in (first, second)
+            )
             differences.append([one - two, *slope])
         # Jitter counts once for each row.
         assert differences[0] == pytest.approx(differences[1], rel=1e-4, abs=1e-5)
