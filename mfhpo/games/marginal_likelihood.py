@@ -33,7 +33,7 @@ JITTER = 1e-8
 """What is added to the variance of each standardised observation."""
 
 _IMPOSSIBLE = 1e12  # the loss where a covariance is singular
-_SAME = 1e-9  # relative difference of values that are taken to be the same
+_SAME = 1e-12  # relative difference of values that are taken to be the same
 # Centres and spreads of the priors, of logarithms but for the correlations' logits. Features have
 # unit range; utilities are standardised.
 _LENGTH, _LENGTH_SPREAD = 0.5, 1.0
