@@ -19,13 +19,14 @@ _CODE = (
     "mfhpo/group_sequential_certification.py",
     "integrations/mfhpo_optuna/*.py",
 )
-_NO_PART = (  # of a search: exports, games, pictures, trials in processes of their own
+_NO_PART = (  # of a search: exports, games, pictures, progress, trials in processes of their own
     "__init__",
     "_nash",
     "_plot",
     "_channel",
     "_crew",
     "_processes",
+    "_progress",
     "_remote_trial",
     "_supervision",
     "_time_limited",

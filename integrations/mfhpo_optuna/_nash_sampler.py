@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -23,7 +23,6 @@ from mfhpo_optuna._nash_study import Listener, NashStudy
 from mfhpo_optuna._nash_under_way import QUERY_KEY
 from mfhpo_optuna._policy_sampler import stop, write_attribute
 from mfhpo_optuna._progress import ProgressLine
-from mfhpo_optuna._study_race import StudyRace
 
 __all__ = ["NashSampler"]
 
@@ -294,12 +293,11 @@ class NashSampler(BaseSampler):
                     f"and run it again.",
                     stacklevel=4,
                 )
-            line = cast(StudyRace, game)  # all that is asked of it is its text
             if game.policy is None or not game.policy.finished:
-                self._progress.show(line)
+                self._progress.show(game)
                 return
             if trial.number not in game.over:
-                self._progress.close(line)
+                self._progress.close(game)
             stop(study)
 
     def reseed_rng(self) -> None:

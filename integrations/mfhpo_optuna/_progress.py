@@ -1,24 +1,31 @@
-"""One line that says where a race stands."""
+"""One line that says where a race or a game stands."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from mfhpo_optuna._race import Race
-    from mfhpo_optuna._study_race import StudyRace
 
-__all__ = ["ProgressLine"]
+__all__ = ["HasProgress", "ProgressLine"]
 
 # Seconds between two updates: a terminal's line is rewritten, a log's lines add up.
 _TERMINAL_PERIOD = 0.1
 _LOG_PERIOD = 5.0
 
 
+class HasProgress(Protocol):
+    """What has a line to show: a race, a game."""
+
+    def progress_text(self) -> str:
+        """The line."""
+        ...
+
+
 class ProgressLine:
-    """Writes the state of a race to standard error, rewriting one line where it is a terminal.
+    """Writes where a race or a game stands to standard error, on a terminal in one line.
 
     Parameters
     ----------
@@ -30,7 +37,7 @@ class ProgressLine:
         self._wanted = wanted
         self._written_at = 0.0
 
-    def show(self, race: StudyRace) -> None:
+    def show(self, race: HasProgress) -> None:
         """Write the line, unless the last one is too recent."""
         terminal = sys.stderr.isatty()
         if not (terminal if self._wanted is None else self._wanted):
@@ -41,7 +48,7 @@ class ProgressLine:
         self._written_at = now
         self._write(race, terminal)
 
-    def close(self, race: StudyRace) -> None:
+    def close(self, race: HasProgress) -> None:
         """Write the last state and end the line."""
         terminal = sys.stderr.isatty()
         if terminal if self._wanted is None else self._wanted:
@@ -49,7 +56,7 @@ class ProgressLine:
             if terminal:
                 sys.stderr.write("\n")
 
-    def _write(self, race: StudyRace, terminal: bool) -> None:
+    def _write(self, race: HasProgress, terminal: bool) -> None:
         line = race.progress_text()
         sys.stderr.write(f"\r\x1b[K{line}" if terminal else f"{line}\n")
         sys.stderr.flush()

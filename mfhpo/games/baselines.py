@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.games.equilibrium import Query
+from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.policy import Awaited, GamePolicy
+from mfhpo.search.space import Numeric, OneOf
 
 __all__ = ["ProbabilityOfEquilibrium"]
 
@@ -46,8 +48,33 @@ class ProbabilityOfEquilibrium(GamePolicy):
     Global Optimization 2019.
     """
 
-    def __init__(self, *args: Any, draws: int = 200, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        players: Mapping[str, Mapping[str, Numeric | OneOf]],
+        costs: Sequence[float],
+        budget: float,
+        *,
+        joint: bool = False,
+        beta: float = 1.5,
+        probability: float = 0.9,
+        hyperparameters: Sequence[Hyperparameters] | None = None,
+        averaging: bool = False,
+        sigma: float | None = None,
+        draws: int = 200,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            players,
+            costs,
+            budget,
+            joint=joint,
+            beta=beta,
+            probability=probability,
+            hyperparameters=hyperparameters,
+            averaging=averaging,
+            sigma=sigma,
+            seed=seed,
+        )
         self._draws = check_count("draws", draws, 1)
         if self.actions.shape is None:
             raise ValueError(

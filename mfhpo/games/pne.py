@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,11 @@ import numpy.typing as npt
 from mfhpo._validation import check_number
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
+from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
 from mfhpo.games.mogp import MultiOutputGP
 from mfhpo.games.policy import Awaited, GamePolicy
+from mfhpo.search.space import Numeric, OneOf
 
 __all__ = ["MFUCBPNE", "UCBPNE"]
 
@@ -99,12 +101,32 @@ class MFUCBPNE(UCBPNE):
 
     def __init__(
         self,
-        *args: Any,
+        players: Mapping[str, Mapping[str, Numeric | OneOf]],
+        costs: Sequence[float],
+        budget: float,
+        *,
+        joint: bool = False,
+        beta: float = 1.5,
+        probability: float = 0.9,
+        hyperparameters: Sequence[Hyperparameters] | None = None,
+        averaging: bool = False,
+        sigma: float | None = None,
         eta: float = 0.2,
         information: Literal["target", "level"] = "target",
-        **kwargs: Any,
+        seed: int = 0,
     ) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(
+            players,
+            costs,
+            budget,
+            joint=joint,
+            beta=beta,
+            probability=probability,
+            hyperparameters=hyperparameters,
+            averaging=averaging,
+            sigma=sigma,
+            seed=seed,
+        )
         if not 0.0 < check_number("eta", eta) <= 1.0:
             raise ValueError(f"eta must be above 0 and at most 1, got {eta!r}; try 0.2.")
         if information not in ("target", "level"):
