@@ -61,7 +61,7 @@ class DeclaredGame:
     def policy(
         self,
         actions: Mapping[str, Mapping[str, Numeric | OneOf]],
-        costs: Sequence[float],
+        costs: Sequence[float] | Mapping[str, Sequence[float]],
         seed: int,
     ) -> GamePolicy:
         """Make the policy.
@@ -71,7 +71,7 @@ class DeclaredGame:
         actions
             What each player can choose, by parameter.
         costs
-            Of an evaluation at each level.
+            Of an evaluation at each level, for all players or by player.
         seed
             Makes what is drawn repeatable.
 

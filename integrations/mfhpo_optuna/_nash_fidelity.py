@@ -84,6 +84,7 @@ class GameFidelity:
         elif declared is not None:
             listed = [declared]
         self.fidelities = tuple(_fidelity(entry, costs) for entry in listed)
+        self._players = players
         self._check_names(players)
 
     @property
@@ -122,8 +123,10 @@ class GameFidelity:
                 return None
         return tuple(levels)
 
-    def costs(self, levels: Sequence[tuple[Any, ...]]) -> tuple[float, ...]:
-        """Cost of one evaluation at each level.
+    def costs(
+        self, levels: Sequence[tuple[Any, ...]]
+    ) -> tuple[float, ...] | dict[str, tuple[float, ...]]:
+        """Cost of one evaluation at each level, by player if each has a fidelity of its own.
 
         Parameters
         ----------
@@ -133,23 +136,27 @@ class GameFidelity:
         Raises
         ------
         ValueError
-            If there are costs neither declared nor to be had from the levels, or if players'
-            fidelities differ in their costs.
+            If there are costs neither declared nor to be had from the levels, or if levels that
+            differ from player to player do not say what they cost in one unit.
         """
         if not self.fidelities:
             return (1.0,)
-        by_name = {}
+        by_fidelity = []
         for fidelity, own in zip(self.fidelities, levels, strict=True):
             costs = fidelity.costs_of(own)
             if costs is None:
                 raise ValueError(f"the costs of {fidelity.name!r} must be numbers.")
-            by_name[fidelity.name] = costs
-        if len(set(by_name.values())) > 1:
+            by_fidelity.append(costs)
+        if self.joint:
+            return by_fidelity[0]
+        without = [fidelity.name for fidelity in self.fidelities if fidelity.costs is None]
+        if without and len(set(by_fidelity)) > 1:
             raise ValueError(
-                f"players' fidelities must have as many levels, of the same costs, got the costs "
-                f"{by_name}; give Fidelity(name, levels=...) for each player and costs=[...]."
+                f"the levels of {without} differ from those of other players and do not say what "
+                f"they cost; give Fidelity(name, levels=[...], costs=[...]) for each player, with "
+                f"costs in the unit of the budget."
             )
-        return next(iter(by_name.values()))
+        return dict(zip(self._players.names, by_fidelity, strict=True))
 
     def _check_names(self, players: Players) -> None:
         for position, name in enumerate(self.names):

@@ -101,8 +101,7 @@ def estimated_utilities(story: NashStory, shape: list[int]) -> list[FloatArray]:
     first, second = policy.actions.parameters
     profiles = [{first: x, second: y} for x in places(story, first) for y in places(story, second)]
     features = policy.actions.features_of(profiles)
-    top = len(policy.costs) - 1
-    return [model.mean(features, top).reshape(shape) for model in policy.models]
+    return [model.mean(features, model.top).reshape(shape) for model in policy.models]
 
 
 def _draw_played(go: Any, figure: Any, story: NashStory, col: int) -> None:

@@ -57,8 +57,8 @@ class NashSampler(BaseSampler):
         The parameter that sets how dear, and how faithful, an evaluation is, such as the seconds of
         a load test: its name, or a `Fidelity` with levels and costs (bounds on its bias are not
         used); one run serves all players then. A mapping from players to such: each player's
-        objective is measured at a level of its own, and is paid for by itself; the levels' costs
-        must be the same for all. None: each trial is a full evaluation.
+        objective is measured at a level of its own, and is paid for by itself; levels that differ
+        from player to player need costs. None: each trial is a full evaluation.
     costs
         Of an evaluation at each level. None: those of the `Fidelity`, or in proportion to the
         level.

@@ -76,9 +76,9 @@ def slice_of(story: NashStory, player: int, parameter: str) -> Slice:
     policy, profile = story.policy, story.answer.answer.profile
     moved = [{**profile, parameter: place} for place in places(story, parameter)]
     features = policy.actions.features_of([profile, *moved])
-    model, top = policy.models[player], len(policy.costs) - 1
-    means = model.mean(features, top)
-    covariances = model.covariances(features, top)
+    model = policy.models[player]
+    means = model.mean(features, model.top)
+    covariances = model.covariances(features, model.top)
     # The variance of a difference: what is uncertain of both alike does not count.
     variances = np.diag(covariances)[1:] + covariances[0, 0] - 2.0 * covariances[0, 1:]
     deviations = float(norm.ppf((1.0 + policy.probability) / 2.0))

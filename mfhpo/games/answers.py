@@ -112,8 +112,7 @@ class Answers:
         outside = (1.0 - probability) / 2.0
         found = {}
         for name, models in zip(self._actions.players, self._possible, strict=True):
-            target = models[0].hyperparameters.n_levels - 1
-            predicted = [model.predict(features, target) for model in models]
+            predicted = [model.predict(features, model.top) for model in models]
             means = np.array([float(mean[0]) for mean, _ in predicted])
             deviations = np.sqrt([float(variance[0]) for _, variance in predicted])
             believed = means[:, None] + deviations[:, None] * _QUANTILES

@@ -51,7 +51,7 @@ class ProbabilityOfEquilibrium(GamePolicy):
     def __init__(
         self,
         players: Mapping[str, Mapping[str, Numeric | OneOf]],
-        costs: Sequence[float],
+        costs: Sequence[float] | Mapping[str, Sequence[float]],
         budget: float,
         *,
         joint: bool = False,
@@ -94,17 +94,16 @@ class ProbabilityOfEquilibrium(GamePolicy):
     def _stays(self, player: int, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
         """Probability that a player has no better action, at all profiles, shape (n_profiles,)."""
         model = self.models[player]
-        top = len(self.costs) - 1
         indices: IntArray = np.arange(math.prod(shape)).reshape(shape)
         rows = np.moveaxis(indices, player, -1).reshape(-1, shape[player])
         stays = np.zeros(math.prod(shape))
         normal = rng.standard_normal((shape[player], self._draws))
         for row in rows:
             features = self.points[row]
-            covariance = model.covariances(features, top)
+            covariance = model.covariances(features, model.top)
             values, vectors = np.linalg.eigh(covariance)
             root = vectors * np.sqrt(np.maximum(values, _JITTER * abs(values[-1])))
-            drawn = model.mean(features, top)[:, None] + root @ normal
+            drawn = model.mean(features, model.top)[:, None] + root @ normal
             best = np.bincount(drawn.argmax(axis=0), minlength=len(row))
             stays[row] = best / self._draws
         return stays

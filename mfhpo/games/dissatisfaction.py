@@ -255,11 +255,10 @@ class Beliefs:
         self, model: MultiOutputGP, features: FloatArray, estimate: Estimate
     ) -> tuple[FloatArray, FloatArray]:
         """A utility as it is for a deviation and for staying, as far off as an estimate has it."""
-        target = model.hyperparameters.n_levels - 1
         if estimate is Estimate.MEAN:
-            means = model.mean(features, target)
+            means = model.mean(features, model.top)
             return means, means
-        means, variances = model.predict(features, target)
+        means, variances = model.predict(features, model.top)
         half = _SIGNS[estimate] * self.beta * np.sqrt(variances)
         return means + half, means - half
 

@@ -52,7 +52,7 @@ class DrawnUtilities:
     def __call__(self, features: FloatArray) -> FloatArray:
         """Values at points of shape (n, d), shape (n, n_draws)."""
         known = self._model.hyperparameters
-        prior = known.scales[-1] * self._from_kernel(known.n_levels - 1, features)
+        prior = known.scales[-1] * self._from_kernel(self._model.top, features)
         drawn: FloatArray = known.offsets[-1] + prior + self._model.moved(features, self._moves)
         return drawn
 
@@ -66,10 +66,10 @@ class DrawnUtilities:
         """What would have been observed of the prior's functions (Eq. 19), shape (n, n_draws)."""
         known = self._model.hyperparameters
         features, levels = self._model.observed
-        at_level = self._from_kernel(known.n_levels - 1, features)
+        at_level = self._from_kernel(self._model.top, features)
         drawn = np.zeros((len(levels), n_draws))
         for level in reversed(range(known.n_levels)):
-            if level < known.n_levels - 1:
+            if level < self._model.top:
                 rho = known.correlations[level]
                 own = self._from_kernel(level, features)
                 at_level = rho * at_level + np.sqrt(1.0 - rho**2) * own

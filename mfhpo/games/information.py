@@ -58,7 +58,7 @@ def best_levels(
     Parameters
     ----------
     information
-        Shape (n_profiles, n_players, M).
+        Shape (n_profiles, n_players, M); minus infinity at levels that a player does not have.
     costs
         Of each player's levels, shape (n_players, M), positive.
     budget

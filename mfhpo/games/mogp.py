@@ -131,6 +131,11 @@ class MultiOutputGP:
         return self._n
 
     @property
+    def top(self) -> int:
+        """Index of the target level."""
+        return self.hyperparameters.n_levels - 1
+
+    @property
     def unit(self) -> float:
         """Standard deviation of the utility at the target, before anything was observed.
 
@@ -295,7 +300,7 @@ class MultiOutputGP:
 
     def moved(self, features: FloatArray, moves: FloatArray) -> FloatArray:
         """By how much functions move at the target at points of shape (n, d), shape (n, k)."""
-        moved: FloatArray = self._prior(features, self.hyperparameters.n_levels - 1).T @ moves
+        moved: FloatArray = self._prior(features, self.top).T @ moves
         return moved
 
     def covariances(self, features: FloatArray, level: int) -> FloatArray:
@@ -310,7 +315,7 @@ class MultiOutputGP:
         """Of points of shape (n, d): variance at a level, covariance with the target, each (n,)."""
         known = self.hyperparameters
         rows = self._whiten(features, level)
-        target = self._whiten(features, known.n_levels - 1)
+        target = self._whiten(features, self.top)
         variances = known.scales[level] ** 2 - (rows**2).sum(axis=0)
         shared = self._prior_with_target()[level] - (rows * target).sum(axis=0)
         return np.maximum(variances, 0.0), shared
@@ -342,7 +347,7 @@ class MultiOutputGP:
     def _prior(self, features: FloatArray, level: int) -> FloatArray:
         known = self.hyperparameters
         told = (self._features[: self._n], self._levels[: self._n])
-        if level < known.n_levels - 1:
+        if level < self.top:
             return covariance(known, told, (features, np.full(len(features), level)))
         # What goes for most: the target's covariances have no part but its own kernel.
         squares = squared_distances(told[0], features, known.length_scales[-1])
@@ -423,6 +428,6 @@ class Deviations:
         """Of each point with some replacements, given by their indices, shape (n, m)."""
         n_points, n_chosen = chosen.shape
         prior = np.repeat(self._stay, n_chosen, axis=1) * self._move[:, chosen.ravel()]
-        variances = self._model._variances(prior, self._model.hyperparameters.n_levels - 1)
+        variances = self._model._variances(prior, self._model.top)
         of_each: FloatArray = variances.reshape(n_points, n_chosen)
         return of_each

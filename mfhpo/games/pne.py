@@ -52,9 +52,8 @@ class UCBPNE(GamePolicy):
         exploring = beliefs.best_response(reported[None, :], unhappiest, Estimate.UPPER)[0]
         both = np.stack((reported, exploring))
         features = self.actions.features(both)
-        top = len(self.costs) - 1
         variances = [
-            model.predict(features, top)[1] / model.hyperparameters.scales[top] ** 2
+            model.predict(features, model.top)[1] / model.hyperparameters.scales[-1] ** 2
             for model in self.models
         ]
         return self.target_query(both[int(np.argmax(np.max(variances, axis=0)))])
@@ -102,7 +101,7 @@ class MFUCBPNE(UCBPNE):
     def __init__(
         self,
         players: Mapping[str, Mapping[str, Numeric | OneOf]],
-        costs: Sequence[float],
+        costs: Sequence[float] | Mapping[str, Sequence[float]],
         budget: float,
         *,
         joint: bool = False,
@@ -140,24 +139,24 @@ class MFUCBPNE(UCBPNE):
 
     def _exploration(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         """The next query below the target, or None if it is time to evaluate."""
-        if len(self.costs) == 1 or remaining < (
-            self._payers * self.costs[0] + self._evaluation_cost
-        ) * (1.0 - _ROUNDING):
+        evaluation, least = self.costs.of_evaluation, self.costs.least
+        if not self.costs.has_cheaper_levels or remaining < (least + evaluation) * (
+            1.0 - _ROUNDING
+        ):
             return None
         if self._information == "target" and self._has_explored_enough(awaited):
             return None
         information = self._information_of_points()
         # Rounding must not forbid what was just allowed.
-        allowed = max(remaining - self._evaluation_cost, float(self._payers * self.costs[0]))
+        allowed = max(remaining - evaluation, least)
         if self.joint:
             summed = information.sum(axis=1, keepdims=True)
-            chosen, ratios = best_levels(summed, self.costs[None, :], allowed)
+            chosen, ratios = best_levels(summed, self.costs.table(), allowed)
             levels = np.repeat(chosen, len(self.actions), axis=1)
         else:
-            costs = np.repeat(self.costs[None, :], len(self.actions), axis=0)
-            levels, ratios = best_levels(information, costs, allowed)
+            levels, ratios = best_levels(information, self.costs.table(), allowed)
         best = int(np.argmax(ratios))
-        at_target = (levels[best] == len(self.costs) - 1).mean()
+        at_target = (levels[best] == np.array(self.costs.tops)).mean()
         if at_target >= self._eta - _ROUNDING:
             return None
         query = Query(
@@ -171,20 +170,24 @@ class MFUCBPNE(UCBPNE):
             episode = self._after(episode, before, left)
         # Line 14 of Algorithm 2, with the lowest cost for the unit of all, as the paper has it.
         told, paid = episode.information + ratios[best] * cost, episode.cost + cost
-        return None if told < paid / math.sqrt(episode.budget * self.costs[0]) else query
+        return None if told < paid / math.sqrt(episode.budget * self.costs.lowest) else query
 
     def _has_explored_enough(self, awaited: Sequence[Awaited]) -> bool:
         """Whether more was paid for exploration than for evaluations, and for several of them."""
         n_evaluations = len(self._evaluated)
         n_evaluations += sum(self.is_evaluation(before.query) for before in awaited)
         paid = self.cost + sum(before.cost for before in awaited)
-        explored = paid - n_evaluations * self._evaluation_cost
-        return explored >= max(_EXPLORED, n_evaluations) * self._evaluation_cost
+        explored = paid - n_evaluations * self.costs.of_evaluation
+        return explored >= max(_EXPLORED, n_evaluations) * self.costs.of_evaluation
 
     def _information_of_points(self) -> FloatArray:
-        """What each level tells at each of the profiles, shape (n_profiles, n_players, M)."""
-        gains = []
-        for model in self.models:
+        """What each level tells at each of the profiles, shape (n_profiles, n_players, M).
+
+        Levels that a player does not have tell minus infinity.
+        """
+        n_levels = max(self.costs.tops) + 1
+        gains = np.full((len(self.points), len(self.models), n_levels), -np.inf)
+        for player, model in enumerate(self.models):
             noise = model.hyperparameters.noise[:, None]
             variances = model.point_variances
             if self._information == "level":
@@ -193,8 +196,8 @@ class MFUCBPNE(UCBPNE):
                 gain = information_of_target(
                     variances, model.point_covariances, variances[-1], noise
                 )
-            gains.append(gain.T)
-        return np.stack(gains, axis=1)
+            gains[:, player, : len(gain)] = gain.T
+        return gains
 
     def _information_of(self, query: Query) -> float:
         """What a query tells of all players' utilities."""
@@ -209,5 +212,5 @@ class MFUCBPNE(UCBPNE):
         variance, shared = model.with_target(features, level)
         if self._information == "level":
             return float(information_at_level(variance, noise)[0])
-        target_variance = model.predict(features, len(self.costs) - 1)[1]
+        target_variance = model.predict(features, model.top)[1]
         return float(information_of_target(variance, shared, target_variance, noise)[0])

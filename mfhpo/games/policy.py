@@ -11,15 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._validation import (
-    check_count,
-    check_increasing,
-    check_numbers,
-    check_positive,
-    check_probability,
-)
+from mfhpo._validation import check_count, check_positive, check_probability
 from mfhpo.games.actions import Actions
 from mfhpo.games.answers import POSSIBLE, Answers
+from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
 from mfhpo.games.fitting import drawn_hyperparameters, first_guess, fit
@@ -75,8 +70,9 @@ class GamePolicy(abc.ABC):
     players
         By name, each player's parameters by name, `Numeric` or `OneOf`.
     costs
-        Of one evaluation of one player's utility at each level, increasing, shape (M,); the last
-        level is the target. With `joint`, of a run, which serves all players.
+        Of one evaluation of one player's utility at each level, increasing; the last level is the
+        target. The same for all players, or by player, of which each may have as many levels as it
+        will. With `joint`, of a run, which serves all players.
     budget
         What may be paid in all, in the unit of the costs.
     joint
@@ -107,7 +103,7 @@ class GamePolicy(abc.ABC):
     def __init__(
         self,
         players: Mapping[str, Mapping[str, Numeric | OneOf]],
-        costs: Sequence[float],
+        costs: Sequence[float] | Mapping[str, Sequence[float]],
         budget: float,
         *,
         joint: bool = False,
@@ -119,32 +115,27 @@ class GamePolicy(abc.ABC):
         seed: int = 0,
     ) -> None:
         self.actions = Actions(players, check_count("seed", seed, 0))
-        self.costs: FloatArray = np.array(check_numbers("costs", costs, "numbers"))
-        check_increasing("costs", self.costs.tolist())
-        check_positive("costs[0]", float(self.costs[0]))
+        self.costs = LevelCosts(costs, list(self.actions.players), joint)
         self.budget = check_positive("budget", budget)
         self.joint = joint
         self.beta = check_positive("beta", beta)
         self.probability = check_probability("probability", probability)
         self._seed = seed
-        self._payers = 1 if joint else len(self.actions)
-        if self._payers * self.costs[-1] > self.budget:
+        if self.costs.of_evaluation > self.budget:
             raise ValueError(
-                f"budget must be at least {self._payers * self.costs[-1]:g}, what one evaluation "
-                f"of all players at the target costs, got {budget!r}."
+                f"budget must be at least {self.costs.of_evaluation:g}, what one evaluation of all "
+                f"players at the target costs, got {budget!r}."
             )
-        self._assumptions = Assumptions(
-            n_levels=len(self.costs),
-            groups=self.actions.groups,
-            noise_weights=self.costs[0] / self.costs if averaging else np.ones(len(self.costs)),
-            averaging=averaging,
-            noise=None if sigma is None else self._noise(sigma, averaging),
-        )
+        variance = None if sigma is None else check_positive("sigma", sigma) ** 2
+        self._assumptions = [
+            _assumptions(own, self.actions.groups, averaging, variance)
+            for own in self.costs.by_player
+        ]
         if hyperparameters is not None and (sigma is not None or averaging):
             raise ValueError(
                 "hyperparameters say what noise there is; leave out sigma and averaging."
             )
-        self._declared = _checked(hyperparameters, len(self.actions), self._assumptions)
+        self._declared = _checked(hyperparameters, self._assumptions)
         self.points: FloatArray = self.actions.features(self.actions.profiles)
         self._told: list[Told] = []
         self._evaluated: list[Query] = []
@@ -152,10 +143,9 @@ class GamePolicy(abc.ABC):
         self._episode = Episode(0.0, 0.0, self.budget)
         self._seen = [ObservedUtilities() for _ in self.actions.players]
         self._next_fit = [_FIRST_FIT] * len(self.actions)
-        guess = self._first_hyperparameters()
         self.models = [
             MultiOutputGP(known, self.points)
-            for known in self._declared or [guess] * len(self.actions)
+            for known in self._declared or map(self._first_hyperparameters, self._assumptions)
         ]
 
     # The contract.
@@ -178,7 +168,7 @@ class GamePolicy(abc.ABC):
         for query in pending:
             self._check(query)
         remaining = self.remaining - sum(self.cost_of(query) for query in pending)
-        if remaining < self._evaluation_cost * (1.0 - _ROUNDING):
+        if remaining < self.costs.of_evaluation * (1.0 - _ROUNDING):
             return None
         marks = [model.mark() for model in self.models]
         try:
@@ -236,7 +226,7 @@ class GamePolicy(abc.ABC):
     @property
     def finished(self) -> bool:
         """Whether the budget does not pay for another evaluation of all players."""
-        return self.remaining < self._evaluation_cost * (1.0 - _ROUNDING)
+        return self.remaining < self.costs.of_evaluation * (1.0 - _ROUNDING)
 
     @property
     def cost(self) -> float:
@@ -250,13 +240,11 @@ class GamePolicy(abc.ABC):
 
     def cost_of(self, query: Query) -> float:
         """What a query costs."""
-        if self.joint:
-            return float(self.costs[query.levels[0]])
-        return float(self.costs[list(query.levels)].sum())
+        return self.costs.of(query.levels)
 
     def is_evaluation(self, query: Query) -> bool:
         """Whether all players are at the target fidelity."""
-        return all(level == len(self.costs) - 1 for level in query.levels)
+        return tuple(query.levels) == self.costs.tops
 
     def recommend(self) -> Equilibrium:
         """The profile from which players gain least by deviating.
@@ -347,8 +335,7 @@ class GamePolicy(abc.ABC):
 
     def target_query(self, cube: FloatArray) -> Query:
         """The evaluation of a profile, a point of the unit cube, for all players."""
-        top = len(self.costs) - 1
-        return Query(self.actions.space.at(cube), (top,) * len(self.actions))
+        return Query(self.actions.space.at(cube), self.costs.tops)
 
     @property
     def _has_seen(self) -> bool:
@@ -382,18 +369,10 @@ class GamePolicy(abc.ABC):
 
     # Learning.
 
-    @property
-    def _evaluation_cost(self) -> float:
-        return float(self._payers * self.costs[-1])
-
-    def _noise(self, sigma: float, averaging: bool) -> float:
-        variance = check_positive("sigma", sigma) ** 2
-        return variance / float(self.costs[0]) if averaging else variance
-
-    def _first_hyperparameters(self) -> Hyperparameters:
+    def _first_hyperparameters(self, assumptions: Assumptions) -> Hyperparameters:
         """Those before anything is known, for utilities of about unit size."""
-        nothing = Observations.once(self.points[:1], np.array([len(self.costs) - 1]), np.zeros(1))
-        return first_guess(nothing, self._assumptions)
+        top = np.array([assumptions.n_levels - 1])
+        return first_guess(Observations.once(self.points[:1], top, np.zeros(1)), assumptions)
 
     def _after(self, episode: Episode, awaited: Awaited, remaining: float) -> Episode:
         """The episode once a query was made, with what is left of the budget then."""
@@ -424,10 +403,10 @@ class GamePolicy(abc.ABC):
         observations = self._observations(player)
         known = model.hyperparameters
         if is_time:
-            known = fit(observations, self._assumptions)
+            known = fit(observations, self._assumptions[player])
             self._next_fit[player] = math.ceil(_NEXT_FIT * n)
         elif is_early:
-            known = first_guess(observations, self._assumptions)
+            known = first_guess(observations, self._assumptions[player])
         self.models[player] = _informed(known, observations, self.points)
 
     def _observations(self, player: int) -> Observations:
@@ -443,16 +422,20 @@ class GamePolicy(abc.ABC):
         nowhere = self.points[:0]
         return [
             _informed(known, observations, nowhere)
-            for known in drawn_hyperparameters(observations, self._assumptions, POSSIBLE, rng)
+            for known in drawn_hyperparameters(
+                observations, self._assumptions[player], POSSIBLE, rng
+            )
         ]
 
     def _check(self, query: Query) -> None:
         self._check_profile(query.profile, "query.profile")
-        n_levels = len(self.costs)
-        fits = len(query.levels) == len(self.actions)
-        if not fits or not all(0 <= level < n_levels for level in query.levels):
+        tops = self.costs.tops
+        fits = len(query.levels) == len(tops)
+        if not fits or not all(
+            0 <= level <= top for level, top in zip(query.levels, tops, strict=True)
+        ):
             raise ValueError(
-                f"query.levels must be {len(self.actions)} indices from 0 to {n_levels - 1}, got "
+                f"query.levels must be an index for each player, from 0 to {tops}, got "
                 f"{query.levels!r}."
             )
         if self.joint and len(set(query.levels)) > 1:
@@ -495,18 +478,28 @@ def _informed(
     return model
 
 
+def _assumptions(
+    costs: FloatArray, groups: IntArray, averaging: bool, noise: float | None
+) -> Assumptions:
+    """Of a player; the noise is that of an evaluation, of cost 1 where levels average."""
+    if noise is not None and averaging:
+        noise = noise / float(costs[0])
+    weights = costs[0] / costs if averaging else np.ones(len(costs))
+    return Assumptions(len(costs), groups, weights, averaging, noise)
+
+
 def _checked(
-    hyperparameters: Sequence[Hyperparameters] | None, n_players: int, assumptions: Assumptions
+    hyperparameters: Sequence[Hyperparameters] | None, assumptions: Sequence[Assumptions]
 ) -> list[Hyperparameters] | None:
     if hyperparameters is None:
         return None
-    if len(hyperparameters) != n_players:
+    if len(hyperparameters) != len(assumptions):
         raise ValueError(
-            f"hyperparameters must be one for each of the {n_players} players, got "
+            f"hyperparameters must be one for each of the {len(assumptions)} players, got "
             f"{len(hyperparameters)}."
         )
-    shape = (assumptions.n_levels, len(assumptions.groups))
-    for position, known in enumerate(hyperparameters):
+    for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
+        shape = (of_player.n_levels, len(of_player.groups))
         if known.length_scales.shape != shape:
             raise ValueError(
                 f"hyperparameters[{position}].length_scales must be of shape {shape} (levels, "

@@ -104,8 +104,7 @@ def gains(
 
 def step(policy: GamePolicy, query: Query) -> None:
     """What every query has to be."""
-    top = len(policy.costs) - 1
-    evaluation = policy.costs[-1] * (1 if policy.joint else len(policy.actions))
+    tops, evaluation = policy.costs.tops, policy.costs.of_evaluation
     left = policy.remaining - policy.cost_of(query)
     assert left >= -1e-9 * policy.budget
     assert set(query.profile) == set(policy.actions.parameters)
@@ -118,7 +117,7 @@ def step(policy: GamePolicy, query: Query) -> None:
         else:
             assert 0.0 <= value <= 1.0
     assert len(query.levels) == len(policy.actions)
-    assert all(0 <= level <= top for level in query.levels)
+    assert all(0 <= level <= top for level, top in zip(query.levels, tops, strict=True))
     if policy.joint:
         assert len(set(query.levels)) == 1
     if not policy.is_evaluation(query):

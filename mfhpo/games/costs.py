@@ -1,0 +1,118 @@
+"""What evaluations of a game cost, for each player or for all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_increasing, check_numbers, check_positive
+
+__all__ = ["LevelCosts"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class LevelCosts:
+    """Costs of the levels at which players' utilities are measured.
+
+    Parameters
+    ----------
+    costs
+        Of one evaluation at each level, increasing, the target last: the same for all players, or
+        by player.
+    players
+        Names of the players.
+    joint
+        Whether one run serves all players: they are at the same level then, and it is paid for
+        once.
+
+    Raises
+    ------
+    ValueError
+        If costs are not positive, do not increase or are not those of the players.
+
+    Examples
+    --------
+    >>> costs = LevelCosts({"row": [1, 8], "column": [2, 3, 4]}, ["row", "column"], joint=False)
+    >>> costs.tops, costs.of((0, 2)), costs.of_evaluation, costs.least
+    ((1, 2), 5.0, 12.0, 3.0)
+    """
+
+    def __init__(
+        self,
+        costs: Sequence[float] | Mapping[str, Sequence[float]],
+        players: Sequence[str],
+        joint: bool,
+    ) -> None:
+        self._joint = joint
+        if isinstance(costs, Mapping):
+            if joint:
+                raise ValueError(
+                    f"costs must be one for each level where one run serves all players, got "
+                    f"{dict(costs)!r}."
+                )
+            if set(costs) != set(players):
+                raise ValueError(
+                    f"costs must have an entry for each of the players {list(players)}, got "
+                    f"{sorted(map(str, costs))}."
+                )
+            by_player = [_checked(f"costs[{player!r}]", costs[player]) for player in players]
+        else:
+            by_player = [_checked("costs", costs)] * len(players)
+        self.by_player: tuple[FloatArray, ...] = tuple(by_player)
+        """Of each player's levels."""
+
+    @property
+    def tops(self) -> tuple[int, ...]:
+        """Index of each player's target level."""
+        return tuple(len(own) - 1 for own in self.by_player)
+
+    @property
+    def has_cheaper_levels(self) -> bool:
+        """Whether any player has a level below its target."""
+        return any(self.tops)
+
+    @property
+    def lowest(self) -> float:
+        """Of the cheapest level of any player."""
+        return min(float(own[0]) for own in self.by_player)
+
+    @property
+    def least(self) -> float:
+        """Of the cheapest query."""
+        return self.of((0,) * len(self.by_player))
+
+    @property
+    def of_evaluation(self) -> float:
+        """Of an evaluation at the target for all players."""
+        return self.of(self.tops)
+
+    def of(self, levels: Sequence[int]) -> float:
+        """What a query costs.
+
+        Parameters
+        ----------
+        levels
+            Index of each player's level.
+        """
+        paid = [own[level] for own, level in zip(self.by_player, levels, strict=True)]
+        return float(paid[0] if self._joint else sum(paid))
+
+    def table(self) -> FloatArray:
+        """Of each player's levels, shape (number of players, M).
+
+        Where a player has fewer levels than others, its target's cost stands for those that it
+        does not have. Of a joint run there is one row.
+        """
+        rows = self.by_player[:1] if self._joint else self.by_player
+        n_levels = max(len(own) for own in rows)
+        return np.array([np.pad(own, (0, n_levels - len(own)), mode="edge") for own in rows])
+
+
+def _checked(name: str, costs: Sequence[float]) -> FloatArray:
+    checked = check_numbers(name, costs, "numbers")
+    check_increasing(name, checked)
+    check_positive(f"{name}[0]", checked[0])
+    return np.array(checked)
