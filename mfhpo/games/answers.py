@@ -23,6 +23,7 @@ POSSIBLE = 16
 """Models of each player from which games are drawn, where hyperparameters are fitted."""
 
 _DRAWS = 128  # games
+_LEAST_UNIT = 1e-8  # share of a utility's mean
 _QUANTILES = norm.ppf((np.arange(128) + 0.5) / 128)  # that stand for a normal distribution
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 
@@ -49,7 +50,7 @@ class Answers:
         self._beliefs = beliefs
         self._actions = beliefs.actions
         self._rng = rng
-        units = np.array([model.unit for model in beliefs.models])
+        units = np.array([_unit(model) for model in beliefs.models])
         self._possible = possible
         self._games = DrawnGames(self._actions, possible, units, _DRAWS, rng)
 
@@ -132,3 +133,13 @@ class Answers:
             moved = finer.best_response(profile[None, :], player, Estimate.MEAN)[0]
             found[name] = Deviation(gains[name], self._actions.space.at(moved))
         return found
+
+
+def _unit(model: MultiOutputGP) -> float:
+    """In which a player's gains are told.
+
+    The scale of a utility that seems to be constant is as small as rounding. What its player might
+    gain is nothing, and must not be divided by that.
+    """
+    mean = abs(float(model.hyperparameters.offsets[-1])) or 1.0
+    return max(model.unit, _LEAST_UNIT * mean)

@@ -325,9 +325,11 @@ def standardised(observations: Observations, assumptions: Assumptions) -> Standa
         within = math.sqrt(float(((values - own[levels]) ** 2).sum() / n + repeated))
         if np.ptp(own[levels]) > _APART * within > 0.0:
             means, spread = own, within
-    # Where all are the same, what is not seen is taken to be as small as rounding.
+    # Where all are the same, what is not seen is taken to be as small as rounding, or as the noise.
     largest = float(np.abs(means).max())
     unit = spread if spread > _SAME * largest else _SAME * (largest or 1.0)
+    if assumptions.noise is not None:
+        unit = max(unit, math.sqrt(assumptions.noise * float(assumptions.noise_weights.min())))
     standardised = replace(
         observations,
         values=(values - means[levels]) / unit,

@@ -16,7 +16,6 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _CAPACITY = 64
-_LEAST_UNIT = 1e-8  # share of the mean
 
 
 def squared_distances(left: FloatArray, right: FloatArray, length_scales: FloatArray) -> FloatArray:
@@ -137,14 +136,8 @@ class MultiOutputGP:
 
     @property
     def unit(self) -> float:
-        """Standard deviation of the utility at the target, before anything was observed.
-
-        Of a utility that seems to be constant, it is as small as rounding. Gains are not divided by
-        that: what a player might gain that does not care is nothing.
-        """
-        known = self.hyperparameters
-        mean = abs(float(known.offsets[-1])) or 1.0
-        return max(float(known.scales[-1]), _LEAST_UNIT * mean)
+        """Standard deviation of the utility at the target, before anything was observed."""
+        return float(self.hyperparameters.scales[-1])
 
     # Learning.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -17,11 +16,10 @@ from mfhpo.games.answers import POSSIBLE, Answers
 from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
-from mfhpo.games.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.hyperparameters import Hyperparameters
-from mfhpo.games.marginal_likelihood import Assumptions, Observations
+from mfhpo.games.learning import LearnedUtility
+from mfhpo.games.marginal_likelihood import Assumptions
 from mfhpo.games.mogp import MultiOutputGP
-from mfhpo.games.observed import ObservedUtilities
 from mfhpo.search.space import Numeric, OneOf, Point
 
 __all__ = ["Awaited", "Episode", "GamePolicy"]
@@ -30,10 +28,8 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-9
-_FIRST_FIT = 4  # observations of a player
 _LARGEST = 1e75  # squares of what is larger have no place in a number
 _LATEST = 64  # evaluated profiles from which searches may go on
-_NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 
 
 class Awaited(NamedTuple):
@@ -127,7 +123,7 @@ class GamePolicy(abc.ABC):
                 f"players at the target costs, got {budget!r}."
             )
         variance = None if sigma is None else check_positive("sigma", sigma) ** 2
-        self._assumptions = [
+        assumptions = [
             _assumptions(own, self.actions.groups, averaging, variance)
             for own in self.costs.by_player
         ]
@@ -135,17 +131,15 @@ class GamePolicy(abc.ABC):
             raise ValueError(
                 "hyperparameters say what noise there is; leave out sigma and averaging."
             )
-        self._declared = _checked(hyperparameters, self._assumptions)
+        declared = _checked(hyperparameters, assumptions)
         self.points: FloatArray = self.actions.features(self.actions.profiles)
         self._told: list[Told] = []
         self._evaluated: list[Query] = []
         self._cost = 0.0
         self._episode = Episode(0.0, 0.0, self.budget)
-        self._seen = [ObservedUtilities() for _ in self.actions.players]
-        self._next_fit = [_FIRST_FIT] * len(self.actions)
-        self.models = [
-            MultiOutputGP(known, self.points)
-            for known in self._declared or map(self._first_hyperparameters, self._assumptions)
+        self._learned = [
+            LearnedUtility(of_player, self.points, known)
+            for of_player, known in zip(assumptions, declared, strict=True)
         ]
 
     # The contract.
@@ -220,8 +214,8 @@ class GamePolicy(abc.ABC):
         if self.is_evaluation(query):
             self._evaluated.append(query)
         features = self.actions.features_of([query.profile])[0]
-        for player, (level, value) in enumerate(zip(query.levels, values, strict=True)):
-            self._learn(player, features, level, value)
+        for learned, level, value in zip(self._learned, query.levels, values, strict=True):
+            learned.tell(features, level, value)
 
     @property
     def finished(self) -> bool:
@@ -322,6 +316,11 @@ class GamePolicy(abc.ABC):
     # What those who choose need.
 
     @property
+    def models(self) -> list[MultiOutputGP]:
+        """What is believed of each player's utility."""
+        return [learned.model for learned in self._learned]
+
+    @property
     def beliefs(self) -> Beliefs:
         """What is believed of all players' utilities."""
         return Beliefs(self.actions, self.models, self.beta)
@@ -340,11 +339,11 @@ class GamePolicy(abc.ABC):
     @property
     def _has_seen(self) -> bool:
         """Whether any utility was observed."""
-        return any(seen.has_seen for seen in self._seen)
+        return any(learned.has_seen for learned in self._learned)
 
     def _answers(self) -> Answers:
         rng = np.random.default_rng((self._seed, len(self._told), 1))
-        possible = [self._possible_models(player, rng) for player in range(len(self.actions))]
+        possible = [learned.possible(POSSIBLE, rng) for learned in self._learned]
         evaluated = [self.actions.space.place(query.profile, rng) for query in self._evaluated]
         actions = (
             self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
@@ -369,63 +368,12 @@ class GamePolicy(abc.ABC):
 
     # Learning.
 
-    def _first_hyperparameters(self, assumptions: Assumptions) -> Hyperparameters:
-        """Those before anything is known, for utilities of about unit size."""
-        top = np.array([assumptions.n_levels - 1])
-        return first_guess(Observations.once(self.points[:1], top, np.zeros(1)), assumptions)
-
     def _after(self, episode: Episode, awaited: Awaited, remaining: float) -> Episode:
         """The episode once a query was made, with what is left of the budget then."""
         query, cost, information = awaited
         if self.is_evaluation(query):
             return Episode(0.0, 0.0, remaining)
         return Episode(episode.information + information, episode.cost + cost, episode.budget)
-
-    def _learn(self, player: int, features: FloatArray, level: int, value: float | None) -> None:
-        """Add an observation to a player's model, and fit it again when it is time."""
-        seen = self._seen[player]
-        model = self.models[player]
-        lengths = model.hyperparameters.length_scales[-1]
-        n_failures = seen.n_failures(lengths)
-        if value is None:
-            seen.fail(features, level)
-        else:
-            seen.add(features, level, value)
-        n = len(seen)
-        is_as_before = seen.n_failures(lengths) == n_failures
-        if not seen.has_seen or (value is None and is_as_before):
-            return
-        is_early = self._declared is None and n <= _FIRST_FIT
-        is_time = self._declared is None and n >= self._next_fit[player]
-        if value is not None and is_as_before and not is_early and not is_time:
-            model.add(features, level, value)
-            return
-        observations = self._observations(player)
-        known = model.hyperparameters
-        if is_time:
-            known = fit(observations, self._assumptions[player])
-            self._next_fit[player] = math.ceil(_NEXT_FIT * n)
-        elif is_early:
-            known = first_guess(observations, self._assumptions[player])
-        self.models[player] = _informed(known, observations, self.points)
-
-    def _observations(self, player: int) -> Observations:
-        """What was observed of a player, by what is believed of its length scales now."""
-        lengths = self.models[player].hyperparameters.length_scales[-1]
-        return self._seen[player].observations(lengths)
-
-    def _possible_models(self, player: int, rng: np.random.Generator) -> list[MultiOutputGP]:
-        """Models of a player that may be true: of drawn hyperparameters, unless they are known."""
-        if self._declared is not None or not self._seen[player].has_seen:
-            return [self.models[player]]
-        observations = self._observations(player)
-        nowhere = self.points[:0]
-        return [
-            _informed(known, observations, nowhere)
-            for known in drawn_hyperparameters(
-                observations, self._assumptions[player], POSSIBLE, rng
-            )
-        ]
 
     def _check(self, query: Query) -> None:
         self._check_profile(query.profile, "query.profile")
@@ -462,22 +410,6 @@ class GamePolicy(abc.ABC):
                 raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
 
 
-def _informed(
-    known: Hyperparameters, observations: Observations, points: FloatArray
-) -> MultiOutputGP:
-    """A model that was told of observations, with predictions at hand for some points."""
-    model = MultiOutputGP(known, points)
-    for row, level, mean, count in zip(
-        observations.features,
-        observations.levels,
-        observations.values,
-        observations.counts,
-        strict=True,
-    ):
-        model.add(row, int(level), float(mean), int(count))
-    return model
-
-
 def _assumptions(
     costs: FloatArray, groups: IntArray, averaging: bool, noise: float | None
 ) -> Assumptions:
@@ -490,9 +422,10 @@ def _assumptions(
 
 def _checked(
     hyperparameters: Sequence[Hyperparameters] | None, assumptions: Sequence[Assumptions]
-) -> list[Hyperparameters] | None:
+) -> list[Hyperparameters | None]:
+    """One of each player; None for what is to be fitted."""
     if hyperparameters is None:
-        return None
+        return [None] * len(assumptions)
     if len(hyperparameters) != len(assumptions):
         raise ValueError(
             f"hyperparameters must be one for each of the {len(assumptions)} players, got "

@@ -277,6 +277,14 @@ def test_constant_values(averaging: bool, noise: float | None, value: float) -> 
     assert np.isfinite(variances).all()
 
 
+def test_what_is_hidden_by_known_noise_may_be_as_large_as_that() -> None:
+    """Otherwise one value would say that there is nothing to find out."""
+    told = Observations.once(np.array([[0.4]]), np.array([1]), np.array([0.0]))
+    found = first_guess(told, assuming(noise=0.01))
+    assert found.scales == pytest.approx(np.full(2, 0.1))
+    assert found.noise == pytest.approx(np.full(2, 0.01))
+
+
 def test_the_same_place_many_times() -> None:
     told = Observations.once(np.full((40, 1), 0.5), np.arange(40) % 2, np.linspace(-1.0, 1.0, 40))
     found = fit(told, assuming())
