@@ -23,7 +23,7 @@ POSSIBLE = 16
 """Models of each player from which games are drawn, where hyperparameters are fitted."""
 
 _DRAWS = 128  # games
-_LEAST_UNIT = 1e-8  # share of a utility's mean
+_LEAST_UNIT, _ENOUGH = 1e-8, 5  # share of a utility's mean; observations that are all the same
 _QUANTILES = norm.ppf((np.arange(128) + 0.5) / 128)  # that stand for a normal distribution
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 
@@ -139,7 +139,9 @@ def _unit(model: MultiOutputGP) -> float:
     """In which a player's gains are told.
 
     The scale of a utility that seems to be constant is as small as rounding. What its player might
-    gain is nothing, and must not be divided by that.
+    gain is nothing, and must not be divided by that, once it was seen at some profiles.
     """
+    if model.n < _ENOUGH:
+        return model.unit
     mean = abs(float(model.hyperparameters.offsets[-1])) or 1.0
     return max(model.unit, _LEAST_UNIT * mean)

@@ -16,6 +16,8 @@ __all__ = ["DrawnGames", "DrawnUtilities"]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _FEATURES = 512
+# Of draws six digits are enough, and their cosines take a tenth of the time.
+_PRECISION = np.float32
 
 
 class DrawnUtilities:
@@ -43,10 +45,12 @@ class DrawnUtilities:
         known = model.hyperparameters
         shape = known.length_scales.shape
         self._model = model
-        self._frequencies = rng.standard_normal((shape[0], shape[1], _FEATURES))
-        self._frequencies /= known.length_scales[:, :, None]
-        self._phases = rng.uniform(0.0, 2.0 * np.pi, (shape[0], _FEATURES))
-        self._weights = rng.standard_normal((shape[0], _FEATURES, n_draws))
+        frequencies = rng.standard_normal((shape[0], shape[1], _FEATURES))
+        self._frequencies = (frequencies / known.length_scales[:, :, None]).astype(_PRECISION)
+        phases = rng.uniform(0.0, 2.0 * np.pi, (shape[0], _FEATURES))
+        self._phases = phases.astype(_PRECISION)
+        weights = np.sqrt(2.0 / _FEATURES) * rng.standard_normal((shape[0], _FEATURES, n_draws))
+        self._weights = weights.astype(_PRECISION)
         self._moves = model.moves(self._prior_at_observations(rng, n_draws))
 
     def __call__(self, features: FloatArray) -> FloatArray:
@@ -58,8 +62,8 @@ class DrawnUtilities:
 
     def _from_kernel(self, kernel: int, features: FloatArray) -> FloatArray:
         """Functions drawn from one kernel, of unit variance, shape (n, n_draws)."""
-        waves = np.cos(features @ self._frequencies[kernel] + self._phases[kernel])
-        drawn: FloatArray = np.sqrt(2.0 / _FEATURES) * waves @ self._weights[kernel]
+        turns = features.astype(_PRECISION) @ self._frequencies[kernel] + self._phases[kernel]
+        drawn: FloatArray = (np.cos(turns) @ self._weights[kernel]).astype(np.float64)
         return drawn
 
     def _prior_at_observations(self, rng: np.random.Generator, n_draws: int) -> FloatArray:

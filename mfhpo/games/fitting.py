@@ -33,7 +33,7 @@ _UNLIKE = 3.0  # ratio of levels' standard deviations, from which on a fit begin
 _STEP, _FLAT = 1e-3, 1e-6  # of differences of gradients, and the smallest curvature
 # Of what is drawn to choose from: how many for each chosen, and a distribution that is wider than
 # the density, for the chosen to have the right weights.
-_PROPOSALS, _FREEDOM, _WIDER = 4, 5.0, 1.2
+_PROPOSALS, _FREEDOM, _WIDER = 8, 5.0, 1.2
 
 
 def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperparameters:

@@ -92,10 +92,10 @@ class MFUCBPNE(UCBPNE):
     >>> policy = MFUCBPNE({"row": {"x": Numeric()}, "column": {"y": Numeric()}}, [1, 8], budget=64)
     >>> while (query := policy.ask()) is not None:
     ...     x, y = query.profile["x"], query.profile["y"]
-    ...     policy.tell(query, [-((x - 0.6 * y) ** 2), -((y - 0.5 - 0.2 * x) ** 2)])
+    ...     policy.tell(query, [-((x - 0.6 * y) ** 2), -((y - 0.6 - 0.2 * x) ** 2)])
     >>> answer = policy.recommend()
     >>> round(answer.profile["x"], 1), round(answer.profile["y"], 1), answer.finished
-    (0.3, 0.6, True)
+    (0.4, 0.7, True)
     """
 
     def __init__(

@@ -173,9 +173,9 @@ def test_observations_of_the_same_utility_are_merged(seed: int) -> None:
     case = Case(seed=seed, n=0)
     rng = np.random.default_rng(seed)
     places = rng.random((3, 2))
-    chosen = rng.integers(3, size=40)
-    case.features, case.levels = places[chosen], rng.integers(2, size=40)
-    case.values = rng.standard_normal(40)
+    chosen = rng.integers(3, size=20)
+    case.features, case.levels = places[chosen], rng.integers(2, size=20)
+    case.values = rng.standard_normal(20)
     for x, level, value in zip(case.features, case.levels, case.values, strict=True):
         case.gp.add(x, int(level), float(value))
     assert case.gp.n == len(set(zip(chosen.tolist(), case.levels.tolist(), strict=True)))

@@ -728,9 +728,21 @@ def test_arguments_that_are_wrong(
     [
         (Query({"x": 0.1}, (0, 0)), [0.0, 0.0], "^query.profile must have"),
         (Query({"x": 0.1, "y": 0.1, "z": 0.1}, (0, 0)), [0.0, 0.0], "^query.profile must have"),
-        (Query({"x": 0.1, "y": 0.1}, (0,)), [0.0, 0.0], "^query.levels must be 2 indices"),
-        (Query({"x": 0.1, "y": 0.1}, (0, 2)), [0.0, 0.0], "^query.levels must be 2 indices"),
-        (Query({"x": 0.1, "y": 0.1}, (-1, 0)), [0.0, 0.0], "^query.levels must be 2 indices"),
+        (
+            Query({"x": 0.1, "y": 0.1}, (0,)),
+            [0.0, 0.0],
+            "^query.levels must be an index",
+        ),
+        (
+            Query({"x": 0.1, "y": 0.1}, (0, 2)),
+            [0.0, 0.0],
+            "^query.levels must be an index",
+        ),
+        (
+            Query({"x": 0.1, "y": 0.1}, (-1, 0)),
+            [0.0, 0.0],
+            "^query.levels must be an index",
+        ),
         (Query({"x": 0.1, "y": 0.1}, (0, 0)), [0.0], "^utilities must have one entry"),
     ],
 )

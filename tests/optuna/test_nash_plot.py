@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import NashSampler, plot_dissatisfaction, plot_equilibrium
+from mfhpo_optuna import NashSampler, _nash_story, plot_dissatisfaction, plot_equilibrium
 from tests.optuna.nash_games import (
     EQUILIBRIUM,
     PLAYERS,
@@ -25,12 +25,25 @@ optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 LEVELS = [1, 3, 9]
 
 
-@pytest.fixture(scope="module")
-def finished() -> optuna.Study:
+def on_a_grid(trial: optuna.Trial) -> tuple[float, float]:
+    """`tracking` with so few actions that an answer takes a fraction of the time."""
+    x = trial.suggest_float("x", 0.0, 1.0, step=0.0625)
+    return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0, step=0.0625))
+
+
+def on_a_grid_by_level(trial: optuna.Trial) -> tuple[float, float]:
+    row, column = on_a_grid(trial)
+    seconds = trial.suggest_int("seconds", 1, 9)
+    return row + 0.02 / seconds, column - 0.02 / seconds
+
+
+def play_mirrored(
+    game: Callable[[optuna.Trial], tuple[float, float]], n_trials: int | None = None
+) -> optuna.Study:
     """The row's objective is maximised, the column's minimised."""
 
     def objective(trial: optuna.Trial) -> tuple[float, float]:
-        row, column = tracking_by_level(trial)
+        row, column = game(trial)
         if trial.number == 2:
             raise LookupError
         return -row, column
@@ -40,18 +53,31 @@ def finished() -> optuna.Study:
         ["maximize", "minimize"],
         fidelity="seconds",
         budget=90,
+        n_trials=n_trials,
         catch=(LookupError,),
     )
 
 
 @pytest.fixture(scope="module")
-def figure(finished: optuna.Study) -> Any:
-    return plot_equilibrium(finished)
+def finished() -> optuna.Study:
+    return play_mirrored(tracking_by_level)
 
 
 @pytest.fixture(scope="module")
-def over_cost(finished: optuna.Study) -> Any:
-    return plot_dissatisfaction(finished)
+def figure(finished: optuna.Study) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_nash_story, "_STAGES", 6)  # `over_cost` has all of them
+        return plot_equilibrium(finished)
+
+
+@pytest.fixture(scope="module")
+def coarse() -> optuna.Study:
+    return play_mirrored(on_a_grid_by_level)
+
+
+@pytest.fixture(scope="module")
+def over_cost(coarse: optuna.Study) -> Any:
+    return plot_dissatisfaction(coarse)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +97,9 @@ def large() -> optuna.Study:
 
 @pytest.fixture(scope="module")
 def slices(large: optuna.Study) -> Any:
-    return plot_equilibrium(large)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_nash_story, "_STAGES", 2)  # slices show the last answer alone
+        return plot_equilibrium(large)
 
 
 def traces(figure: Any, name: str) -> list[Any]:
@@ -195,7 +223,7 @@ def test_maps_of_choices_and_logarithms() -> None:
 
 def test_levels_of_their_own_are_told_apart_by_the_target() -> None:
     def objective(trial: optuna.Trial) -> tuple[float, float]:
-        row, column = tracking(trial)
+        row, column = on_a_grid(trial)
         trial.suggest_int("row_steps", 1, 9)
         trial.suggest_int("column_steps", 1, 9)
         return row, column
@@ -258,7 +286,7 @@ def test_intervals_of_slices_are_around_them(slices: Any) -> None:
 
 def test_one_player_has_slices() -> None:
     def bowl(trial: optuna.Trial) -> float:
-        return (trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2
+        return (trial.suggest_float("x", 0.0, 1.0, step=0.05) - 0.3) ** 2
 
     sampler = NashSampler({"one": ["x"]}, budget=6, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -271,10 +299,10 @@ def test_one_player_has_slices() -> None:
 # Over cost.
 
 
-def test_dissatisfaction_over_cost(finished: optuna.Study, over_cost: Any) -> None:
-    answer = finished.sampler.equilibrium(finished)
+def test_dissatisfaction_over_cost(coarse: optuna.Study, over_cost: Any) -> None:
+    answer = coarse.sampler.equilibrium(coarse)
     (line,) = traces(over_cost, "largest of all players")
-    paid = np.cumsum([trial.params["seconds"] for trial in finished.trials])
+    paid = np.cumsum([trial.params["seconds"] for trial in coarse.trials])
     assert set(line.x) <= set(paid.tolist())
     assert list(line.x) == sorted(set(line.x))
     assert line.x[-1] == answer.cost
@@ -285,9 +313,9 @@ def test_dissatisfaction_over_cost(finished: optuna.Study, over_cost: Any) -> No
 
 
 def test_the_band_goes_from_the_largest_lower_to_the_largest_upper_end(
-    finished: optuna.Study, over_cost: Any
+    coarse: optuna.Study, over_cost: Any
 ) -> None:
-    answer = finished.sampler.equilibrium(finished)
+    answer = coarse.sampler.equilibrium(coarse)
     (band,) = traces(over_cost, "interval, probability 0.9")
     (line,) = traces(over_cost, "largest of all players")
     n = len(line.x)
@@ -301,29 +329,15 @@ def test_the_band_goes_from_the_largest_lower_to_the_largest_upper_end(
 
 def test_a_stage_is_what_would_have_been_recommended(over_cost: Any) -> None:
     """The same study, had it ended there."""
-
-    def objective(trial: optuna.Trial) -> tuple[float, float]:
-        row, column = tracking_by_level(trial)
-        if trial.number == 2:
-            raise LookupError
-        return -row, column
-
-    study = play(
-        objective,
-        ["maximize", "minimize"],
-        fidelity="seconds",
-        budget=90,
-        n_trials=6,
-        catch=(LookupError,),
-    )
+    study = play_mirrored(on_a_grid_by_level, n_trials=6)
     answer = study.sampler.equilibrium(study)
     (line,) = traces(over_cost, "largest of all players")
     shown = dict(zip(line.x, line.y, strict=True))
     assert shown[answer.cost] == pytest.approx(answer.epsilon, rel=1e-5)
 
 
-def test_the_title_tells_how_far_it_came(finished: optuna.Study, over_cost: Any) -> None:
-    answer = finished.sampler.equilibrium(finished)
+def test_the_title_tells_how_far_it_came(coarse: optuna.Study, over_cost: Any) -> None:
+    answer = coarse.sampler.equilibrium(coarse)
     title = over_cost.layout.title.text
     assert f"Nobody gains more than {answer.epsilon:.3g} standard deviations" in title
     assert f"cost {answer.cost:.6g} of 90" in title
@@ -331,7 +345,7 @@ def test_the_title_tells_how_far_it_came(finished: optuna.Study, over_cost: Any)
 
 
 def test_a_study_that_goes_on() -> None:
-    study = play(budget=9, n_trials=4)
+    study = play(on_a_grid, budget=9, n_trials=4)
     assert "not finished" in plot_dissatisfaction(study).layout.title.text
     assert plot_equilibrium(study).layout.title.text.startswith("Equilibrium so far")
 
@@ -350,9 +364,9 @@ def test_errors(plot: Any) -> None:
         plot(study, sampler=NashSampler(PLAYERS, budget=5))
 
 
-def test_the_sampler_can_be_given(finished: optuna.Study, over_cost: Any) -> None:
+def test_the_sampler_can_be_given(coarse: optuna.Study, over_cost: Any) -> None:
     sampler = NashSampler(PLAYERS, "seconds", budget=90, seed=0)
     bare = optuna.create_study(directions=["maximize", "minimize"])
-    bare.add_trials(finished.trials)
+    bare.add_trials(coarse.trials)
     (line,) = traces(plot_dissatisfaction(bare, sampler=sampler), "largest of all players")
     assert line.y == traces(over_cost, "largest of all players")[0].y

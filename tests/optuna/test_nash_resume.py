@@ -30,10 +30,22 @@ from tests.optuna.nash_games import (
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
 SPACE: dict[str, BaseDistribution] = {
-    "x": FloatDistribution(0.0, 1.0),
-    "y": FloatDistribution(0.0, 1.0),
+    "x": FloatDistribution(0.0, 1.0, step=0.0625),
+    "y": FloatDistribution(0.0, 1.0, step=0.0625),
 }
 LEVELLED = SPACE | {"seconds": IntDistribution(1, 9)}
+
+
+def on_a_grid(trial: optuna.Trial) -> tuple[float, float]:
+    """`tracking` with so few actions that an answer takes a fraction of the time."""
+    x = trial.suggest_float("x", 0.0, 1.0, step=0.0625)
+    return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0, step=0.0625))
+
+
+def on_a_grid_by_level(trial: optuna.Trial) -> tuple[float, float]:
+    row, column = on_a_grid(trial)
+    seconds = trial.suggest_int("seconds", 1, 9)
+    return row + 0.02 / seconds, column - 0.02 / seconds
 
 
 def new_study(**options: Any) -> optuna.Study:
@@ -61,8 +73,7 @@ def done(x: float, y: float, seconds: int | None = None, **options: Any) -> Any:
 
 def told(study: optuna.Study) -> list[dict[str, Any]]:
     """What the policy of a study's sampler was told."""
-    study.sampler.equilibrium(study)
-    entries: list[dict[str, Any]] = study.sampler._games.of(study).policy.state_dict()["told"]
+    entries: list[dict[str, Any]] = study.sampler._games.read(study).policy.state_dict()["told"]
     return entries
 
 
@@ -104,12 +115,12 @@ def test_a_study_that_is_read_again_is_told_the_same() -> None:
 
 def test_trials_of_another_sampler_are_learned_from() -> None:
     study = optuna.create_study(directions=["minimize"] * 2, sampler=RandomSampler(seed=0))
-    study.optimize(tracking, n_trials=8)
+    study.optimize(on_a_grid, n_trials=8)
     sampler = NashSampler(PLAYERS, budget=16, seed=0)
     answer = sampler.equilibrium(study)
     assert (answer.trials, answer.cost) == (8, 8)
     study.sampler = sampler
-    study.optimize(tracking)
+    study.optimize(on_a_grid)
     assert len(study.trials) == 16
     assert QUERY in study.trials[8].user_attrs
     assert "profile" in study.trials[8].user_attrs[QUERY], "the game was known"
@@ -118,8 +129,8 @@ def test_trials_of_another_sampler_are_learned_from() -> None:
 
 def test_trials_without_the_parameters_are_none_of_the_game() -> None:
     study = by_level()
-    study.add_trial(done(0.1, 0.2, 3))
-    study.add_trial(done(0.1, 0.2))  # no level
+    study.add_trial(done(0.125, 0.25, 3))
+    study.add_trial(done(0.125, 0.25))  # no level
     study.add_trial(create_trial(values=[1.0, 2.0]))
     with pytest.warns(UserWarning, match=r"fidelity='seconds'.*trial 1.*does not count"):
         answer = study.sampler.equilibrium(study)
@@ -128,8 +139,8 @@ def test_trials_without_the_parameters_are_none_of_the_game() -> None:
 
 def test_trials_at_other_levels_are_none_of_the_game() -> None:
     study = by_level()
-    study.add_trial(done(0.1, 0.2, 3))
-    study.add_trial(done(0.1, 0.2, 5))
+    study.add_trial(done(0.125, 0.25, 3))
+    study.add_trial(done(0.125, 0.25, 5))
     with pytest.warns(UserWarning, match=r"trial 1.*seconds=\[1, 3, 9\].*does not count"):
         answer = study.sampler.equilibrium(study)
     assert (answer.trials, answer.cost) == (1, 3)
@@ -138,7 +149,7 @@ def test_trials_at_other_levels_are_none_of_the_game() -> None:
 def test_running_trials_of_another_sampler_are_left_alone() -> None:
     study = new_study(budget=4)
     study.add_trial(create_trial(state=TrialState.RUNNING, params={}, distributions={}))
-    study.optimize(tracking)
+    study.optimize(on_a_grid)
     assert len(evaluated(study)) == 4
 
 
@@ -174,29 +185,29 @@ def test_what_is_enqueued_is_noted_for_other_workers() -> None:
 def test_an_enqueued_level_is_paid_for() -> None:
     study = by_level()
     study.enqueue_trial({"x": 0.25, "y": 0.75, "seconds": 9})
-    study.optimize(tracking_by_level, n_trials=1)
+    study.optimize(on_a_grid_by_level, n_trials=1)
     assert study.sampler.equilibrium(study).cost == 9
 
 
 @pytest.mark.parametrize("fixed", [{"x": 1.5, "y": 0.5}, {"x": 0.5, "y": 0.5, "seconds": 4}])
 def test_what_is_enqueued_outside_of_the_game_does_not_count(fixed: dict[str, Any]) -> None:
     study = by_level()
-    study.optimize(tracking_by_level, n_trials=1)
+    study.optimize(on_a_grid_by_level, n_trials=1)
     study.enqueue_trial(fixed)
     with pytest.warns(UserWarning, match=r"trial 1.*does not count"):
-        study.optimize(tracking_by_level, n_trials=1)
+        study.optimize(on_a_grid_by_level, n_trials=1)
     assert study.trials[1].state == TrialState.COMPLETE
     assert study.sampler.equilibrium(study).trials == 1
-    study.optimize(tracking_by_level)
+    study.optimize(on_a_grid_by_level)
     assert study.sampler.equilibrium(study).finished
 
 
 def test_what_is_enqueued_after_the_end_does_not_count() -> None:
     study = new_study(budget=3)
-    study.optimize(tracking)
+    study.optimize(on_a_grid)
     study.enqueue_trial({"x": 0.5})
     with pytest.warns(UserWarning, match=r"trial 3 was enqueued.*does not count.*budget"):
-        study.optimize(tracking, n_trials=1)
+        study.optimize(on_a_grid, n_trials=1)
     assert study.trials[3].state == TrialState.PRUNED
     assert study.sampler.equilibrium(study).cost == 3
 
@@ -206,7 +217,7 @@ def test_a_parameter_that_something_else_sets() -> None:
     with pytest.warns(optuna.exceptions.ExperimentalWarning):
         sampler = PartialFixedSampler({"x": 0.25}, study.sampler)
     nash, study.sampler = study.sampler, sampler
-    study.optimize(tracking)
+    study.optimize(on_a_grid)
     assert {trial.params["x"] for trial in study.trials} == {0.25}
     assert nash.equilibrium(study).trials == 8
 
@@ -216,7 +227,7 @@ def test_a_parameter_that_something_else_sets() -> None:
 
 def test_a_failure_is_paid_for() -> None:
     def objective(trial: optuna.Trial) -> Sequence[float]:
-        values = tracking_by_level(trial)
+        values = on_a_grid_by_level(trial)
         if trial.number in (3, 4):
             raise LookupError
         return values
@@ -232,7 +243,7 @@ def test_a_failure_is_paid_for() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_values_that_are_no_numbers(value: float) -> None:
     def objective(trial: optuna.Trial) -> Sequence[float]:
-        row, column = tracking(trial)
+        row, column = on_a_grid(trial)
         return (value, column) if trial.number in (0, 4) else (row, column)
 
     study = new_study(budget=14)
@@ -248,7 +259,7 @@ def test_values_that_are_no_numbers(value: float) -> None:
 
 def test_trials_that_are_pruned_are_failures() -> None:
     def objective(trial: optuna.Trial) -> Sequence[float]:
-        values = tracking(trial)
+        values = on_a_grid(trial)
         if trial.number == 2:
             raise optuna.TrialPruned
         return values
@@ -283,7 +294,7 @@ def test_failures_before_anything_is_known() -> None:
 
 def test_nothing_but_failures_still_ends() -> None:
     def objective(trial: optuna.Trial) -> Sequence[float]:
-        tracking(trial)
+        on_a_grid(trial)
         raise LookupError
 
     study = new_study(budget=6)
@@ -311,18 +322,18 @@ def dead(study: optuna.Study, seconds_ago: float, profile: dict[str, float] | No
 
 def test_a_dead_trial_is_not_waited_for() -> None:
     study = new_study(budget=6)
-    study.optimize(tracking, n_trials=2)
+    study.optimize(on_a_grid, n_trials=2)
     dead(study, 3600.0)
-    study.optimize(tracking)
+    study.optimize(on_a_grid)
     assert len(evaluated(study)) == 6
     assert study.sampler.equilibrium(study).finished
 
 
 def test_a_trial_under_way_counts_as_paid() -> None:
     study = new_study(budget=6)
-    study.optimize(tracking, n_trials=2)
+    study.optimize(on_a_grid, n_trials=2)
     dead(study, 1.0)
-    study.optimize(tracking)
+    study.optimize(on_a_grid)
     assert len(evaluated(study)) == 5
     assert not study.sampler.equilibrium(study).finished
     assert study.sampler.equilibrium(study).reason == "1 of the budget is left"
@@ -331,33 +342,32 @@ def test_a_trial_under_way_counts_as_paid() -> None:
 @pytest.mark.parametrize(("lease", "expected"), [(5.0, 6), (500.0, 5)])
 def test_the_lease_can_be_declared(lease: float, expected: int) -> None:
     study = new_study(budget=6, lease=lease)
-    study.optimize(tracking, n_trials=2)
+    study.optimize(on_a_grid, n_trials=2)
     dead(study, 50.0)
-    study.optimize(tracking)
+    study.optimize(on_a_grid)
     assert len(evaluated(study)) == expected
 
 
 def test_a_lease_is_longer_where_trials_take_long() -> None:
     study = new_study(budget=8)
     now = datetime.now()
-    slow = done(0.2, 0.3)
+    slow = done(0.25, 0.375)
     slow.datetime_start, slow.datetime_complete = now - timedelta(seconds=100), now
     study.add_trial(slow)
     dead(study, 900.0)
     dead(study, 1100.0)
-    study.sampler.equilibrium(study)
-    assert len(study.sampler._games.of(study)._pending(-1)) == 1
+    assert len(study.sampler._games.read(study)._pending(-1)) == 1
 
 
 def test_what_is_under_way_is_kept_away_from() -> None:
     """Queries that are asked for at once differ, since the models know where the others are."""
     study = new_study(budget=30)
-    study.optimize(tracking, n_trials=3)
+    study.optimize(on_a_grid, n_trials=3)
     at_once = [study.ask() for _ in range(6)]
     profiles = {tuple(trial.user_attrs[QUERY]["profile"].values()) for trial in at_once}
     assert len(profiles) >= 5
     for trial in at_once:
-        study.tell(trial, tracking(trial))
+        study.tell(trial, on_a_grid(trial))
     assert study.sampler.equilibrium(study).trials == 9
 
 
@@ -369,9 +379,7 @@ def test_the_first_trials_may_be_asked_for_at_once() -> None:
     assert {trial.params["seconds"] for trial in at_once} == {1}
     study.tell(at_once[2], values[2])
     # The others are known by what they have asked for, and the fifth makes way for them.
-    game = study.sampler._games.of(study)
-    study.sampler.equilibrium(study)
-    pending = game._pending(-1)
+    pending = study.sampler._games.read(study)._pending(-1)
     assert [query.profile["x"] for query in pending] == [at_once[k].params["x"] for k in (0, 1, 3)]
     for k in (3, 0, 1):
         study.tell(at_once[k], values[k])

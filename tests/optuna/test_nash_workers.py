@@ -145,8 +145,7 @@ def test_who_comes_later_gives_way() -> None:
     one.optimize(tracking, n_trials=3)
     first = one.ask()
     hidden = first.user_attrs[QUERY]
-    two.sampler.equilibrium(two)
-    game = two.sampler._games.of(two)
+    game = two.sampler._games.read(two)
     propose, seen = game.propose, []
 
     def propose_before_the_first_is_seen(trial: FrozenTrial) -> Any:
@@ -182,9 +181,8 @@ def test_a_trial_that_gave_up_its_query_is_not_waited_for() -> None:
     one, two = worker(storage, 4.0), worker(storage, 4.0)
     one.optimize(tracking, n_trials=2)
     trial = one.ask()
-    two.sampler.equilibrium(two)
-    game = two.sampler._games.of(two)
+    game = two.sampler._games.read(two)
     assert len(game.under_way) == 1
     storage.set_trial_user_attr(trial._trial_id, QUERY, {"over": True})
-    two.sampler.equilibrium(two)
+    assert two.sampler._games.read(two) is game
     assert len(game.under_way) == 0
