@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,13 +63,16 @@ class NashStory:
         The study.
     sampler
         What it was run with.
+    shows_way
+        Whether recommendations on the way to the last one are wanted, each of which takes as long
+        as the answer does, for the game that is found.
 
     Attributes
     ----------
     played
         All evaluations.
     stages
-        Recommendations on the way; the last one is the answer.
+        Recommendations on the way, if they are wanted; the last one is the answer.
     game
         The game after the last evaluation.
 
@@ -79,7 +82,12 @@ class NashStory:
         If no trial has given values yet.
     """
 
-    def __init__(self, study: optuna.Study, sampler: NashSampler) -> None:
+    def __init__(
+        self,
+        study: optuna.Study,
+        sampler: NashSampler,
+        shows_way: Callable[[GamePolicy], bool] = lambda policy: True,
+    ) -> None:
         answer = sampler.equilibrium(study)
         if not answer.params:
             raise ValueError(
@@ -87,9 +95,11 @@ class NashStory:
             )
         self.played: list[Played] = []
         self.stages: list[Stage] = []
+        self._shows_way = shows_way
+        self._last = answer.trials
         self._shown = set(np.linspace(1, answer.trials, _STAGES).round().astype(int).tolist())
         self.game = sampler.replay(study, self._listen)
-        if self.stages[-1].cost != self.policy.cost or len(self.played) not in self._shown:
+        if len(self.played) != self._last:
             self._note_stage(self.game)  # trials have ended in the meantime
 
     @property
@@ -132,7 +142,8 @@ class NashStory:
                     cost=game.policy.cost,
                 )
             )
-            if len(self.played) in self._shown:
+            n = len(self.played)
+            if n == self._last or (n in self._shown and self._shows_way(game.policy)):
                 self._note_stage(game)
 
         return hear

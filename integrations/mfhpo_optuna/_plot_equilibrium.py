@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import optuna
 
+from mfhpo.games import GamePolicy
 from mfhpo_optuna._nash_heat_maps import draw_heat_maps
 from mfhpo_optuna._nash_sampler import NashSampler
 from mfhpo_optuna._nash_slices import draw_slices
@@ -67,9 +68,8 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     'x (row)'
     """
     go, make_subplots = import_plotly()
-    story = NashStory(study, sampler_of(study, sampler, "plot_equilibrium"))
-    actions = story.policy.actions
-    if len(actions) == 2 and len(actions.parameters) == 2:
+    story = NashStory(study, sampler_of(study, sampler, "plot_equilibrium"), _has_map)
+    if _has_map(story.policy):
         figure = draw_heat_maps(go, make_subplots, story)
     else:
         figure = draw_slices(go, make_subplots, story)
@@ -80,6 +80,11 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
         hovermode="closest",
     )
     return figure
+
+
+def _has_map(policy: GamePolicy) -> bool:
+    """Whether there are two players with one parameter each."""
+    return len(policy.actions) == 2 and len(policy.actions.parameters) == 2
 
 
 def _title(story: NashStory) -> str:
