@@ -32,7 +32,7 @@ class DeclaredGame:
         self,
         players: Mapping[str, Sequence[str]],
         fidelity: str | Fidelity | Mapping[str, str | Fidelity] | None,
-        costs: Sequence[float] | None,
+        costs: Sequence[float] | Mapping[str, Sequence[float]] | None,
         budget: float,
         joint: bool | None,
         beta: float,

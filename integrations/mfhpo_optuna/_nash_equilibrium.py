@@ -70,7 +70,7 @@ class StudyEquilibrium:
     def epsilon(self) -> float:
         """The largest mean dissatisfaction, in standard deviations of the player's objective.
 
-        Infinite while nothing is known.
+        Infinite while nothing is known of one of them.
         """
         return max((gain.relative for gain in self.dissatisfaction.values()), default=math.inf)
 
@@ -97,11 +97,14 @@ class StudyEquilibrium:
         head = "EQUILIBRIUM" if self.finished else "EQUILIBRIUM SO FAR"
         params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
         width = max(10, *(len(player) for player in self.dissatisfaction))
-        lines = [
-            f"{head}: {params}",
-            f"  claim       nobody gains more than {self.epsilon:.3g} standard deviations of its "
-            f"objective by deviating alone (at most {self.at_most:.3g})",
-        ]
+        unknown = [player for player, gain in self.dissatisfaction.items() if gain.mean == math.inf]
+        claim = (
+            f"none, for nothing was observed of {' and '.join(unknown)}"
+            if unknown
+            else f"nobody gains more than {self.epsilon:.3g} standard deviations of its "
+            f"objective by deviating alone (at most {self.at_most:.3g})"
+        )
+        lines = [f"{head}: {params}", f"  claim       {claim}"]
         for player, gain in self.dissatisfaction.items():
             utility = self.utilities[player]
             lines.append(

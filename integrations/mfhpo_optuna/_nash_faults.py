@@ -70,16 +70,20 @@ def other_game(study_name: str, earlier: Mapping[str, Any], now: Mapping[str, An
     study_name
         The study's.
     earlier, now
-        What was noted of the game then, and what would be noted now.
+        What was noted of the game then, if anything was, and what would be noted now. Levels and
+        costs are noted as soon as they are known.
     """
     # Objectives are told apart by the order of the players alone.
-    if earlier == now and list(earlier["players"]) == list(now["players"]):
-        return ""
-    return (
-        f"study {study_name!r} was begun with players={earlier['players']} and the fidelity "
-        f"{earlier['fidelity']}, and cannot go on with players={now['players']} and the fidelity "
-        f"{now['fidelity']}; give the same ones, or begin another study."
-    )
+    have_other_order = bool(earlier) and list(earlier["players"]) != list(now["players"])
+    for name in ("players", "fidelity", "levels", "costs"):
+        if name not in earlier or name not in now:
+            continue
+        if earlier[name] != now[name] or (name == "players" and have_other_order):
+            return (
+                f"study {study_name!r} was begun with {name}={earlier[name]}, and cannot go on "
+                f"with {name}={now[name]}; give the same, or begin another study."
+            )
+    return ""
 
 
 def _hint(name: str, others: Sequence[str]) -> str:

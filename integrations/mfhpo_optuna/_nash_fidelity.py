@@ -26,7 +26,7 @@ class GameFidelity:
         A parameter's name or a `Fidelity`, which all players share; a mapping from each player to
         one of its own; None: there is none.
     costs
-        Of an evaluation at each level, instead of those of a `Fidelity`.
+        Of an evaluation at each level, or of each player's, instead of those of a `Fidelity`.
     joint
         None, or what follows from `declared` anyway: whether one run serves all players.
     players
@@ -52,7 +52,7 @@ class GameFidelity:
     def __init__(
         self,
         declared: FidelityLike | Mapping[str, FidelityLike] | None,
-        costs: Sequence[float] | None,
+        costs: Sequence[float] | Mapping[str, Sequence[float]] | None,
         joint: bool | None,
         players: Players,
     ) -> None:
@@ -83,7 +83,16 @@ class GameFidelity:
             listed = [declared[player] for player in players.names]
         elif declared is not None:
             listed = [declared]
-        self.fidelities = tuple(_fidelity(entry, costs) for entry in listed)
+        if isinstance(costs, Mapping):
+            if self.joint or set(costs) != set(players.names):
+                raise ValueError(
+                    f"costs must be one for each level, or have an entry for each player if "
+                    f"fidelity has, got costs={dict(costs)!r} with fidelity={declared!r}."
+                )
+            by_entry = [costs[player] for player in players.names]
+            self.fidelities = tuple(map(_fidelity, listed, by_entry))
+        else:
+            self.fidelities = tuple(_fidelity(entry, costs) for entry in listed)
         self._players = players
         self._check_names(players)
 

@@ -44,10 +44,11 @@ def draw_heat_maps(go: Any, make_subplots: Any, story: NashStory) -> Any:
     )
     axes = [axis_values(story, parameter) for parameter in story.policy.actions.parameters]
     utilities = estimated_utilities(story, [len(axis) for axis in axes])
+    stated = story.answer.answer.dissatisfaction.values()
     gains = np.max(
         [
-            (of.max(axis=player, keepdims=True) - of) / model.unit
-            for player, (of, model) in enumerate(zip(utilities, story.policy.models, strict=True))
+            (of.max(axis=player, keepdims=True) - of) / gain.unit
+            for player, (of, gain) in enumerate(zip(utilities, stated, strict=True))
         ],
         axis=0,
     )

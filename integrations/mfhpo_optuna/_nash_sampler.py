@@ -43,9 +43,10 @@ class NashSampler(BaseSampler):
     Which parameters there are, and their ranges, is learned from the objective: trials are random
     until one has told of all of them. Each trial is one evaluation of one profile. When the budget
     is spent, the study stops. Its state is the study's trials: all that are there are learned from
-    and paid for out of the budget, also those of another sampler. A trial that fails alone is no
-    observation; where two failed near each other, and none near them gave values, each player is
-    taken to have got the worst that was seen of it.
+    and paid for out of the budget, also those of another sampler, if they were at one of the
+    levels. A trial that fails alone is no observation; where one failed again, or two near each
+    other, and none near them gave values, each player is taken to have got the worst that was seen
+    of it.
 
     No guarantee is made: intervals are those of a model that was fitted.
 
@@ -60,8 +61,8 @@ class NashSampler(BaseSampler):
         objective is measured at a level of its own, and is paid for by itself; levels that differ
         from player to player need costs. None: each trial is a full evaluation.
     costs
-        Of an evaluation at each level. None: those of the `Fidelity`, or in proportion to the
-        level.
+        Of an evaluation at each level, by player if they differ. None: those of the `Fidelity`, or
+        in proportion to the level.
     budget
         What may be paid in all, in the unit of the costs: for epochs, the sum of all trials'
         epochs. Without a fidelity, trials.
@@ -120,7 +121,7 @@ class NashSampler(BaseSampler):
         players: Mapping[str, Sequence[str]],
         fidelity: str | Fidelity | Mapping[str, str | Fidelity] | None = None,
         *,
-        costs: Sequence[float] | None = None,
+        costs: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
         budget: float,
         joint: bool | None = None,
         beta: float = 1.5,
@@ -287,10 +288,15 @@ class NashSampler(BaseSampler):
             if game.policy is not None and trial.number not in game.over:
                 game.note(study)
             if game.hopeless and stop(study):
+                before = (
+                    f"before it had asked for all players' parameters "
+                    f"{list(self._players.parameters)}"
+                    if game.policy is None
+                    else "and none gave any player a value"
+                )
                 warnings.warn(
-                    f"the study is stopped: every trial failed before it had asked for all "
-                    f"players' parameters {list(self._players.parameters)}; mend the objective, "
-                    f"and run it again.",
+                    f"the study is stopped: every trial failed {before}; mend the objective, and "
+                    f"run it again.",
                     stacklevel=4,
                 )
             if game.policy is None or not game.policy.finished:

@@ -27,7 +27,8 @@ GAME_KEY = "mfhpo:game"
 
 Listener = Callable[[FrozenTrial, Query, Sequence[float | None]], None]
 
-_HOPELESS = 30  # trials that failed before they told what the game is
+_HOPELESS = 30  # trials that failed while none has told anything
+_OFTEN, _MANY = 0.3, 10  # share of trials that failed, and their number, that deserve a warning
 
 
 class NashStudy:
@@ -78,14 +79,16 @@ class NashStudy:
         self.under_way = UnderWay(lease)
         self.over: set[int] = set()
         self.listener: Listener | None = None
-        earlier = study.user_attrs.get(GAME_KEY)
-        self._is_noted = earlier is not None
-        self.trouble = other_game(study.study_name, earlier, self._note) if earlier else ""
+        self._study_name = study.study_name
+        self._earlier: dict[str, Any] = study.user_attrs.get(GAME_KEY, {})
+        self._is_noted = bool(self._earlier)
+        self.trouble = other_game(self._study_name, self._earlier, self._note)
         self._queries: Queries | None = None
         self._seed = seed
         self._unread: set[int] = set()
         self._read_up_to = 0
         self._told = 0
+        self._failed = 0
         self._early_failures: list[FrozenTrial] = []
         self._warned_of: set[str] = set()
         self._answer: tuple[int, Equilibrium] | None = None
@@ -169,6 +172,10 @@ class NashStudy:
             self.trouble = str(error)
             return
         self.policy, self.levels = policy, levels
+        self.trouble = other_game(self._study_name, self._earlier, self._note)
+        if self.trouble:
+            self.policy = None
+            return
         parameters = list(policy.actions.parameters)
         self._queries = Queries(self.space, parameters, self.fidelity, levels, len(self.players))
         for trial in self._early_failures:
@@ -193,6 +200,14 @@ class NashStudy:
             told = [sign * value for sign, value in zip(self.signs, values, strict=True)]
         policy.tell(query, told)
         self._told += 1
+        self._failed += None in told
+        if self._failed >= max(_MANY, _OFTEN * self._told):
+            self._warn(
+                "failures",
+                f"{self._failed} of {self._told} trials gave a player no value (they failed, were "
+                f"pruned or returned what is no number) and were paid for out of the budget; see "
+                f"their errors, and mend the objective or narrow the ranges.",
+            )
         if self.listener is not None:
             self.listener(trial, query, values or [None] * len(self.players))
 
@@ -257,8 +272,10 @@ class NashStudy:
 
     @property
     def hopeless(self) -> bool:
-        """Whether so many trials failed before they told what the game is that none may ever."""
-        return self.policy is None and len(self._early_failures) >= _HOPELESS
+        """Whether so many trials failed, and no other told anything, that none may ever."""
+        if self.policy is None:
+            return len(self._early_failures) >= _HOPELESS
+        return self._told >= _HOPELESS and not self.policy.has_seen
 
     def recommend(self) -> Equilibrium | None:
         """The policy's answer, or None while the game is not known."""
@@ -280,7 +297,11 @@ class NashStudy:
     @property
     def _note(self) -> dict[str, Any]:
         owned = {player: sorted(names) for player, names in self.players.owned.items()}
-        return {"players": owned, "fidelity": list(self.fidelity.names)}
+        note: dict[str, Any] = {"players": owned, "fidelity": list(self.fidelity.names)}
+        if self.policy is not None:
+            note["levels"] = [list(of_fidelity) for of_fidelity in self.levels]
+            note["costs"] = [own.tolist() for own in self.policy.costs.by_player]
+        return note
 
     def _warn_of_outside(self, trial: FrozenTrial) -> None:
         named = zip(self.fidelity.names, self.levels, strict=True)

@@ -23,13 +23,12 @@ POSSIBLE = 16
 """Models of each player from which games are drawn, where hyperparameters are fitted."""
 
 _DRAWS = 128  # games
-_LEAST_UNIT, _ENOUGH = 1e-8, 5  # share of a utility's mean; observations that are all the same
 _QUANTILES = norm.ppf((np.arange(128) + 0.5) / 128)  # that stand for a normal distribution
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 
 
 class Answers:
-    """What is said of profiles, averaged over games that are drawn from what may be believed.
+    """What is said of profiles, by games that are drawn from what may be believed.
 
     Parameters
     ----------
@@ -37,6 +36,10 @@ class Answers:
         By the models of the largest density.
     possible
         Of each player the models that may be true, as many for each.
+    constants
+        Of each player the utility that it seems to have everywhere, or None. The scale of such a
+        utility is as small as rounding. What its player might gain is nothing, and is not divided
+        by that.
     rng
         Of the draws, and of moves.
     """
@@ -45,14 +48,16 @@ class Answers:
         self,
         beliefs: Beliefs,
         possible: Sequence[Sequence[MultiOutputGP]],
+        constants: Sequence[float | None],
         rng: np.random.Generator,
     ) -> None:
         self._beliefs = beliefs
         self._actions = beliefs.actions
         self._rng = rng
-        units = np.array([_unit(model) for model in beliefs.models])
+        least = [0.0 if value is None else abs(value) or 1.0 for value in constants]
         self._possible = possible
-        self._games = DrawnGames(self._actions, possible, units, _DRAWS, rng)
+        self._games = DrawnGames(self._actions, possible, np.array(least), _DRAWS, rng)
+        self._units = np.median(self._games.units, axis=0)
 
     def most_stable(self, by_means: FloatArray) -> FloatArray:
         """The profile to recommend, shape (number of parameters,).
@@ -78,9 +83,8 @@ class Answers:
         return chosen
 
     def _best(self, profiles: FloatArray) -> tuple[FloatArray, float]:
-        """The profile of the smallest mean of the largest dissatisfaction, and that."""
-        gains = self._games.dissatisfaction(profiles) / self._games.units
-        worst = gains.max(axis=2).mean(axis=1)
+        """The profile of the smallest largest dissatisfaction, and that."""
+        worst = self._games.worst(profiles)
         chosen = int(np.argmin(worst))
         return profiles[chosen], float(worst[chosen])
 
@@ -101,10 +105,14 @@ class Answers:
         outside = (1.0 - probability) / 2.0
         found = {}
         for player, name in enumerate(self._actions.players):
+            unit = float(self._units[player])
+            if not self._possible[player][0].n:
+                found[name] = Dissatisfaction(np.inf, (0.0, np.inf), unit)
+                continue
             lower, upper = np.quantile(drawn[:, player], (outside, 1.0 - outside))
             mean = float(drawn[:, player].mean())
             interval = (min(float(lower), mean), max(float(upper), mean))
-            found[name] = Dissatisfaction(mean, interval, float(self._games.units[player]))
+            found[name] = Dissatisfaction(mean, interval, unit)
         return found
 
     def utilities(self, profile: FloatArray, probability: float) -> dict[str, Utility]:
@@ -113,6 +121,9 @@ class Answers:
         outside = (1.0 - probability) / 2.0
         found = {}
         for name, models in zip(self._actions.players, self._possible, strict=True):
+            if not models[0].n:
+                found[name] = Utility(np.nan, (-np.inf, np.inf))
+                continue
             predicted = [model.predict(features, model.top) for model in models]
             means = np.array([float(mean[0]) for mean, _ in predicted])
             deviations = np.sqrt([float(variance[0]) for _, variance in predicted])
@@ -133,15 +144,3 @@ class Answers:
             moved = finer.best_response(profile[None, :], player, Estimate.MEAN)[0]
             found[name] = Deviation(gains[name], self._actions.space.at(moved))
         return found
-
-
-def _unit(model: MultiOutputGP) -> float:
-    """In which a player's gains are told.
-
-    The scale of a utility that seems to be constant is as small as rounding. What its player might
-    gain is nothing, and must not be divided by that, once it was seen at some profiles.
-    """
-    if model.n < _ENOUGH:
-        return model.unit
-    mean = abs(float(model.hyperparameters.offsets[-1])) or 1.0
-    return max(model.unit, _LEAST_UNIT * mean)

@@ -75,9 +75,9 @@ class LevelCosts:
         return any(self.tops)
 
     @property
-    def lowest(self) -> float:
-        """Of the cheapest level of any player."""
-        return min(float(own[0]) for own in self.by_player)
+    def mean_lowest(self) -> float:
+        """Of the cheapest level, on average over the players."""
+        return float(np.mean([own[0] for own in self.by_player]))
 
     @property
     def least(self) -> float:

@@ -92,19 +92,25 @@ class DrawnGames:
         The players' actions.
     models
         Of each player those that may be true, as many for each: games are drawn from all of them.
-    units
-        Of the players' utilities, in which gains are compared, shape (n_players,).
+    least_units
+        Smallest scale that a player's utility is taken to have, shape (n_players,).
     n_draws
         Number of games; a multiple of the number of each player's models.
     rng
         Source of randomness.
+
+    Attributes
+    ----------
+    units
+        Scale of each player's utility in each game, in which gains are compared, shape (n_draws,
+        n_players).
     """
 
     def __init__(
         self,
         actions: Actions,
         models: Sequence[Sequence[MultiOutputGP]],
-        units: FloatArray,
+        least_units: FloatArray,
         n_draws: int,
         rng: np.random.Generator,
     ) -> None:
@@ -113,8 +119,14 @@ class DrawnGames:
             [DrawnUtilities(model, n_draws // len(of_player), rng) for model in of_player]
             for of_player in models
         ]
-        self.units = units
+        scales = [
+            np.repeat([model.unit for model in of_player], n_draws // len(of_player))
+            for of_player in models
+        ]
+        self.units: FloatArray = np.maximum(np.stack(scales, axis=1), least_units)
         self._n_draws = n_draws
+        self._is_sure = max(map(len, models)) == 1
+        self._known = [player for player, (model, *_) in enumerate(models) if model.n]
 
     def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
         """What each player would gain by deviating (Eq. 2), in each game.
@@ -144,10 +156,28 @@ class DrawnGames:
             gains[:, :, player] = np.maximum(best - here, 0.0)
         return gains
 
-    def worst_of_all_profiles(self) -> FloatArray:
-        """Mean over the games of the largest dissatisfaction, at each of the actions' profiles.
+    def worst(self, cube: FloatArray) -> FloatArray:
+        """The largest dissatisfaction of any player, over the games, in their units.
 
-        Players are compared in the `units`.
+        Players of whom nothing was observed do not count.
+
+        It is the mean over games if the models are known, and the median if they are drawn: some of
+        these are far off, and must not decide alone.
+
+        Parameters
+        ----------
+        cube
+            Profiles, points of the unit cube, shape (n, number of parameters).
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        gains = (self.dissatisfaction(cube) / self.units)[:, :, self._known]
+        return self._over_games(gains.max(axis=2, initial=0.0))
+
+    def worst_of_all_profiles(self) -> FloatArray:
+        """What `worst` says of each of the actions' profiles, in less time.
 
         Returns
         -------
@@ -163,12 +193,15 @@ class DrawnGames:
             raise ValueError("actions must be so few that all their combinations are profiles.")
         features = self._actions.features(self._actions.profiles)
         worst = np.zeros((*shape, self._n_draws))
-        for player, utilities in enumerate(self._utilities):
-            drawn = _values(utilities, features).reshape(*shape, self._n_draws)
-            gains = (drawn.max(axis=player, keepdims=True) - drawn) / self.units[player]
+        for player in self._known:
+            drawn = _values(self._utilities[player], features).reshape(*shape, self._n_draws)
+            gains = (drawn.max(axis=player, keepdims=True) - drawn) / self.units[:, player]
             worst = np.maximum(worst, gains)
-        mean: FloatArray = worst.reshape(-1, self._n_draws).mean(axis=1)
-        return mean
+        return self._over_games(worst.reshape(-1, self._n_draws))
+
+    def _over_games(self, worst: FloatArray) -> FloatArray:
+        over: FloatArray = worst.mean(axis=1) if self._is_sure else np.median(worst, axis=1)
+        return over
 
 
 def _values(utilities: Sequence[DrawnUtilities], features: FloatArray) -> FloatArray:

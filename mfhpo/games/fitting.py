@@ -34,6 +34,7 @@ _STEP, _FLAT = 1e-3, 1e-6  # of differences of gradients, and the smallest curva
 # Of what is drawn to choose from: how many for each chosen, and a distribution that is wider than
 # the density, for the chosen to have the right weights.
 _PROPOSALS, _FREEDOM, _WIDER = 8, 5.0, 1.2
+_FLATTER = 0.9
 
 
 def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
@@ -69,7 +70,8 @@ def drawn_hyperparameters(
 
     Where observations are few, those of the largest density say too surely what utilities are like.
     More are drawn than asked for, around these, and chosen in proportion to their density over that
-    with which they were drawn. The means of levels are drawn from their posterior, given the rest.
+    with which they were drawn; less than in proportion where too few would be chosen. The means of
+    levels are drawn from their posterior, given the rest.
 
     Parameters
     ----------
@@ -98,12 +100,22 @@ def drawn_hyperparameters(
     losses = [loss(at, standard.observations, assumptions, standard.unit) for at in proposals]
     away = (steps**2).sum(axis=1) / (_FREEDOM * _WIDER**2)
     weights = 0.5 * (_FREEDOM + layout.size) * np.log1p(away) - np.array(losses)
-    shares = np.cumsum(np.exp(weights - weights.max()))
+    shares = np.cumsum(_even(weights, n_draws))
     ends = (rng.random() + np.arange(n_draws)) / n_draws * shares[-1]
     return [
         _hyperparameters(proposals[index], layout, some, assumptions, rng)
         for index in np.searchsorted(shares, ends)
     ]
+
+
+def _even(logarithms: FloatArray, least: int) -> FloatArray:
+    """Weights that count for at least so many equal ones: as they are, or to a power below 1."""
+    power, logarithms = 1.0, logarithms - logarithms.max()
+    while True:
+        weights: FloatArray = np.exp(power * logarithms)
+        if weights.sum() ** 2 >= least * (weights**2).sum():
+            return weights
+        power *= _FLATTER
 
 
 def _axes(
@@ -180,7 +192,8 @@ def _hyperparameters(
     levels, every = observations.levels, np.arange(assumptions.n_levels)
     at = (observations.features, levels)
     total = covariance(known, at, at) + offset_covariance(levels, levels, assumptions)
-    total[np.diag_indices_from(total)] += known.noise[levels] / observations.counts + JITTER
+    noise = known.noise[levels] / observations.counts + JITTER * known.scales[levels] ** 2
+    total[np.diag_indices_from(total)] += noise
     factor = cholesky(total, lower=True, check_finite=False)
     shared = offset_covariance(every, levels, assumptions)
     explained = cho_solve((factor, True), shared.T, check_finite=False)

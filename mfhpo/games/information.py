@@ -53,7 +53,8 @@ def best_levels(
 
     Dinkelbach's iteration: with a ratio given, the best levels are those of the largest information
     minus ratio times cost, for each player by itself unless the budget binds; they give the next
-    ratio. It is exact, and ends after a few steps.
+    ratio. It is exact, and ends after a few steps. Where a budget binds and costs have no common
+    unit, they are rounded up to a thousandth of the budget.
 
     Parameters
     ----------

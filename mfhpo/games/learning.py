@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from mfhpo.games.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.marginal_likelihood import Assumptions, Observations
 from mfhpo.games.mogp import MultiOutputGP
-from mfhpo.games.observed import ObservedUtilities
+from mfhpo.games.observed import Failure, ObservedUtilities
 
 __all__ = ["LearnedUtility"]
 
@@ -69,6 +70,11 @@ class LearnedUtility:
         """Whether any utility was observed."""
         return self._seen.has_seen
 
+    @property
+    def constant(self) -> float | None:
+        """The utility that was observed again and again, and no other; None if there is none."""
+        return self._seen.constant
+
     def tell(self, features: FloatArray, level: int, value: float | None) -> None:
         """Add an observation, and fit the model again when it is time.
 
@@ -83,12 +89,12 @@ class LearnedUtility:
         """
         seen, known = self._seen, self.model.hyperparameters
         lengths = known.length_scales[-1]
-        n_failures = seen.n_failures(lengths)
+        before = _told_of(seen.failures(lengths))
         if value is None:
             seen.fail(features, level)
         else:
             seen.add(features, level, value)
-        is_as_before = seen.n_failures(lengths) == n_failures
+        is_as_before = _told_of(seen.failures(lengths)) == before
         if not seen.has_seen or (value is None and is_as_before):
             return
         n = len(seen)
@@ -124,6 +130,11 @@ class LearnedUtility:
             _informed(known, observations, nowhere)
             for known in drawn_hyperparameters(observations, self._assumptions, n, rng)
         ]
+
+
+def _told_of(failures: Sequence[Failure]) -> list[tuple[bytes, int, float]]:
+    """What can be compared."""
+    return [(one.features.tobytes(), one.level, one.worst) for one in failures]
 
 
 def _informed(

@@ -30,7 +30,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 JITTER = 1e-8
-"""What is added to the variance of each standardised observation."""
+"""What is added to the variance of an observation, as a share of its level's."""
 
 _IMPOSSIBLE = 1e12  # the loss where a covariance is singular
 _SAME = 1e-12  # relative difference of values that are taken to be the same
@@ -40,7 +40,7 @@ _LENGTH, _LENGTH_SPREAD = 0.5, 1.0
 _RATIO_SPREAD = 0.5  # of a level's own length scales to the target's
 _LOGIT, _LOGIT_SPREAD = 2.0, 1.5  # a correlation of .88
 _SCALE_SPREAD = 0.5
-_TAIL = 8.0  # degrees of freedom of the scales' priors: levels may be of units of their own
+_TAIL = 8.0  # of the scales' priors, Student's with 7 degrees: levels may have units of their own
 _NOISE, _NOISE_SPREAD = 0.1**2, 2.0  # relative to the level's variance
 _OFFSET, _LEVEL_OFFSET = 1.0, 0.5  # standard deviations of the mean, and of each level's own
 _APART = 3.0  # standard deviations within levels, from which on each has a mean of its own
@@ -200,7 +200,8 @@ class _Evidence:
         )
         total = self._outer * self._signal + offset_covariance(levels, levels, assumptions)
         self._noise = known.noise[levels] / observations.counts
-        total[np.diag_indices_from(total)] += self._noise + JITTER
+        self._jitter = JITTER * scales**2
+        total[np.diag_indices_from(total)] += self._noise + self._jitter
         # Of repeated observations their mean tells of the utility, their spread of the noise.
         self._further = observations.counts - 1.0
         self._spread = observations.squares / known.noise[levels]
@@ -236,11 +237,16 @@ class _Evidence:
         self._add_lengths(gradient, slope)
         self._add_correlations(gradient, slope)
         by_row = (slope * self._outer * self._signal).sum(axis=1)
+        by_row += np.diag(slope) * self._jitter
+        # In proportion to the noise, which is in proportion to the square of the scale, unless it
+        # is known; and always where it is so small that the least noise stands for it.
+        of_noise = np.diag(slope) * self._noise + 0.5 * (self._further - self._spread)
+        is_least = (known.noise <= known.least_noise)[levels]
         if self._assumptions.noise is None:
-            # In proportion to the noise, which is in proportion to the square of the scale.
-            of_noise = np.diag(slope) * self._noise + 0.5 * (self._further - self._spread)
-            gradient[layout.noise] += float(of_noise.sum())
+            gradient[layout.noise] += float(of_noise[~is_least].sum())
             by_row += of_noise
+        else:
+            by_row += np.where(is_least, of_noise, 0.0)
         if layout.n_scales == 1:
             gradient[layout.scales.start] += 2.0 * by_row.sum()
         else:

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from mfhpo.games.marginal_likelihood import Observations
 
-__all__ = ["ObservedUtilities"]
+__all__ = ["Failure", "ObservedUtilities"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _NEAR, _TOGETHER = 0.5, 1.0  # length scales
+_SEVERAL = 5
+
+
+class Failure(NamedTuple):
+    """A profile that cannot be measured at a level, and the worst utility that was seen there."""
+
+    features: FloatArray
+    level: int
+    worst: float
+
+
+class _Failed(NamedTuple):
+    """How many times a profile failed at a level."""
+
+    features: FloatArray
+    level: int
+    times: int
 
 
 class ObservedUtilities:
@@ -37,7 +56,7 @@ class ObservedUtilities:
         self._squares: list[float] = []
         self._least: dict[int, float] = {}
         self._n = 0
-        self._failed: list[tuple[FloatArray, int]] = []
+        self._failed: dict[tuple[bytes, int], _Failed] = {}
 
     def __len__(self) -> int:
         """Number of observations and failures."""
@@ -47,6 +66,12 @@ class ObservedUtilities:
     def has_seen(self) -> bool:
         """Whether any utility was observed."""
         return bool(self._means)
+
+    @property
+    def constant(self) -> float | None:
+        """The only value that was observed, in several places; None if there is none."""
+        same = len(self._means) >= _SEVERAL and min(self._means) == max(self._means)
+        return self._means[0] if same and not any(self._squares) else None
 
     def add(self, features: FloatArray, level: int, value: float) -> None:
         """Note an observation.
@@ -78,12 +103,10 @@ class ObservedUtilities:
 
     def fail(self, features: FloatArray, level: int) -> None:
         """Note that a profile could not be measured; see `add` for the parameters."""
-        self._failed.append((features, level))
+        key = (features.tobytes(), level)
+        before = self._failed.get(key)
+        self._failed[key] = _Failed(features, level, 1 if before is None else before.times + 1)
         self._n += 1
-
-    def worst(self, level: int) -> float:
-        """The smallest utility that was seen at a level, or at all if none was seen there."""
-        return self._least.get(level, min(self._least.values()))
 
     def observations(self, length_scales: FloatArray) -> Observations:
         """All of them, those of the same utility as one, and failures as the worst utilities.
@@ -91,35 +114,45 @@ class ObservedUtilities:
         Parameters
         ----------
         length_scales
-            Of the player's model, shape (d,): failures count where two are within one of them, and
-            nothing was observed within half of one, which would tell that it can be measured there.
+            Of the player's model, shape (d,); see `failures`.
         """
-        failed = self._counted(length_scales)
+        failed = self.failures(length_scales)
         return Observations(
-            np.array(self._features + [features for features, _, _ in failed]),
-            np.array(self._levels + [level for _, level, _ in failed]),
-            np.array(self._means + [worst for _, _, worst in failed]),
+            np.array(self._features + [one.features for one in failed]),
+            np.array(self._levels + [one.level for one in failed]),
+            np.array(self._means + [one.worst for one in failed]),
             np.array(self._counts + [1] * len(failed), dtype=float),
             np.array(self._squares + [0.0] * len(failed)),
         )
 
-    def n_failures(self, length_scales: FloatArray) -> int:
-        """Number of failures among the observations; see there."""
-        return len(self._counted(length_scales))
+    def failures(self, length_scales: FloatArray) -> list[Failure]:
+        """Failures that are the profiles' own, one for each profile and level.
 
-    def _counted(self, length_scales: FloatArray) -> list[tuple[FloatArray, int, float]]:
-        """Failures that are the profiles' own, each with its level and the worst utility there."""
-        if not self._failed or not self.has_seen:
+        Those are that failed again at the same profile and level, and never gave a value there; and
+        those with another failure within a length scale, unless something was observed within half
+        of one, which tells that it can be measured there. What is observed below a failure's level
+        tells nothing of it. At a level where nothing was observed there is no worst utility yet,
+        and no failure.
+
+        Parameters
+        ----------
+        length_scales
+            Of the player's model, shape (d,).
+        """
+        failed = [one for one in self._failed.values() if one.level in self._least]
+        if not failed:
             return []
-        failed = np.array([features for features, _ in self._failed]) / length_scales
-        apart = cdist(failed, failed)
+        at = np.array([one.features for one in failed]) / length_scales
+        apart = cdist(at, at)
         np.fill_diagonal(apart, np.inf)
-        observed = cdist(failed, np.array(self._features) / length_scales)
-        together, apart_from_all = apart.min(axis=1) <= _TOGETHER, observed.min(axis=1) > _NEAR
+        observed = cdist(at, np.array(self._features) / length_scales)
+        levels = np.array([one.level for one in failed])
+        observed[np.array(self._levels)[None, :] < levels[:, None]] = np.inf
+        nearest = observed.min(axis=1)
+        again = np.array([one.times > 1 for one in failed]) & (nearest > 0.0)
+        has_company = (apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR)
         return [
-            (features, level, self.worst(level))
-            for (features, level), counts in zip(
-                self._failed, together & apart_from_all, strict=True
-            )
+            Failure(one.features, one.level, self._least[one.level])
+            for one, counts in zip(failed, again | has_company, strict=True)
             if counts
         ]

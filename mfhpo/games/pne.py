@@ -72,8 +72,8 @@ class MFUCBPNE(UCBPNE):
     ----------
     eta
         Share of the players whose best level is the target from which on it is evaluated (Eq. 29):
-        with 0.2, one of up to five. A large share of many players is reached late, and the target
-        hardly evaluated.
+        with 0.2, one of up to five. Players without a cheaper level do not count. A large share of
+        many players is reached late, and the target hardly evaluated.
     information
         "target": what a query tells of the utility at the target, the default; "level": what it
         tells of the utility at its own level, as Eq. 24 has it, which takes a cheap level that says
@@ -156,7 +156,8 @@ class MFUCBPNE(UCBPNE):
         else:
             levels, ratios = best_levels(information, self.costs.table(), allowed)
         best = int(np.argmax(ratios))
-        at_target = (levels[best] == np.array(self.costs.tops)).mean()
+        tops = np.array(self.costs.tops)
+        at_target = (levels[best] == tops)[tops > 0].mean()
         if at_target >= self._eta - _ROUNDING:
             return None
         query = Query(
@@ -168,9 +169,10 @@ class MFUCBPNE(UCBPNE):
         for before in awaited:
             left -= before.cost
             episode = self._after(episode, before, left)
-        # Line 14 of Algorithm 2, with the lowest cost for the unit of all, as the paper has it.
+        # Line 14 of Algorithm 2. The unit of all is the lowest cost, as the paper has it, where all
+        # players have the same; otherwise the mean of theirs.
         told, paid = episode.information + ratios[best] * cost, episode.cost + cost
-        return None if told < paid / math.sqrt(episode.budget * self.costs.lowest) else query
+        return None if told < paid / math.sqrt(episode.budget * self.costs.mean_lowest) else query
 
     def _has_explored_enough(self, awaited: Sequence[Awaited]) -> bool:
         """Whether more was paid for exploration than for evaluations, and for several of them."""

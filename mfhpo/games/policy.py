@@ -186,10 +186,10 @@ class GamePolicy(abc.ABC):
             The query.
         utilities
             Of each player; None, or a number that is not finite or beyond 1e75, for one that could
-            not be measured. One that fails alone is no observation. Where two failed near each
-            other, the player's model counts them as the worst that was seen of that player, for a
-            profile that crashes is none to stay at; unless something was or will be observed near
-            them, which tells that the profiles had no part in it.
+            not be measured. One that fails alone is no observation. Where one failed again, or two
+            near each other, the player's model counts them as the worst that was seen of that
+            player at that level, for a profile that crashes is none to stay at; unless something
+            was or will be observed near them, which tells that the profiles had no part in it.
 
         Raises
         ------
@@ -244,13 +244,14 @@ class GamePolicy(abc.ABC):
         """The profile from which players gain least by deviating.
 
         Where the actions are so few that all profiles can be compared, it is the one whose largest
-        dissatisfaction is smallest on average over games drawn from the posterior; elsewhere by the
-        posterior means.
+        dissatisfaction is smallest over games drawn from the posterior (the mean over them, or the
+        median where hyperparameters are drawn, too); elsewhere by the posterior means. What a
+        player might gain of whom nothing was observed is unknown, and without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
         utilities: dict[str, Utility] = {}
-        if self._has_seen:
+        if self.has_seen:
             answers = self._answers()
             cube = answers.most_stable(self.least_dissatisfied(Estimate.MEAN))
             profile = self.actions.space.at(cube)
@@ -282,7 +283,7 @@ class GamePolicy(abc.ABC):
             If the profile does not fit the game, or nothing was observed yet.
         """
         self._check_profile(profile, "profile")
-        if not self._has_seen:
+        if not self.has_seen:
             raise ValueError("nothing was observed yet; tell utilities first.")
         cube = self.actions.space.place(profile, np.random.default_rng(self._seed))
         return self._answers().deviations(cube, self.probability)
@@ -337,18 +338,19 @@ class GamePolicy(abc.ABC):
         return Query(self.actions.space.at(cube), self.costs.tops)
 
     @property
-    def _has_seen(self) -> bool:
+    def has_seen(self) -> bool:
         """Whether any utility was observed."""
         return any(learned.has_seen for learned in self._learned)
 
     def _answers(self) -> Answers:
         rng = np.random.default_rng((self._seed, len(self._told), 1))
         possible = [learned.possible(POSSIBLE, rng) for learned in self._learned]
+        constants = [learned.constant for learned in self._learned]
         evaluated = [self.actions.space.place(query.profile, rng) for query in self._evaluated]
         actions = (
             self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
         )
-        return Answers(replace(self.beliefs, actions=actions), possible, rng)
+        return Answers(replace(self.beliefs, actions=actions), possible, constants, rng)
 
     @abc.abstractmethod
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:

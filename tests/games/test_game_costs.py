@@ -30,7 +30,7 @@ def test_what_a_query_costs() -> None:
     costs = LevelCosts(COSTS, list(PLAYERS), joint=False)
     assert costs.tops == (1, 2)
     assert costs.of((0, 1)) == 5.0
-    assert (costs.least, costs.lowest, costs.of_evaluation) == (2.5, 1.0, 20.0)
+    assert (costs.least, costs.mean_lowest, costs.of_evaluation) == (2.5, 1.25, 20.0)
     assert costs.table().tolist() == [[1.0, 8.0, 8.0], [1.5, 4.0, 12.0]]
     joint = LevelCosts((1.0, 8.0), list(PLAYERS), joint=True)
     assert (joint.of((1, 1)), joint.least, joint.table().tolist()) == (8.0, 1.0, [[1.0, 8.0]])
@@ -77,6 +77,26 @@ def test_players_with_levels_of_their_own() -> None:
     # The nearest places to .341 and .568.
     assert abs(answer.profile["x"] - 0.3 / 0.88) <= 1.5 / 16
     assert abs(answer.profile["y"] - 0.5 / 0.88) <= 1.5 / 16
+
+
+def test_a_player_without_a_cheaper_level_does_not_keep_others_from_theirs() -> None:
+    policy = MFUCBPNE(PLAYERS, {"row": (1, 8), "column": (0.5,)}, 60.0)
+    levels = []
+    while (query := policy.ask()) is not None:
+        step(policy, query)
+        levels.append(query.levels)
+        policy.tell(query, tracking(query.profile, (query.levels[0], 2)))
+    assert set(levels) == {(0, 0), (1, 0)}
+
+
+@pytest.mark.parametrize("cheap", [1.0, 1e-4])
+def test_a_cheap_level_of_one_player_leaves_exploration_to_others(cheap: float) -> None:
+    policy = MFUCBPNE(PLAYERS, {"row": (1, 8), "column": (cheap, 8)}, 80.0)
+    n_explored = 0
+    while (query := policy.ask()) is not None:
+        n_explored += not policy.is_evaluation(query)
+        policy.tell(query, tracking(query.profile, (query.levels[0], 2 * query.levels[1])))
+    assert n_explored >= 4
 
 
 def test_the_same_costs_by_player() -> None:

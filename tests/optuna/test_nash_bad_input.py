@@ -239,7 +239,7 @@ def test_trials_that_all_fail_end_the_study() -> None:
     [
         ({"players": {"row": ["y"], "column": ["x"]}}, r"'row': \['x'\].*'row': \['y'\]"),
         ({"players": {"column": ["y"], "row": ["x"]}}, r"cannot go on"),
-        ({"fidelity": "seconds", "budget": 90}, r"fidelity \[\].*fidelity \['seconds'\]"),
+        ({"fidelity": "seconds", "budget": 90}, r"fidelity=\[\].*fidelity=\['seconds'\]"),
     ],
 )
 def test_another_game_in_the_same_study(options: dict[str, Any], words: str) -> None:

@@ -311,7 +311,12 @@ def test_the_answer_can_be_printed_and_stored(finished: optuna.Study) -> None:
 
 def test_attributes_are_small_and_plain(finished: optuna.Study) -> None:
     assert finished.user_attrs == {
-        GAME: {"players": {"row": ["x"], "column": ["y"]}, "fidelity": []}
+        GAME: {
+            "players": {"row": ["x"], "column": ["y"]},
+            "fidelity": [],
+            "levels": [],
+            "costs": [[1.0], [1.0]],
+        }
     }
     for trial in finished.trials:
         assert list(trial.user_attrs) == [QUERY]
