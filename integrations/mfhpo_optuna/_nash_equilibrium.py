@@ -115,7 +115,7 @@ class StudyEquilibrium:
         lines += [
             because,
             paid,
-            f"  intervals   each has probability {self.probability:g}, by the model that was "
-            f"fitted; no guarantee, and too narrow where trials are few",
+            f"  intervals   each has probability {self.probability:g}, by the models that go with "
+            f"the trials; no guarantee",
         ]
         return "\n".join(lines)

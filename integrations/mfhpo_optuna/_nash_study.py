@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -200,7 +201,7 @@ class NashStudy:
             told = [sign * value for sign, value in zip(self.signs, values, strict=True)]
         policy.tell(query, told)
         self._told += 1
-        self._failed += None in told
+        self._failed += not all(value is not None and math.isfinite(value) for value in told)
         if self._failed >= max(_MANY, _OFTEN * self._told):
             self._warn(
                 "failures",

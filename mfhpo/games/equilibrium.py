@@ -145,6 +145,6 @@ class Equilibrium:
             ),
             f"  cost {self.cost:g} of {self.budget:g}: {self.n_queries} profiles, "
             f"{self.n_evaluations} of them at the target fidelity",
-            f"  intervals: probability {self.probability:g}, by the model that was fitted",
+            f"  intervals: probability {self.probability:g}, by the models that go with them",
         ]
         return "\n".join(lines)

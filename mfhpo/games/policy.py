@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -57,6 +58,8 @@ class Episode(NamedTuple):
 
 class GamePolicy(abc.ABC):
     """Decides which profile of a game is evaluated next, at which fidelities.
+
+    It proposes one query at a time. Who wants several asks again, with those before as pending.
 
     A policy knows nothing of trials or clocks: whoever runs it asks for queries, evaluates them
     anywhere and in any order, and tells the utilities. Larger utilities are better.
@@ -203,6 +206,9 @@ class GamePolicy(abc.ABC):
                 f"utilities must have one entry for each of the {len(self.actions)} players, got "
                 f"{list(utilities)!r}."
             )
+        for player, value in zip(self.actions.players, utilities, strict=True):
+            if not isinstance(value, numbers.Real | None):
+                raise TypeError(f"utilities must be numbers or None, got {value!r} of {player!r}.")
         values = tuple(
             None if value is None or not abs(value) <= _LARGEST else float(value)
             for value in utilities
@@ -380,7 +386,9 @@ class GamePolicy(abc.ABC):
     def _check(self, query: Query) -> None:
         self._check_profile(query.profile, "query.profile")
         tops = self.costs.tops
-        fits = len(query.levels) == len(tops)
+        fits = len(query.levels) == len(tops) and all(
+            isinstance(level, numbers.Integral) for level in query.levels
+        )
         if not fits or not all(
             0 <= level <= top for level, top in zip(query.levels, tops, strict=True)
         ):
@@ -433,6 +441,9 @@ def _checked(
             f"hyperparameters must be one for each of the {len(assumptions)} players, got "
             f"{len(hyperparameters)}."
         )
+    for known in hyperparameters:
+        if not isinstance(known, Hyperparameters):
+            raise TypeError(f"hyperparameters must be of Hyperparameters, got {known!r}.")
     for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
         shape = (of_player.n_levels, len(of_player.groups))
         if known.length_scales.shape != shape:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -258,3 +260,34 @@ def test_a_race_s_study_is_another_kind() -> None:
     sampler = NashSampler(PLAYERS, budget=4)
     with pytest.raises(ValueError, match="1 objectives, but there are 2 players"):
         sampler.equilibrium(study)
+
+
+def test_a_study_that_fails_always_stops() -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        tracking(trial)
+        return math.nan, math.nan
+
+    with pytest.warns(UserWarning, match=r"every trial failed and none gave any player a value"):
+        study = play(objective, budget=500)
+    assert len(study.trials) < 60
+
+
+def test_many_failures_deserve_a_warning() -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        row, column = tracking(trial)
+        return (row, column) if trial.number % 2 else (math.nan, math.nan)
+
+    with pytest.warns(UserWarning, match=r"10 of \d+ trials gave a player no value"):
+        play(objective, budget=24)
+
+
+def test_a_player_whose_objective_never_gives_a_value() -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        return tracking(trial)[0], math.inf
+
+    with pytest.warns(UserWarning, match=r"gave a player no value"):
+        study = play(objective, budget=14)
+    answer = study.sampler.equilibrium(study)
+    assert "claim       none, for nothing was observed of column" in str(answer)
+    assert answer.epsilon == math.inf
+    json.dumps(answer.to_dict(), allow_nan=False)
