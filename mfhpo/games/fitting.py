@@ -9,11 +9,11 @@ from scipy.optimize import minimize
 
 from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.marginal_likelihood import (
-    JITTER,
     Assumptions,
     Layout,
     Observations,
     Standardised,
+    jitter,
     loss,
     loss_and_gradient,
     offset_covariance,
@@ -192,7 +192,7 @@ def _hyperparameters(
     levels, every = observations.levels, np.arange(assumptions.n_levels)
     at = (observations.features, levels)
     total = covariance(known, at, at) + offset_covariance(levels, levels, assumptions)
-    noise = known.noise[levels] / observations.counts + JITTER * known.scales[levels] ** 2
+    noise = known.noise[levels] / observations.counts + jitter(known.scales[levels])
     total[np.diag_indices_from(total)] += noise
     factor = cholesky(total, lower=True, check_finite=False)
     shared = offset_covariance(every, levels, assumptions)

@@ -14,11 +14,11 @@ from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.mogp import squared_distances
 
 __all__ = [
-    "JITTER",
     "Assumptions",
     "Layout",
     "Observations",
     "Standardised",
+    "jitter",
     "loss",
     "loss_and_gradient",
     "offset_covariance",
@@ -29,8 +29,8 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-JITTER = 1e-8
-"""What is added to the variance of an observation, as a share of its level's."""
+_JITTER = 1e-8  # share of a level's variance
+_ROUNDING = 1e-12  # variance that the means of levels are wide of by rounding
 
 _IMPOSSIBLE = 1e12  # the loss where a covariance is singular
 _SAME = 1e-12  # relative difference of values that are taken to be the same
@@ -200,7 +200,7 @@ class _Evidence:
         )
         total = self._outer * self._signal + offset_covariance(levels, levels, assumptions)
         self._noise = known.noise[levels] / observations.counts
-        self._jitter = JITTER * scales**2
+        self._jitter = jitter(scales)
         total[np.diag_indices_from(total)] += self._noise + self._jitter
         # Of repeated observations their mean tells of the utility, their spread of the noise.
         self._further = observations.counts - 1.0
@@ -237,7 +237,7 @@ class _Evidence:
         self._add_lengths(gradient, slope)
         self._add_correlations(gradient, slope)
         by_row = (slope * self._outer * self._signal).sum(axis=1)
-        by_row += np.diag(slope) * self._jitter
+        by_row += np.diag(slope) * (self._jitter - _ROUNDING)
         # In proportion to the noise, which is in proportion to the square of the scale, unless it
         # is known; and always where it is so small that the least noise stands for it.
         of_noise = np.diag(slope) * self._noise + 0.5 * (self._further - self._spread)
@@ -362,6 +362,18 @@ def offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptio
     same = assumptions.averaging | (levels[:, None] == others[None, :])
     own: FloatArray = _OFFSET**2 + _LEVEL_OFFSET**2 * same
     return own
+
+
+def jitter(scales: FloatArray) -> FloatArray:
+    """Variances that keep the covariance of observations from becoming singular.
+
+    Parameters
+    ----------
+    scales
+        Of the observations' levels, of standardised values, shape (n,).
+    """
+    added: FloatArray = _JITTER * scales**2 + _ROUNDING
+    return added
 
 
 def unpacked(

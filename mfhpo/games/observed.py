@@ -131,17 +131,18 @@ class ObservedUtilities:
         Those are that failed again at the same profile and level, and never gave a value there; and
         those with another failure within a length scale, unless something was observed within half
         of one, which tells that it can be measured there. What is observed below a failure's level
-        tells nothing of it. At a level where nothing was observed there is no worst utility yet,
-        and no failure.
+        tells nothing of it. Where nothing was observed at its level, the worst utility is that of
+        all levels, until there is one.
 
         Parameters
         ----------
         length_scales
             Of the player's model, shape (d,).
         """
-        failed = [one for one in self._failed.values() if one.level in self._least]
-        if not failed:
+        if not self._failed or not self.has_seen:
             return []
+        failed = list(self._failed.values())
+        worst = min(self._least.values())
         at = np.array([one.features for one in failed]) / length_scales
         apart = cdist(at, at)
         np.fill_diagonal(apart, np.inf)
@@ -152,7 +153,7 @@ class ObservedUtilities:
         again = np.array([one.times > 1 for one in failed]) & (nearest > 0.0)
         has_company = (apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR)
         return [
-            Failure(one.features, one.level, self._least[one.level])
+            Failure(one.features, one.level, self._least.get(one.level, worst))
             for one, counts in zip(failed, again | has_company, strict=True)
             if counts
         ]

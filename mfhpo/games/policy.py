@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import numbers
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -30,6 +31,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-9
 _LARGEST = 1e75  # squares of what is larger have no place in a number
+_TRIES = 2  # of a query that fails
 _LATEST = 64  # evaluated profiles from which searches may go on
 
 
@@ -138,6 +140,7 @@ class GamePolicy(abc.ABC):
         self.points: FloatArray = self.actions.features(self.actions.profiles)
         self._told: list[Told] = []
         self._evaluated: list[Query] = []
+        self._failures: Counter[tuple[object, ...]] = Counter()
         self._cost = 0.0
         self._episode = Episode(0.0, 0.0, self.budget)
         self._learned = [
@@ -175,10 +178,17 @@ class GamePolicy(abc.ABC):
                 features = self.actions.features_of([query.profile])[0]
                 for model, level in zip(self.models, query.levels, strict=True):
                     model.add(features, level, None)
-            return self._choose(remaining, awaited)
+            chosen = self._choose(remaining, awaited)
         finally:
             for model, mark in zip(self.models, marks, strict=True):
                 model.restore(mark)
+        is_lost = bool(self._told) and not self.has_seen
+        if chosen is None or not (is_lost or self._failures[_key(chosen)] >= _TRIES):
+            return chosen
+        # Models do not say that it must not be asked for again.
+        rng = np.random.default_rng((self._seed, len(self._told), len(awaited), 1))
+        at = self.actions.profiles[rng.integers(len(self.actions.profiles))]
+        return Query(self.actions.space.at(at), chosen.levels)
 
     def tell(self, query: Query, utilities: Sequence[float | None]) -> None:
         """Learn what a query gave.
@@ -215,6 +225,7 @@ class GamePolicy(abc.ABC):
         )
         awaited = Awaited(query, self.cost_of(query), self._information_of(query))
         self._told.append(Told(query, values))
+        self._failures[_key(query)] += None in values
         self._cost += awaited.cost
         self._episode = self._after(self._episode, awaited, self.remaining)
         if self.is_evaluation(query):
@@ -418,6 +429,11 @@ class GamePolicy(abc.ABC):
                 expected = "a place from 0 to 1"
             if not fits:
                 raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
+
+
+def _key(query: Query) -> tuple[object, ...]:
+    """What is the same for the same query."""
+    return (*sorted(query.profile.items()), query.levels)
 
 
 def _assumptions(

@@ -56,6 +56,21 @@ def test_what_crashes_at_the_target_is_left(cheap_level: bool) -> None:
     assert answer.profile["y"] == pytest.approx(0.5, abs=0.13)
 
 
+def test_where_all_failed_so_far_something_else_is_tried() -> None:
+    policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+    profiles = [tuple(query.profile.values()) for query, _ in play(policy, lambda _: [None, None])]
+    assert len(set(profiles)) >= 15
+    # Many under way are different ones, too.
+    policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+    query = policy.ask()
+    assert query is not None
+    policy.tell(query, [None, None])
+    pending: list[Query] = []
+    while (query := policy.ask(pending)) is not None:
+        pending.append(query)
+    assert len({tuple(query.profile.values()) for query in pending}) >= 15
+
+
 def observed(*told: tuple[float, int, float | None]) -> list[tuple[float, int, float]]:
     """The failures after observations at places and levels, None for those that failed."""
     seen = ObservedUtilities()
@@ -90,10 +105,10 @@ def test_a_cheap_success_does_not_undo_a_failure() -> None:
     assert observed(*cheap, (0.1, 1, 7.0)) == []
 
 
-def test_a_failure_is_not_as_bad_as_the_worst_of_another_level() -> None:
+def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one() -> None:
     """Levels may have units of their own."""
     told = (0.9, 0, 100.0), (0.1, 1, None), (0.2, 1, None)
-    assert observed(*told) == []
+    assert observed(*told) == [(0.1, 1, 100.0), (0.2, 1, 100.0)]
     assert observed(*told, (0.9, 1, 0.5)) == [(0.1, 1, 0.5), (0.2, 1, 0.5)]
 
 
