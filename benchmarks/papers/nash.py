@@ -50,7 +50,7 @@ from mfhpo.games import (
 from mfhpo.games.baselines import ProbabilityOfEquilibrium
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.policy import Awaited
-from mfhpo.simulation.games import RandomGame
+from mfhpo.simulation.games import PowerAllocation, RandomGame
 
 __all__ = ["METHODS", "main"]
 
@@ -281,7 +281,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report: dict[str, Any] = {"games": _random_games(options)}
     seeds = range(options.seed, options.seed + options.applications)
     report["random access"] = list(mapped(access, seeds, options.workers))
-    tasks = [(seed, n_links, budget) for n_links, budget in _LINKS for seed in seeds]
+    levels = PowerAllocation().realisations
+    tasks = [(seed, n_links, budget, levels) for n_links, budget in _LINKS for seed in seeds]
     report["power allocation"] = list(mapped(power, tasks, options.workers))
     report["decisions"] = decisions() if options.applications else []
     holds = _holds(report)

@@ -62,10 +62,10 @@ def access(seed: int) -> dict[str, Any]:
     }
 
 
-def power(task: tuple[int, int, float]) -> dict[str, Any]:
-    """Powers at the profile that is recommended for some links, by seed, links and budget."""
-    seed, n_links, budget = task
-    game = PowerAllocation(n_links=n_links)
+def power(task: tuple[int, int, float, tuple[int, ...]]) -> dict[str, Any]:
+    """Powers at the profile that is recommended, by seed, links, budget and levels."""
+    seed, n_links, budget, realisations = task
+    game = PowerAllocation(n_links=n_links, realisations=realisations)
     costs = [float(count) for count in game.realisations]
     policy = MFUCBPNE(game.players, costs, budget, averaging=True, seed=seed)
     started = time.process_time()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers import nash
+from benchmarks.papers import nash, nash_power
 from benchmarks.papers.nash_applications import access
 
 
@@ -43,3 +43,23 @@ def test_random_access_ends_at_its_equilibrium() -> None:
     found = access(seed=0)
     assert found["largest error"] <= 0.02
     assert found["evaluations"] * 100.0 <= found["budget"]
+
+
+def test_power_allocation_with_levels_of_many_realisations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "power.json"
+    arguments = ["--seeds", "1", "--budget", "60000", "--workers", "1", "--output", str(output)]
+    status = nash_power.main(arguments)
+    report = json.loads(output.read_text(encoding="utf-8"))
+    (row,) = report["power allocation"]
+    assert row["evaluations"] >= 1
+    assert 0.0 < row["largest gain"] < 0.5
+    assert row["expected"] == pytest.approx(12.85, abs=0.01)
+    error = max(abs(power / row["expected"] - 1.0) for power in row["powers"])
+    assert row["largest error"] == pytest.approx(error)
+    assert list(report["holds"].values()) == [error <= 0.05] == [status == 0]
+    assert "each power within 5 %" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        nash_power.main(["--seeds", "0"])
+    assert "must be positive" in capsys.readouterr().err
