@@ -54,7 +54,7 @@ def test_power_allocation_with_levels_of_many_realisations(
     report = json.loads(output.read_text(encoding="utf-8"))
     (row,) = report["power allocation"]
     assert row["evaluations"] >= 1
-    assert 0.0 < row["largest gain"] < 0.5
+    assert row["largest gain"] > 0.0
     assert row["expected"] == pytest.approx(12.85, abs=0.01)
     error = max(abs(power / row["expected"] - 1.0) for power in row["powers"])
     assert row["largest error"] == pytest.approx(error)
