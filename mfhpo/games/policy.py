@@ -141,6 +141,7 @@ class GamePolicy(abc.ABC):
         self._told: list[Told] = []
         self._evaluated: list[Query] = []
         self._failures: Counter[tuple[object, ...]] = Counter()
+        self._measured: set[tuple[object, ...]] = set()
         self._cost = 0.0
         self._episode = Episode(0.0, 0.0, self.budget)
         self._learned = [
@@ -183,7 +184,7 @@ class GamePolicy(abc.ABC):
             for model, mark in zip(self.models, marks, strict=True):
                 model.restore(mark)
         is_lost = bool(self._told) and not self.has_seen
-        if chosen is None or not (is_lost or self._failures[_key(chosen)] >= _TRIES):
+        if chosen is None or not (is_lost or self._fails_always(chosen)):
             return chosen
         # Models do not say that it must not be asked for again.
         rng = np.random.default_rng((self._seed, len(self._told), len(awaited), 1))
@@ -225,7 +226,10 @@ class GamePolicy(abc.ABC):
         )
         awaited = Awaited(query, self.cost_of(query), self._information_of(query))
         self._told.append(Told(query, values))
-        self._failures[_key(query)] += None in values
+        if None in values:
+            self._failures[_key(query)] += 1
+        else:
+            self._measured.add(_key(query))
         self._cost += awaited.cost
         self._episode = self._after(self._episode, awaited, self.remaining)
         if self.is_evaluation(query):
@@ -358,6 +362,11 @@ class GamePolicy(abc.ABC):
     def has_seen(self) -> bool:
         """Whether any utility was observed."""
         return any(learned.has_seen for learned in self._learned)
+
+    def _fails_always(self, query: Query) -> bool:
+        """Whether a query has failed more than once, and never gave all utilities."""
+        key = _key(query)
+        return self._failures[key] >= _TRIES and key not in self._measured
 
     def _answers(self) -> Answers:
         rng = np.random.default_rng((self._seed, len(self._told), 1))

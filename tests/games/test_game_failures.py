@@ -71,6 +71,22 @@ def test_where_all_failed_so_far_something_else_is_tried() -> None:
     assert len({tuple(query.profile.values()) for query in pending}) >= 15
 
 
+def test_what_fails_now_and_then_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not so what fails always."""
+    queries = []
+    for values in ([1.0, 1.0], [None, None]):
+        policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+        first = policy.ask()
+        assert first is not None
+        for told in (values, [None, None], [None, None]):
+            policy.tell(first, told)
+        # Whatever else is told, the first is as good as it gets.
+        policy.tell(Query({"x": PLACES[8], "y": PLACES[8]}, (0, 0)), [0.0, 0.0])
+        monkeypatch.setattr(policy, "_choose", lambda *_, best=first: best)
+        queries.append(policy.ask() == first)
+    assert queries == [True, False]
+
+
 def observed(*told: tuple[float, int, float | None]) -> list[tuple[float, int, float]]:
     """The failures after observations at places and levels, None for those that failed."""
     seen = ObservedUtilities()
