@@ -16,6 +16,8 @@ __all__ = [
     "PLAYERS",
     "QUERY",
     "evaluated",
+    "on_a_grid",
+    "on_a_grid_by_level",
     "play",
     "tracking",
     "tracking_by_level",
@@ -43,6 +45,19 @@ def tracking(trial: optuna.Trial) -> tuple[float, float]:
 def tracking_by_level(trial: optuna.Trial) -> tuple[float, float]:
     """Low levels are a little off."""
     row, column = tracking(trial)
+    seconds = trial.suggest_int("seconds", 1, 9)
+    return row + 0.02 / seconds, column - 0.02 / seconds
+
+
+def on_a_grid(trial: optuna.Trial) -> tuple[float, float]:
+    """`tracking` with so few actions that an answer takes a fraction of the time."""
+    x = trial.suggest_float("x", 0.0, 1.0, step=0.0625)
+    return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0, step=0.0625))
+
+
+def on_a_grid_by_level(trial: optuna.Trial) -> tuple[float, float]:
+    """`tracking_by_level` on the grid."""
+    row, column = on_a_grid(trial)
     seconds = trial.suggest_int("seconds", 1, 9)
     return row + 0.02 / seconds, column - 0.02 / seconds
 

@@ -17,6 +17,8 @@ from tests.optuna.nash_games import (
     GAME,
     PLAYERS,
     QUERY,
+    on_a_grid,
+    on_a_grid_by_level,
     play,
     tracking,
     tracking_by_level,
@@ -32,18 +34,6 @@ def tracking_by_own_levels(trial: optuna.Trial) -> tuple[float, float]:
         row + 0.02 / trial.suggest_int("row_steps", 1, 9),
         column + 0.02 / trial.suggest_int("column_steps", 1, 9),
     )
-
-
-def on_a_grid(trial: optuna.Trial) -> tuple[float, float]:
-    """`tracking` with so few actions that an answer takes a fraction of the time."""
-    x = trial.suggest_float("x", 0.0, 1.0, step=0.0625)
-    return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0, step=0.0625))
-
-
-def on_a_grid_by_level(trial: optuna.Trial) -> tuple[float, float]:
-    row, column = on_a_grid(trial)
-    seconds = trial.suggest_int("seconds", 1, 9)
-    return row + 0.02 / seconds, column - 0.02 / seconds
 
 
 OWN = {"row": "row_steps", "column": "column_steps"}

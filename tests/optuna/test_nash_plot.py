@@ -13,6 +13,8 @@ from mfhpo_optuna import NashSampler, _nash_story, plot_dissatisfaction, plot_eq
 from tests.optuna.nash_games import (
     EQUILIBRIUM,
     PLAYERS,
+    on_a_grid,
+    on_a_grid_by_level,
     play,
     tracking,
     tracking_by_level,
@@ -23,18 +25,6 @@ pytest.importorskip("plotly")
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
 LEVELS = [1, 3, 9]
-
-
-def on_a_grid(trial: optuna.Trial) -> tuple[float, float]:
-    """`tracking` with so few actions that an answer takes a fraction of the time."""
-    x = trial.suggest_float("x", 0.0, 1.0, step=0.0625)
-    return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0, step=0.0625))
-
-
-def on_a_grid_by_level(trial: optuna.Trial) -> tuple[float, float]:
-    row, column = on_a_grid(trial)
-    seconds = trial.suggest_int("seconds", 1, 9)
-    return row + 0.02 / seconds, column - 0.02 / seconds
 
 
 def play_mirrored(

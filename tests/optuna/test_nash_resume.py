@@ -21,6 +21,8 @@ from tests.optuna.nash_games import (
     PLAYERS,
     QUERY,
     evaluated,
+    on_a_grid,
+    on_a_grid_by_level,
     play,
     tracking,
     tracking_by_level,
@@ -34,18 +36,6 @@ SPACE: dict[str, BaseDistribution] = {
     "y": FloatDistribution(0.0, 1.0, step=0.0625),
 }
 LEVELLED = SPACE | {"seconds": IntDistribution(1, 9)}
-
-
-def on_a_grid(trial: optuna.Trial) -> tuple[float, float]:
-    """`tracking` with so few actions that an answer takes a fraction of the time."""
-    x = trial.suggest_float("x", 0.0, 1.0, step=0.0625)
-    return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0, step=0.0625))
-
-
-def on_a_grid_by_level(trial: optuna.Trial) -> tuple[float, float]:
-    row, column = on_a_grid(trial)
-    seconds = trial.suggest_int("seconds", 1, 9)
-    return row + 0.02 / seconds, column - 0.02 / seconds
 
 
 def new_study(**options: Any) -> optuna.Study:

@@ -20,18 +20,13 @@ from tests.optuna.nash_games import (
     PLAYERS,
     QUERY,
     evaluated,
+    on_a_grid,
     play,
     tracking,
     tracking_losses,
 )
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-def on_a_grid(trial: optuna.Trial) -> tuple[float, float]:
-    """`tracking` with so few actions that an answer takes a fraction of the time."""
-    x = trial.suggest_float("x", 0.0, 1.0, step=0.0625)
-    return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0, step=0.0625))
 
 
 @pytest.fixture(scope="module")
