@@ -13,9 +13,15 @@ __all__ = ["best_place", "expected_improvement"]
 FloatArray = npt.NDArray[np.float64]
 
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
-_STEP, _SHARE, _ELSEWHERE = 0.1, 0.5, 0.05
 _EDGE = 1.0 - 1e-9
-_ROUNDS, _KEPT, _MOVED, _MOVED_SHARE = 2, 8, 12, 0.4
+# Of what is tried around good places: step, share of the coordinates moved, and drawn anew.
+_STEP, _SHARE, _ANEW = 0.1, 0.5, 0.05
+# Then around the best so far: rounds, places kept, moves of each, and the same again. The first
+# step is wide, each further one half of it.
+_ROUNDS, _KEPT, _MOVED = 6, 8, 12
+_WIDE_STEP, _MOVED_SHARE, _MOVED_ANEW = 0.2, 0.4, 0.2
+# Share of the coordinates that are drawn anew in every other random place.
+_RANDOM_ANEW = 0.4
 
 
 def expected_improvement(
@@ -64,6 +70,11 @@ def best_place(
 ) -> FloatArray:
     """Search the unit cube for the place of the largest merit, at random and then nearby.
 
+    Coordinates are drawn at the ends of their ranges more often than chance would. A model knows
+    least there, so that this is where much may be expected, and where the best value of a parameter
+    often is; but in a few dimensions already random places, and small moves from them, hardly ever
+    come to a corner.
+
     Parameters
     ----------
     merit
@@ -77,16 +88,16 @@ def best_place(
     -------
     array of shape (d,)
     """
-    d = good.shape[1]
-    around = _moved(good, _AROUND, _STEP, _SHARE, rng)
-    anew = rng.random(around.shape) < _ELSEWHERE
-    around = np.where(anew, rng.random(around.shape), around)
-    places = np.vstack([rng.random((_RANDOM, d)), around])
+    anywhere = rng.random((_RANDOM, good.shape[1]))
+    anywhere[::2] = _partly_anew(anywhere[::2], _RANDOM_ANEW, rng)
+    around = _partly_anew(_moved(good, _AROUND, _STEP, _SHARE, rng), _ANEW, rng)
+    places = np.vstack([anywhere, around])
     merits = merit(places)
-    step = _STEP
+    step = _WIDE_STEP
     for _ in range(_ROUNDS):
         kept = np.argsort(-merits, kind="stable")[:_KEPT]
         moved = _moved(places[kept], _MOVED, step, _MOVED_SHARE, rng)
+        moved = _partly_anew(moved, _MOVED_ANEW, rng)
         places = np.vstack([places[kept], moved])
         merits = np.append(merits[kept], merit(moved))
         step /= 2.0
@@ -106,3 +117,10 @@ def _moved(
     # Clipped rather than reflected: the best value of a parameter is often the end of its range.
     clipped: FloatArray = np.clip(repeated + moves, 0.0, _EDGE)
     return clipped
+
+
+def _partly_anew(places: FloatArray, share: float, rng: np.random.Generator) -> FloatArray:
+    """Some coordinates drawn anew: a third of them anywhere, the others at one end or the other."""
+    drawn = np.clip(rng.uniform(-1.0, 2.0, places.shape), 0.0, _EDGE)
+    partly: FloatArray = np.where(rng.random(places.shape) < share, drawn, places)
+    return partly

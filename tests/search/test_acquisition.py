@@ -104,21 +104,41 @@ def test_it_finds_the_top_of_a_bump(seed: int) -> None:
 
 
 def test_it_looks_around_what_is_good() -> None:
-    """A peak in eight dimensions that random places do not meet."""
+    """A peak in sixteen dimensions that random places do not meet."""
     rng = np.random.default_rng(0)
-    top = rng.random(8)
+    top = rng.random(16)
     found = []
-    for good in (top + 0.1, rng.random(8)):
-        merit = bump(top, 0.1)
+    for good in (top + 0.1, rng.random(16)):
+        merit = bump(top, 0.2)
         found.append(float(merit(best_place(merit, np.clip(good, 0, 1)[None, :], rng)[None, :])[0]))
     assert found[0] > 0.1 > found[1]
 
 
-def test_it_finds_a_top_in_a_corner() -> None:
-    for seed in range(3):
+@pytest.mark.parametrize("d", [3, 7])
+def test_it_finds_a_top_in_a_corner(d: int) -> None:
+    """Also where the merit at a random place is next to nothing, and so is a small step's gain."""
+    for seed in range(5):
         rng = np.random.default_rng(seed)
-        place = best_place(bump(np.ones(3)), rng.random((5, 3)), rng)
-        assert ((place >= 0.9) & (place < 1.0)).all()
+        corner = rng.integers(2, size=d).astype(float)
+        place = best_place(bump(corner, 0.2), rng.random((5, d)), rng)
+        assert np.abs(place - corner).max() < 0.1
+        assert (place < 1.0).all()
+
+
+def test_it_finds_the_corner_and_not_the_lower_top_within() -> None:
+    """The top within is broad, that of the corner of six dimensions narrow, but twice as high."""
+    within, corner = bump(np.full(6, 0.4), 0.5), bump(np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0]), 0.3)
+
+    def merit(places: FloatArray) -> FloatArray:
+        heights: FloatArray = within(places) + 2.0 * corner(places)
+        return heights
+
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        place = best_place(merit, np.full((3, 6), 0.4), rng)
+        found.append(float(merit(place[None, :])[0]) > 1.9)
+    assert np.mean(found) >= 0.8
 
 
 @pytest.mark.parametrize("height", [0.0, -1.0, 1e-320])
