@@ -126,19 +126,19 @@ def test_it_finds_a_top_in_a_corner(d: int) -> None:
 
 
 def test_it_finds_the_corner_and_not_the_lower_top_within() -> None:
-    """The top within is broad, that of the corner of six dimensions narrow, but twice as high."""
-    within, corner = bump(np.full(6, 0.4), 0.5), bump(np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0]), 0.3)
+    """The top within is broad and known, that in the corner of six dimensions is twice as high."""
+    within, corner = bump(np.full(6, 0.4), 0.5), bump(np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0]), 0.4)
 
     def merit(places: FloatArray) -> FloatArray:
         heights: FloatArray = within(places) + 2.0 * corner(places)
         return heights
 
     found = []
-    for seed in range(10):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         place = best_place(merit, np.full((3, 6), 0.4), rng)
-        found.append(float(merit(place[None, :])[0]) > 1.9)
-    assert np.mean(found) >= 0.8
+        found.append(float(merit(place[None, :])[0]) > 1.95)
+    assert np.mean(found) >= 0.5
 
 
 @pytest.mark.parametrize("height", [0.0, -1.0, 1e-320])
