@@ -3,6 +3,8 @@
     python -m benchmarks.hpo run --quick      # ten minutes on two cores: ours and Optuna
     python -m benchmarks.hpo run              # all, in hours; goes on where it was stopped
     python -m benchmarks.hpo report
+    python -m benchmarks.hpo keep             # the records, compressed, with the project
+    python -m benchmarks.hpo restore          # and back, to report on them or to add to them
 
 Every optimiser gets the same budget, counted in evaluations at the target level, on surrogates of
 YAHPO Gym, on synthetic functions and on recorded trainings, all with noise, with the same seeds.
@@ -19,6 +21,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.hpo.archive import keep, restore
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems import problem_named
@@ -42,8 +45,9 @@ _QUICK_PEERS = ("random_search", "optuna")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     options = _options(arguments)
+    commands = {"run": _run, "report": _report, "keep": _keep, "restore": _restore}
     try:
-        return _run(options) if options.command == "run" else _report(options)
+        return commands[options.command](options)
     except (FileNotFoundError, ValueError) as error:
         progress(f"python -m benchmarks.hpo: {error}")
         return 2
@@ -145,6 +149,18 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _keep(options: argparse.Namespace) -> int:
+    changed = keep(options.records, options.archive)
+    progress(f"{options.archive}: {', '.join(file.name for file in changed) or 'nothing new'}")
+    return 0
+
+
+def _restore(options: argparse.Namespace) -> int:
+    added = restore(options.archive, options.records)
+    progress(f"{options.records}: {added} records added")
+    return 0
+
+
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.hpo", description=(__doc__ or "").splitlines()[0]
@@ -157,19 +173,31 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     common.add_argument("--seeds", type=int, help="number of seeds (default: 30)")
     common.add_argument("--sigma", type=float, help="noise, if not the tasks' usual one")
     common.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
-    common.add_argument(
+    folders = argparse.ArgumentParser(add_help=False)
+    folders.add_argument(
         "--records", type=Path, default=_RESULTS / ".hpo-records", help="folder of the raw records"
     )
-    run = commands.add_parser("run", parents=[common], help="play what has not been played")
+    run = commands.add_parser(
+        "run", parents=[common, folders], help="play what has not been played"
+    )
     run.add_argument("--peers", nargs="+", metavar="MODULE", help="default: all, and ours")
     run.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     run.add_argument("--minutes", type=float, help="stop after this time")
     run.add_argument(
         "--again", nargs="+", default=[], metavar="NAME", help="methods whose seeds are played anew"
     )
-    report = commands.add_parser("report", parents=[common], help="say what the records show")
+    report = commands.add_parser(
+        "report", parents=[common, folders], help="say what the records show"
+    )
     report.add_argument("--output", type=Path, help="folder (default: benchmarks/results)")
+    for name, said in (("keep", "archive the records"), ("restore", "copy records back")):
+        command = commands.add_parser(name, parents=[folders], help=said)
+        command.add_argument(
+            "--archive", type=Path, default=_RESULTS / "hpo-records", help="folder of the archive"
+        )
     options = parser.parse_args(arguments)
+    if options.command in ("keep", "restore"):
+        return options
     if options.seeds is not None and options.seeds < 1:
         parser.error(f"--seeds must be at least 1, got {options.seeds}.")
     if options.sigma is not None and not (math.isfinite(options.sigma) and options.sigma >= 0.0):

@@ -10,7 +10,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["Record", "Run", "append", "drop", "file_of", "read"]
+__all__ = ["Record", "Run", "append", "drop", "file_of", "read", "records_of"]
 
 Run: TypeAlias = tuple[str, str, float, int]
 """What tells runs apart: method, problem, budget, seed."""
@@ -112,14 +112,19 @@ def read(files: Iterable[Path]) -> list[Record]:
     ValueError
         If another line is no record.
     """
+    return [
+        record for file in files for record in records_of(file.read_text(encoding="utf-8"), file)
+    ]
+
+
+def records_of(text: str, file: Path) -> list[Record]:
+    """Records in the text of a file, as `read` takes them."""
     records = []
-    for file in files:
-        lines = file.read_text(encoding="utf-8").split("\n")[:-1]
-        for number, line in enumerate(lines, 1):
-            try:
-                records.append(Record.from_dict(json.loads(line)))
-            except ValueError as error:
-                raise ValueError(f"{file}, line {number}, is no record: {error}") from error
+    for number, line in enumerate(text.split("\n")[:-1], 1):
+        try:
+            records.append(Record.from_dict(json.loads(line)))
+        except ValueError as error:
+            raise ValueError(f"{file}, line {number}, is no record: {error}") from error
     return records
 
 

@@ -1,0 +1,120 @@
+"""Tests of the archive of records."""
+
+from __future__ import annotations
+
+import lzma
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.hpo.__main__ import main
+from benchmarks.hpo.archive import keep, restore
+from benchmarks.hpo.record import Record, append, file_of, read
+
+ONE = Record(
+    method="tpe + median",
+    problem="lcbench 3945",
+    budget=100.0,
+    seed=0,
+    cost=(1.0, 2.5),
+    seconds=(0.1, 0.2),
+    value=(80.0, None),
+    claim=(None, 81.25),
+    evaluations=(3, 2),
+    failures=0,
+    total_cost=99.0,
+    total_seconds=0.5,
+    tried=3,
+    best_tried=80.0,
+)
+RECORDS = [
+    replace(ONE, method=method, problem=problem, seed=seed)
+    for method in ("tpe + median", "tpe")
+    for problem in ("lcbench 3945", "branin, sigma 2")
+    for seed in (2, 0, 1)
+]
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Path:
+    for record in RECORDS:
+        append(record, file_of(record.method, record.problem, tmp_path / "played"))
+    return tmp_path / "played"
+
+
+def everything(folder: Path) -> dict[object, Record]:
+    records = read(sorted(folder.glob("*.jsonl")))
+    assert len({record.run for record in records}) == len(records)
+    return {record.run: record for record in records}
+
+
+def test_what_is_kept_is_restored(played: Path, tmp_path: Path) -> None:
+    files = keep(played, tmp_path / "archive")
+    assert sorted(file.name for file in files) == ["tpe-median.jsonl.xz", "tpe.jsonl.xz"]
+    assert restore(tmp_path / "archive", tmp_path / "again") == len(RECORDS)
+    assert everything(tmp_path / "again") == everything(played)
+    assert {file.name for file in (tmp_path / "again").glob("*.jsonl")} == {
+        file.name for file in played.glob("*.jsonl")
+    }
+
+
+def test_nothing_is_written_or_added_twice(played: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    contents = {file.name: file.read_bytes() for file in keep(played, archive)}
+    assert keep(played, archive) == []
+    assert restore(archive, played) == 0
+    restore(archive, tmp_path / "again")
+    other = keep(tmp_path / "again", tmp_path / "other archive")
+    assert {file.name: file.read_bytes() for file in other} == contents
+
+
+def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(
+    played: Path, tmp_path: Path
+) -> None:
+    archive, later = tmp_path / "archive", tmp_path / "later"
+    keep(played, archive)
+    anew = replace(ONE, identity="newer", total_cost=98.0)
+    more = replace(ONE, seed=7)
+    for record in (anew, more):
+        append(record, file_of(record.method, record.problem, later))
+    assert [file.name for file in keep(later, archive)] == ["tpe-median.jsonl.xz"]
+    restore(archive, tmp_path / "again")
+    found = everything(tmp_path / "again")
+    assert len(found) == len(RECORDS) + 1
+    assert found[anew.run] == anew
+    assert found[more.run] == more
+
+
+def test_what_is_there_is_not_replaced_by_what_is_archived(played: Path, tmp_path: Path) -> None:
+    keep(played, tmp_path / "archive")
+    newer = replace(ONE, identity="newer")
+    here = tmp_path / "here"
+    append(newer, file_of(newer.method, newer.problem, here))
+    assert restore(tmp_path / "archive", here) == len(RECORDS) - 1
+    assert everything(here)[newer.run] == newer
+
+
+def test_no_archive_and_what_is_none(played: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"holds no archived records"):
+        restore(tmp_path / "nothing", played)
+    (tmp_path / "tpe.jsonl.xz").write_bytes(b"something else")
+    with pytest.raises(ValueError, match=r"tpe\.jsonl\.xz is no archive"):
+        restore(tmp_path, played)
+    (tmp_path / "tpe.jsonl.xz").write_bytes(lzma.compress(b"{}\n"))
+    with pytest.raises(ValueError, match=r"line 1, is no record"):
+        restore(tmp_path, played)
+
+
+def test_the_commands(played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [f"--records={played}", f"--archive={tmp_path / 'archive'}"]
+    assert main(["keep", *folders]) == 0
+    assert ": tpe-median.jsonl.xz, tpe.jsonl.xz" in capsys.readouterr().err
+    assert main(["keep", *folders]) == 0
+    assert "nothing new" in capsys.readouterr().err
+    for file in played.glob("*.jsonl"):
+        file.unlink()
+    assert main(["restore", *folders]) == 0
+    assert f"{len(RECORDS)} records added" in capsys.readouterr().err
+    assert main(["restore", f"--records={played}", f"--archive={tmp_path / 'none'}"]) == 2
+    assert "holds no archived records" in capsys.readouterr().err
