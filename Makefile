@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-ray lint format table1 mf-mab mf-grad mf-ucb nash nash-power rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full certificates certainty quickstart-cost delta certify peers clean
+.PHONY: help quickstart test test-ray lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full certificates certainty quickstart-cost delta certify peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -55,9 +55,6 @@ mf-ucb: $(VENV)/.for-benchmarks | $(RESULTS) ## reward: MF-UCB over UCB, and eli
 
 nash: $(VENV)/.for-benchmarks | $(RESULTS) ## equilibria of games: regret by the budget, and two applications
 	$(RUN) -m benchmarks.papers.nash --output $(RESULTS)/nash.json --figure $(RESULTS)/nash.html $(ARGS)
-
-nash-power: $(VENV)/.for-benchmarks | $(RESULTS) ## power allocation with a budget that does for 5 %
-	$(RUN) -m benchmarks.papers.nash_power --output $(RESULTS)/nash_power.json $(ARGS)
 
 rcucb: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits: the tables and figures of the RCUCB paper
 	$(RUN) -m benchmarks.papers.rcucb --output $(RESULTS)/rcucb.json --figure $(RESULTS)/rcucb.html $(ARGS)

@@ -77,6 +77,7 @@ def power(task: tuple[int, int, float, tuple[int, ...]]) -> dict[str, Any]:
         "seed": seed,
         "links": n_links,
         "budget": budget,
+        "realisations": list(realisations),
         "queries": len(queries),
         "evaluations": answer.n_evaluations,
         "powers": powers.tolist(),

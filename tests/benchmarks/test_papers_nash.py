@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers import nash, nash_power
-from benchmarks.papers.nash_applications import access
+from benchmarks.papers import nash
+from benchmarks.papers.nash_applications import access, power
 
 
 def test_a_few_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,21 +45,23 @@ def test_random_access_ends_at_its_equilibrium() -> None:
     assert found["evaluations"] * 100.0 <= found["budget"]
 
 
-def test_power_allocation_with_levels_of_many_realisations(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "power.json"
-    arguments = ["--seeds", "1", "--budget", "60000", "--workers", "1", "--output", str(output)]
-    status = nash_power.main(arguments)
-    report = json.loads(output.read_text(encoding="utf-8"))
-    (row,) = report["power allocation"]
+def test_power_allocation_with_levels_of_many_realisations() -> None:
+    row = power((0, 5, 60_000.0, (1_000, 4_000)))
     assert row["evaluations"] >= 1
     assert row["largest gain"] > 0.0
     assert row["expected"] == pytest.approx(12.85, abs=0.01)
     error = max(abs(power / row["expected"] - 1.0) for power in row["powers"])
     assert row["largest error"] == pytest.approx(error)
-    assert list(report["holds"].values()) == [error <= 0.05] == [status == 0]
-    assert "each power within 5 %" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        nash_power.main(["--seeds", "0"])
-    assert "must be positive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "kept"), [(0.049, True), (0.051, False)])
+def test_powers_are_judged_where_the_budget_does_for_it(error: float, kept: bool) -> None:
+    rows = [
+        {"links": links, "budget": budget, "seed": 0, "largest error": error}
+        for links, budget in ((5, 36_000.0), (20, 36_000.0), (5, 6e6))
+    ]
+    report = {"games": [], "random access": [], "power allocation": rows, "decisions": []}
+    (words,) = holds = nash.must_hold(report)
+    assert "power of 5 links with 6e+06 realisations, seed 0" in words
+    assert f"{100 * error:.1f} %" in words
+    assert holds[words] is kept
