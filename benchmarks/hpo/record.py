@@ -5,12 +5,24 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
-__all__ = ["Record", "Run", "append", "drop", "file_of", "read", "records_of"]
+__all__ = [
+    "Record",
+    "Run",
+    "add",
+    "append",
+    "as_lines",
+    "drop",
+    "file_of",
+    "read",
+    "records_of",
+    "slug",
+]
 
 Run: TypeAlias = tuple[str, str, float, int]
 """What tells runs apart: method, problem, budget, seed."""
@@ -98,10 +110,14 @@ class Record:
         return cls(**arguments)
 
 
+def slug(name: str) -> str:
+    """A name as a part of a file's name."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+
+
 def file_of(method: str, problem: str, folder: Path) -> Path:
     """Where the runs of a method on a problem are kept."""
-    words = (re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") for name in (method, problem))
-    return folder / f"{'--'.join(words)}.jsonl"
+    return folder / f"{slug(method)}--{slug(problem)}.jsonl"
 
 
 def read(files: Iterable[Path]) -> list[Record]:
@@ -123,20 +139,61 @@ def records_of(text: str, file: Path) -> list[Record]:
     for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
             records.append(Record.from_dict(json.loads(line)))
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{file}, line {number}, is no record: {error}") from error
     return records
 
 
 def append(record: Record, file: Path) -> None:
     """Add a record to a file; what a killed process left of a line before it is removed."""
+    with _whole_lines(file) as (stream, _):
+        stream.write(as_lines([record]))
+
+
+def add(
+    records: Iterable[Record],
+    file: Path,
+    choose: Callable[[Iterable[Record], Iterable[Record]], Sequence[Record]],
+) -> int:
+    """Add those of some records that are chosen in view of what is in a file.
+
+    Parameters
+    ----------
+    records
+        What may be added.
+    file
+        Made if there is none; nobody else writes to it meanwhile.
+    choose
+        Called with the records in the file and with `records`.
+
+    Returns
+    -------
+    int
+        How many were added.
+    """
+    with _whole_lines(file) as (stream, content):
+        chosen = choose(records_of(content.decode(), file), records)
+        stream.write(as_lines(chosen))
+    return len(chosen)
+
+
+def as_lines(records: Iterable[Record]) -> bytes:
+    """Records as the content of a file."""
+    lines = [json.dumps(record.to_dict(), allow_nan=False) + "\n" for record in records]
+    return "".join(lines).encode()
+
+
+@contextmanager
+def _whole_lines(file: Path) -> Iterator[tuple[BinaryIO, bytes]]:
+    """A file to add to, and its whole lines; what is left of another one is removed."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps(record.to_dict(), allow_nan=False) + "\n"
     with file.open("a+b") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)  # or what another process is adding would be cut off
         stream.seek(0)
-        stream.truncate(stream.read().rfind(b"\n") + 1)
-        stream.write(line.encode())
+        content = stream.read()
+        whole = content.rfind(b"\n") + 1
+        stream.truncate(whole)
+        yield stream, content[:whole]
 
 
 def drop(file: Path, budget: float, seeds: Collection[int]) -> None:
@@ -145,6 +202,5 @@ def drop(file: Path, budget: float, seeds: Collection[int]) -> None:
         return
     kept = [one for one in read([file]) if one.budget != budget or one.seed not in seeds]
     part = file.with_name(f"{file.name}.part")
-    lines = [json.dumps(record.to_dict(), allow_nan=False) + "\n" for record in kept]
-    part.write_text("".join(lines), encoding="utf-8")
+    part.write_bytes(as_lines(kept))
     part.replace(file)  # at once: whoever stops it leaves the one or the other

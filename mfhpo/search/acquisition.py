@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,10 @@ FloatArray = npt.NDArray[np.float64]
 
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
 _EDGE = 1.0 - 1e-9
-# Of what is tried around good places: step, share of the coordinates moved, and drawn anew.
+# Around good places: step, share of the coordinates moved, share drawn anew.
 _STEP, _SHARE, _ANEW = 0.1, 0.5, 0.05
-# Then around the best so far: rounds, places kept, moves of each, and the same again. The first
-# step is wide, each further one half of it.
+# Then around the best so far: rounds, places kept, moves of each; and as above, with a step that is
+# halved after each round.
 _ROUNDS, _KEPT, _MOVED = 6, 8, 12
 _WIDE_STEP, _MOVED_SHARE, _MOVED_ANEW = 0.2, 0.4, 0.2
 # Share of the coordinates that are drawn anew in every other random place.
@@ -66,14 +67,17 @@ def expected_improvement(
 
 
 def best_place(
-    merit: Callable[[FloatArray], FloatArray], good: FloatArray, rng: np.random.Generator
+    merit: Callable[[FloatArray], FloatArray],
+    good: FloatArray,
+    rng: np.random.Generator,
+    ordered: npt.NDArray[np.bool_] | None = None,
 ) -> FloatArray:
     """Search the unit cube for the place of the largest merit, at random and then nearby.
 
-    Coordinates are drawn at the ends of their ranges more often than chance would. A model knows
-    least there, so that this is where much may be expected, and where the best value of a parameter
-    often is; but in a few dimensions already random places, and small moves from them, hardly ever
-    come to a corner.
+    Coordinates with an order are drawn at the ends of their ranges more often than uniform draws
+    would put them there. A model knows least there, so that this is where much may be expected, and
+    where the best value of a parameter often is; but already in a few dimensions random places, and
+    small moves from them, hardly ever come to a corner.
 
     Parameters
     ----------
@@ -83,21 +87,26 @@ def best_place(
         Places that are known to be good, shape (m, d); some are tried around them.
     rng
         Source of randomness.
+    ordered
+        Which coordinates have an order, shape (d,); in the others no value is near another, and all
+        are as likely. None: all have one.
 
     Returns
     -------
     array of shape (d,)
     """
-    anywhere = rng.random((_RANDOM, good.shape[1]))
-    anywhere[::2] = _partly_anew(anywhere[::2], _RANDOM_ANEW, rng)
-    around = _partly_anew(_moved(good, _AROUND, _STEP, _SHARE, rng), _ANEW, rng)
+    d = good.shape[1]
+    cube = _Cube(np.ones(d, dtype=np.bool_) if ordered is None else ordered, rng)
+    anywhere = rng.random((_RANDOM, d))
+    anywhere[::2] = cube.partly_anew(anywhere[::2], _RANDOM_ANEW)
+    around = cube.partly_anew(cube.moved(good, _AROUND, _STEP, _SHARE), _ANEW)
     places = np.vstack([anywhere, around])
     merits = merit(places)
     step = _WIDE_STEP
     for _ in range(_ROUNDS):
         kept = np.argsort(-merits, kind="stable")[:_KEPT]
-        moved = _moved(places[kept], _MOVED, step, _MOVED_SHARE, rng)
-        moved = _partly_anew(moved, _MOVED_ANEW, rng)
+        moved = cube.moved(places[kept], _MOVED, step, _MOVED_SHARE)
+        moved = cube.partly_anew(moved, _MOVED_ANEW)
         places = np.vstack([places[kept], moved])
         merits = np.append(merits[kept], merit(moved))
         step /= 2.0
@@ -105,22 +114,28 @@ def best_place(
     return best
 
 
-def _moved(
-    places: FloatArray, copies: int, step: float, share: float, rng: np.random.Generator
-) -> FloatArray:
-    """Copies of places, each with at least one coordinate moved a little."""
-    repeated = np.repeat(places, copies, axis=0)
-    chosen = rng.random(repeated.shape) < share
-    rows = np.arange(len(repeated))
-    chosen[rows, rng.integers(repeated.shape[1], size=len(repeated))] = True
-    moves = step * rng.normal(size=repeated.shape) * chosen
-    # Clipped rather than reflected: the best value of a parameter is often the end of its range.
-    clipped: FloatArray = np.clip(repeated + moves, 0.0, _EDGE)
-    return clipped
+@dataclass(frozen=True)
+class _Cube:
+    """Draws places; `ordered` says which coordinates have an order, shape (d,)."""
 
+    ordered: npt.NDArray[np.bool_]
+    rng: np.random.Generator
 
-def _partly_anew(places: FloatArray, share: float, rng: np.random.Generator) -> FloatArray:
-    """Some coordinates drawn anew: a third of them anywhere, the others at one end or the other."""
-    drawn = np.clip(rng.uniform(-1.0, 2.0, places.shape), 0.0, _EDGE)
-    partly: FloatArray = np.where(rng.random(places.shape) < share, drawn, places)
-    return partly
+    def moved(self, places: FloatArray, copies: int, step: float, share: float) -> FloatArray:
+        """Copies of places, some coordinates moved a little; those without an order stay."""
+        repeated = np.repeat(places, copies, axis=0)
+        chosen = self.rng.random(repeated.shape) < share
+        rows = np.arange(len(repeated))
+        chosen[rows, self.rng.integers(repeated.shape[1], size=len(repeated))] = True
+        moves = step * self.rng.normal(size=repeated.shape) * (chosen & self.ordered)
+        # Clipped rather than reflected: the best value is often at the end of a range.
+        clipped: FloatArray = np.clip(repeated + moves, 0.0, _EDGE)
+        return clipped
+
+    def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
+        """Some coordinates drawn anew; if they have an order, two thirds of them at the ends."""
+        uniform = self.rng.uniform(-1.0, 2.0, places.shape)
+        drawn = np.where(self.ordered, uniform, (uniform + 1.0) / 3.0)
+        partly = np.where(self.rng.random(places.shape) < share, drawn, places)
+        clipped: FloatArray = np.clip(partly, 0.0, _EDGE)
+        return clipped

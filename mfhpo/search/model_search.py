@@ -299,7 +299,7 @@ class ModelSearch(SearchPolicy):
 
         best = np.argsort(-view.means, kind="stable")[:_GOOD]
         good = np.array([self.space.place(self._points[view.arms[i]], rng) for i in best])
-        place = best_place(merit, good, rng)
+        place = best_place(merit, good, rng, self.space.ordered)
         # The same for every step until the arm is begun.
         at_random = np.random.default_rng([self._seed, begun]).random() < self._random_share
         return None if at_random else place, float(merit(place[None, :])[0])

@@ -131,6 +131,11 @@ class SearchSpace:
         """Length of a configuration's vector of features."""
         return sum(parameter.width for parameter in self.parameters.values())
 
+    @property
+    def ordered(self) -> npt.NDArray[np.bool_]:
+        """Which parameters have an order, shape (number of parameters,)."""
+        return np.array([isinstance(one, Numeric) for one in self.parameters.values()], dtype=bool)
+
     def features(self, points: Sequence[Point]) -> FloatArray:
         """Configurations as vectors.
 

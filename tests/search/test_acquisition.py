@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from mfhpo.search.acquisition import best_place, expected_improvement
+from mfhpo.search.acquisition import _Cube, best_place, expected_improvement
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -139,6 +139,35 @@ def test_it_finds_the_corner_and_not_the_lower_top_within() -> None:
         place = best_place(merit, np.full((3, 6), 0.4), rng)
         found.append(float(merit(place[None, :])[0]) > 1.95)
     assert np.mean(found) >= 0.5
+
+
+@pytest.mark.parametrize("choice", [0, 2, 5])
+def test_of_coordinates_without_an_order_no_end_is_preferred(choice: int) -> None:
+    """Six parameters with six choices each, of which one is right."""
+
+    def merit(places: FloatArray) -> FloatArray:
+        right = (places[:, :6] * 6.0).astype(int) == choice
+        heights: FloatArray = right.sum(axis=1) - (places[:, 6] - 0.3) ** 2
+        return heights
+
+    ordered = np.array([False] * 6 + [True])
+    best = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        place = best_place(merit, rng.random((3, 7)), rng, ordered)
+        best.append(bool(merit(place[None, :])[0] > 5.9))
+    assert np.mean(best) >= 0.8
+
+
+def test_a_coordinate_without_an_order_stays_or_is_drawn_anywhere() -> None:
+    cube = _Cube(np.array([True, False]), np.random.default_rng(0))
+    moved = cube.moved(np.array([[0.1, 0.1]]), copies=4000, step=0.01, share=1.0)
+    assert 0.02 < np.abs(moved[:, 0] - 0.1).max() < 0.06
+    assert (moved[:, 1] == 0.1).all()
+    anew = cube.partly_anew(np.full((4000, 2), 0.1), share=1.0)
+    assert (anew[:, 0] == 0.0).mean() == pytest.approx(1.0 / 3.0, abs=0.03)
+    assert (anew[:, 0] > 0.999).mean() == pytest.approx(1.0 / 3.0, abs=0.03)
+    assert np.quantile(anew[:, 1], [0.25, 0.5, 0.75]) == pytest.approx([0.25, 0.5, 0.75], abs=0.03)
 
 
 @pytest.mark.parametrize("height", [0.0, -1.0, 1e-320])
