@@ -1,6 +1,6 @@
 """MF-UCB-PNE (paper 001: Multi-Fidelity Bayesian Optimization for Nash Equilibria).
 
-    python -m benchmarks.papers.nash --games 60 --output results.json --figure results.html
+    python -m benchmarks.papers.nash --output results.json --figure results.html
 
 Three questions:
 
@@ -14,11 +14,11 @@ Three questions:
 - Random access (Section V-D): does the recommended profile have the throughputs of the only
   equilibrium, which are known in closed form?
 - Power allocation (Section V-C): does it have the powers of the symmetric equilibrium, and if not,
-  what would a link gain by deviating, in bits per second and hertz? What a link gains that is a
-  tenth off is some .005, and one realisation of the channels has a noise of 1.4: with the paper's
-  36,000 realisations for all links, each can know its best power to a tenth and no better. So five
-  links also play with a budget that does for one part in twenty, at levels that average more
-  realisations, so that it takes as many queries.
+  what would a link gain by deviating, in bits per second and hertz? A link whose power is a tenth
+  off would gain some .005 by mending that, and one realisation of the channels has a noise of 1.4:
+  with the paper's 36,000 realisations for all links, each can know its best power to a tenth and no
+  better. So five links also play with a budget that does for one part in twenty, at levels that
+  average more realisations.
 
 And how long a decision takes.
 """
@@ -268,7 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.papers.nash", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--games", type=int, default=60, help="random games (default: 60)")
+    parser.add_argument("--games", type=int, default=100, help="random games (default: 100)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument(
         "--applications", type=int, default=3, help="runs of each application (default: 3)"
