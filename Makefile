@@ -26,7 +26,7 @@ quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certif
 	$(RUN) examples/quickstart.py
 
 test: $(VENV)/.for-test ## run all tests and doctests but those of test-ray; PYTEST_ARGS is passed on
-	$(RUN) -m pytest --numprocesses auto -m "not cluster" $(PYTEST_ARGS)
+	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster" $(PYTEST_ARGS)
 
 test-ray: $(VENV)/.for-test ## run the tests that kill drivers, nodes and trials of real Ray clusters
 	$(RUN) -m pytest -m cluster tests $(PYTEST_ARGS)
