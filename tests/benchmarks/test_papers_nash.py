@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,8 +46,15 @@ def test_random_access_ends_at_its_equilibrium() -> None:
     assert found["evaluations"] * 100.0 <= found["budget"]
 
 
-def test_power_allocation_with_levels_of_many_realisations() -> None:
-    row = power((0, 5, 60_000.0, (1_000, 4_000)))
+@pytest.fixture(scope="module")
+def few_realisations() -> dict[str, Any]:
+    return power((0, 5, 60_000.0, (1_000, 4_000)))
+
+
+def test_power_allocation_with_levels_of_many_realisations(
+    few_realisations: dict[str, Any],
+) -> None:
+    row = few_realisations
     assert row["evaluations"] >= 1
     assert row["largest gain"] > 0.0
     assert row["expected"] == pytest.approx(12.85, abs=0.01)
@@ -54,16 +62,21 @@ def test_power_allocation_with_levels_of_many_realisations() -> None:
     assert row["largest error"] == pytest.approx(error)
 
 
+@pytest.mark.xfail(reason="it is 3.75 now, and was below 0.5 once: not understood yet")
+def test_a_few_realisations_do_for_a_sensible_answer(few_realisations: dict[str, Any]) -> None:
+    assert few_realisations["largest gain"] < 0.5
+
+
 @pytest.mark.parametrize(("error", "kept"), [(0.049, True), (0.051, False)])
-def test_powers_are_judged_where_the_budget_does_for_it(error: float, kept: bool) -> None:
+def test_powers_of_five_links_are_judged(error: float, kept: bool) -> None:
     rows = [
         {"links": links, "budget": budget, "seed": 0, "largest error": error}
         for links, budget in ((5, 36_000.0), (20, 36_000.0), (5, 6e6))
     ]
     report = {"games": [], "random access": [], "power allocation": rows, "decisions": []}
     assert nash._ENOUGH in nash._POWER
-    holds = nash.must_hold(report)
-    words = (
-        f"power of 5 links with 6e+06 realisations, seed 0: each within 5 %, is {100 * error:.1f} %"
-    )
-    assert holds == {words: kept}
+    close = f"seed 0: each within 5 %, is {100 * error:.1f} %"
+    assert nash.must_hold(report) == {
+        f"power of 5 links with 36000 realisations, {close}": kept,
+        f"power of 5 links with 6e+06 realisations, {close}": kept,
+    }

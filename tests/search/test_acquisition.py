@@ -114,6 +114,13 @@ def test_it_looks_around_what_is_good() -> None:
     assert found[0] > 0.1 > found[1]
 
 
+def test_it_finds_a_narrow_peak_near_what_is_good() -> None:
+    rng = np.random.default_rng(0)
+    merit = bump(top := rng.random(8), 0.1)
+    place = best_place(merit, np.clip(top + 0.1, 0, 1)[None, :], rng)
+    assert merit(place[None, :])[0] > 0.1
+
+
 @pytest.mark.parametrize("d", [3, 7])
 def test_it_finds_a_top_in_a_corner(d: int) -> None:
     """Also where the merit at a random place is next to nothing, and so is a small step's gain."""
