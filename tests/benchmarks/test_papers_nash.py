@@ -62,7 +62,7 @@ def test_power_allocation_with_levels_of_many_realisations(
     assert row["largest error"] == pytest.approx(error)
 
 
-@pytest.mark.xfail(reason="it is 3.75 now, and was below 0.5 once: not understood yet")
+@pytest.mark.xfail(reason="3.75: the budget pays for three evaluations at the target")
 def test_a_few_realisations_do_for_a_sensible_answer(few_realisations: dict[str, Any]) -> None:
     assert few_realisations["largest gain"] < 0.5
 
