@@ -16,14 +16,16 @@ from benchmarks.report import write
 
 __all__ = ["begun", "save"]
 
+_GROWING = ("runs", "sigma")  # settings of which a report may be given more
+
 
 def begun(
     file: Path, settings: Mapping[str, Any], wanted: Collection[tuple[str, float, int]]
 ) -> list[Outcome]:
     """The runs of a report that can be gone on with.
 
-    That is one that was stopped, or is complete with fewer runs than are wanted; its settings are
-    the same but for the number of runs.
+    That is one that was stopped, or is complete with fewer runs or noises than are wanted; its
+    settings are the same but for these.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ def begun(
     different = [
         name
         for name in {**report["settings"], **settings}
-        if name != "runs" and report["settings"].get(name) != settings.get(name)
+        if name not in _GROWING and report["settings"].get(name) != settings.get(name)
     ]
     if report["complete"]:
         return outcomes if not different and there < set(wanted) else []

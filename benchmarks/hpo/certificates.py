@@ -20,8 +20,8 @@ held against the truth:
 Each may be wrong with probability at most delta = .05. Shares have exact 95 % intervals (Clopper
 and Pearson 1934). Values and regrets are in percents of accuracy.
 
-A command that was stopped goes on where it was, also with more --runs, and so does a finished one
-with more of them; else that is done anew.
+A command that was stopped goes on where it was, also with more --runs or another --sigma beside
+those there were, and so does a finished one with more of them; else that is done anew.
 """
 
 from __future__ import annotations

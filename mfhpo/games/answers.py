@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from mfhpo.games.dissatisfaction import Beliefs, Estimate
+from mfhpo.games.actions import Actions
 from mfhpo.games.draws import DrawnGames
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Utility
 from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.settling import best_response, settled
 
 __all__ = ["POSSIBLE", "Answers"]
 
@@ -32,8 +32,8 @@ class Answers:
 
     Parameters
     ----------
-    beliefs
-        By the models of the largest density.
+    actions
+        The players' actions.
     possible
         Of each player the models that may be true, as many for each.
     constants
@@ -46,13 +46,12 @@ class Answers:
 
     def __init__(
         self,
-        beliefs: Beliefs,
+        actions: Actions,
         possible: Sequence[Sequence[MultiOutputGP]],
         constants: Sequence[float | None],
         rng: np.random.Generator,
     ) -> None:
-        self._beliefs = beliefs
-        self._actions = beliefs.actions
+        self._actions = actions
         self._rng = rng
         least = [0.0 if value is None else abs(value) or 1.0 for value in constants]
         self._possible = possible
@@ -65,11 +64,11 @@ class Answers:
         Parameters
         ----------
         by_means
-            That of the smallest largest dissatisfaction by the posterior means.
+            That of the smallest largest dissatisfaction by the means of the likeliest models.
         """
         actions, games = self._actions, self._games
         if not actions.is_finite:
-            by_means = self._beliefs.settled(by_means)
+            by_means = settled(by_means, actions, self._possible, self._units)
         if actions.shape is None:
             # Where not all profiles can be compared, moves would lead to what the draws overrate.
             return by_means
@@ -133,14 +132,14 @@ class Answers:
         return found
 
     def deviations(self, profile: FloatArray, probability: float) -> dict[str, Deviation]:
-        """What each player may gain, and the best deviation by the posterior means.
+        """What each player may gain, and the best deviation by the means.
 
         See `dissatisfaction` for the parameters.
         """
         gains = self.dissatisfaction(profile, probability)
-        finer = replace(self._beliefs, actions=self._actions.around(profile, step=1.0))
+        finer = self._actions.around(profile, step=1.0)
         found = {}
         for player, name in enumerate(self._actions.players):
-            moved = finer.best_response(profile[None, :], player, Estimate.MEAN)[0]
+            moved = best_response(profile, player, finer, self._possible[player])
             found[name] = Deviation(gains[name], self._actions.space.at(moved))
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -28,8 +28,6 @@ _ALL_LOOKED_AT, _LOOKED_AT = 1024, 8
 _ROUNDS = 24
 _FIRST_STEP, _FIRST_STEP_OF_GRID, _LAST_STEP = 0.1, 0.03, 0.001
 _SHRINK = 0.5
-# Steps of best responses from an answer, in distances of the actions that are looked at.
-_SETTLING = (1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
 
 
 class Estimate(Enum):
@@ -108,36 +106,6 @@ class Beliefs:
         moved = cube.copy()
         moved[:, self.actions.cube_columns[player]] = self.actions.own[player][chosen]
         return moved
-
-    def settled(self, profile: FloatArray) -> FloatArray:
-        """Where best responses by the posterior means lead, in smaller and smaller steps.
-
-        Parameters
-        ----------
-        profile
-            Where they begin, a point of the unit cube, shape (number of parameters,).
-
-        Returns
-        -------
-        array of shape (number of parameters,)
-            The profile itself if responses lead to one that players would rather leave.
-        """
-        settled = profile
-        for step in _SETTLING:
-            # Actions near a player's own stay so while others move.
-            finer = replace(self, actions=self.actions.around(settled, step))
-            for player in range(len(self.actions)):
-                settled = finer.best_response(settled[None, :], player, Estimate.MEAN)[0]
-        return min(profile, settled, key=self._unrest)
-
-    def _unrest(self, profile: FloatArray) -> float:
-        """The largest gain by the posterior means, with deviations far, near and nearer."""
-        worst = 0.0
-        for step in (_SETTLING[0], _SETTLING[-1]):
-            finer = replace(self, actions=self.actions.around(profile, step))
-            gains = finer.dissatisfaction(profile[None, :], Estimate.MEAN)
-            worst = max(worst, float(gains.max()))
-        return worst
 
     def least(
         self, estimate: Estimate, rng: np.random.Generator, starts: FloatArray | None = None

@@ -6,7 +6,6 @@ import abc
 import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -266,8 +265,9 @@ class GamePolicy(abc.ABC):
 
         Where the actions are so few that all profiles can be compared, it is the one whose largest
         dissatisfaction is smallest over games drawn from the posterior (the mean over them, or the
-        median where hyperparameters are drawn, too); elsewhere by the posterior means. What a
-        player might gain of whom nothing was observed is unknown, and without a limit.
+        median where hyperparameters are drawn, too). Elsewhere it is where best responses lead, to
+        utilities that are means over the models that may be true. What a player might gain of whom
+        nothing was observed is unknown, and without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
@@ -376,7 +376,7 @@ class GamePolicy(abc.ABC):
         actions = (
             self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
         )
-        return Answers(replace(self.beliefs, actions=actions), possible, constants, rng)
+        return Answers(actions, possible, constants, rng)
 
     @abc.abstractmethod
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:

@@ -1,0 +1,107 @@
+"""Where players come to rest who answer each other, by all models that may be true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.games.actions import Actions
+from mfhpo.games.mogp import MultiOutputGP
+
+__all__ = ["best_response", "settled"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+# Steps of best responses, in distances of the actions that are looked at.
+_STEPS = (1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
+
+
+def settled(
+    profile: FloatArray,
+    actions: Actions,
+    possible: Sequence[Sequence[MultiOutputGP]],
+    units: FloatArray,
+) -> FloatArray:
+    """Where best responses lead, in smaller and smaller steps.
+
+    Utilities are the means over all models that may be true of a player. One model alone, be it the
+    likeliest, may be far off where observations are noisy.
+
+    Parameters
+    ----------
+    profile
+        Where they begin, a point of the unit cube, shape (number of parameters,).
+    actions
+        The players' actions.
+    possible
+        Of each player the models that may be true.
+    units
+        In which players' gains are held against each other, shape (n_players,).
+
+    Returns
+    -------
+    array of shape (number of parameters,)
+        The profile itself if responses lead to one that players would rather leave.
+    """
+    reached = profile
+    for step in _STEPS:
+        # Actions near a player's own stay so while others move.
+        finer = actions.around(reached, step)
+        for player in range(len(actions)):
+            reached = best_response(reached, player, finer, possible[player])
+    return min(profile, reached, key=lambda at: _unrest(at, actions, possible, units))
+
+
+def best_response(
+    profile: FloatArray, player: int, actions: Actions, models: Sequence[MultiOutputGP]
+) -> FloatArray:
+    """The profile in which a player has moved to its best action, by the mean over its models.
+
+    Parameters
+    ----------
+    profile
+        A point of the unit cube, shape (number of parameters,).
+    player
+        Its index.
+    actions
+        What it can do.
+    models
+        That may be true of it.
+    """
+    moved = profile.copy()
+    best = int(np.argmax(_of_deviations(profile, player, actions, models)))
+    moved[actions.cube_columns[player]] = actions.own[player][best]
+    return moved
+
+
+def _unrest(
+    profile: FloatArray,
+    actions: Actions,
+    possible: Sequence[Sequence[MultiOutputGP]],
+    units: FloatArray,
+) -> float:
+    """The largest gain, with deviations far, near and nearer."""
+    features = actions.features(profile[None, :])
+    worst = 0.0
+    for step in (_STEPS[0], _STEPS[-1]):
+        finer = actions.around(profile, step)
+        for player, models in enumerate(possible):
+            stays = float(np.mean([model.mean(features, model.top)[0] for model in models]))
+            best = float(_of_deviations(profile, player, finer, models).max())
+            worst = max(worst, (best - stays) / float(units[player]))
+    return worst
+
+
+def _of_deviations(
+    profile: FloatArray, player: int, actions: Actions, models: Sequence[MultiOutputGP]
+) -> FloatArray:
+    """A player's utility, as models have it in the mean, with each of its actions, shape (k,)."""
+    features = actions.features(profile[None, :])
+    own, columns = actions.own_features[player], actions.columns[player]
+    means: FloatArray = np.mean(
+        [model.deviations(features, own, columns).means()[0] for model in models], axis=0
+    )
+    return means
