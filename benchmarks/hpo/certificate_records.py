@@ -25,7 +25,7 @@ def begun(
     """The runs of a report that can be gone on with.
 
     That is one that was stopped, or is complete with fewer runs or noises than are wanted; its
-    settings are the same but for these.
+    settings are the same but for these, and none of its runs may be missing among the wanted.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ def begun(
     if report["complete"]:
         return outcomes if not different and there < set(wanted) else []
     if different or not there <= set(wanted):
+        what = f"other {different}" if different else "more runs or noises than are asked for"
         raise ValueError(
-            f"{file} holds {len(outcomes)} runs of a command that was stopped, of "
-            f"{f'other {different}' if different else 'more runs than are asked for'}: go on with "
-            "that one, give another --output, or remove the file."
+            f"{file} holds {len(outcomes)} runs of a command that was stopped, of {what}: go on "
+            "with that one, give another --output, or remove the file."
         )
     return outcomes
 

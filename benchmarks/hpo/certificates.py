@@ -20,8 +20,9 @@ held against the truth:
 Each may be wrong with probability at most delta = .05. Shares have exact 95 % intervals (Clopper
 and Pearson 1934). Values and regrets are in percents of accuracy.
 
-A command that was stopped goes on where it was, also with more --runs or another --sigma beside
-those there were, and so does a finished one with more of them; else that is done anew.
+A command that was stopped goes on where it was. Stopped or finished, it can be given more --runs,
+or further values of --sigma beside all that it had. Any other command begins anew, and writes over
+what a finished one left.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=float,
         nargs="+",
         default=list(SIGMAS),
-        help="standard deviations of the noise (default: .5 2)",
+        help="standard deviations of the noise, all of them (default: .5 2)",
     )
     parser.add_argument("--budget", type=float, default=100.0, help="full evaluations (100)")
     parser.add_argument("--share", type=float, default=0.1, help="for the certificate (.1)")

@@ -17,7 +17,7 @@ from mfhpo.simulation.games import PowerAllocation, RandomAccess
 __all__ = ["Game", "access", "informed_power", "played", "power"]
 
 _ACCESS_COSTS, _ACCESS_BUDGET = (1.0, 5.0, 10.0, 20.0), 3_000.0
-_NEAR = 0.2
+_NEAR = 0.2  # of .05, .1, .15, .2 and .3 that after which powers are nearest to the equilibrium's
 
 
 class Game(Protocol):
@@ -83,12 +83,16 @@ def power(task: tuple[int, int, float, tuple[int, ...]]) -> dict[str, Any]:
 
 
 def informed_power(task: tuple[int, float]) -> dict[str, Any]:
-    """Powers that follow if all of a budget is spent where five links learn most, by seed.
+    """Powers that follow if all of a budget is spent where five links learn most.
 
     All evaluations are at the target, and their profiles spread evenly to `_NEAR` of the range on
-    both sides of the equilibrium, which nobody knows: of .05, .1, .15, .2 and .3 the one after
-    which powers are nearest to it. What is left of the error is due to the noise, and to how little
-    is taken for granted of utilities.
+    both sides of the equilibrium, which nobody knows. What is left of the error is due to the
+    noise, and to how little is taken for granted of utilities.
+
+    Parameters
+    ----------
+    task
+        Seed and budget.
     """
     seed, budget = task
     game = PowerAllocation()
@@ -101,7 +105,13 @@ def informed_power(task: tuple[int, float]) -> dict[str, Any]:
     for place in centre + _NEAR * (2.0 * design - 1.0):
         query = policy.target_query(place)
         policy.tell(query, game.utilities(query.profile, query.levels, rng))
-    row = {"seed": seed, "links": game.n_links, "budget": budget, "queries": count}
+    row = {
+        "seed": seed,
+        "links": game.n_links,
+        "budget": budget,
+        "realisations": list(game.realisations),
+        "queries": count,
+    }
     return row | _of_power(game, policy)
 
 

@@ -58,22 +58,24 @@ class Answers:
         self._games = DrawnGames(self._actions, possible, np.array(least), _DRAWS, rng)
         self._units = np.median(self._games.units, axis=0)
 
-    def most_stable(self, by_means: FloatArray) -> FloatArray:
+    def most_stable(self, start: FloatArray) -> FloatArray:
         """The profile to recommend, shape (number of parameters,).
 
         Parameters
         ----------
-        by_means
-            That of the smallest largest dissatisfaction by the means of the likeliest models.
+        start
+            Where searching begins: that of the smallest largest dissatisfaction by the means of the
+            likeliest models.
         """
         actions, games = self._actions, self._games
+        reached = start
         if not actions.is_finite:
-            by_means = settled(by_means, actions, self._possible, self._units)
+            reached = settled(start, actions, self._possible, self._units)
         if actions.shape is None:
             # Where not all profiles can be compared, moves would lead to what the draws overrate.
-            return by_means
+            return reached
         best = int(np.argmin(games.worst_of_all_profiles()))
-        chosen, least = self._best(np.stack((by_means, actions.profiles[best])))
+        chosen, least = self._best(np.stack((reached, actions.profiles[best])))
         for step in () if actions.is_finite else _STEPS:
             moved = chosen + step * self._rng.standard_normal((_MOVES, len(chosen)))
             other, worst = self._best(np.clip(moved, 0.0, 1.0))
@@ -140,6 +142,7 @@ class Answers:
         finer = self._actions.around(profile, step=1.0)
         found = {}
         for player, name in enumerate(self._actions.players):
-            moved = best_response(profile, player, finer, self._possible[player])
+            unit = float(self._units[player])
+            moved = best_response(profile, player, finer, self._possible[player], unit)
             found[name] = Deviation(gains[name], self._actions.space.at(moved))
         return found

@@ -116,6 +116,7 @@ class MultiOutputGP:
         self._priors = np.zeros((_CAPACITY, _CAPACITY))
         self._factor = np.zeros((_CAPACITY, _CAPACITY))
         self._whitened = np.zeros(_CAPACITY)
+        self._weights_kept: FloatArray | None = None
         # Prior covariances of the points, at each level, with what was observed, and what follows
         # from them: the part of their variance that is explained, and of their covariance with the
         # target.
@@ -160,6 +161,7 @@ class MultiOutputGP:
             Of how many observations it is the mean.
         """
         known, n = self.hyperparameters, self._n
+        self._weights_kept = None
         if n == len(self._levels):
             self._grow()
         at = (features[None, :], np.array([level]))
@@ -227,6 +229,7 @@ class MultiOutputGP:
     def restore(self, mark: Mark) -> None:
         """Forget what was added since: what is under way, for what was merged stays merged."""
         self._n, self._explained, self._shared, self._means = mark
+        self._weights_kept = None
 
     # Predicting.
 
@@ -354,7 +357,10 @@ class MultiOutputGP:
         return scales
 
     def _weights(self) -> FloatArray:
-        return self._solve(self._whitened[: self._n], transposed=True)
+        """Of each observation's covariance in a mean; kept until something is learned."""
+        if self._weights_kept is None:
+            self._weights_kept = self._solve(self._whitened[: self._n], transposed=True)
+        return self._weights_kept
 
     def _variances(self, prior: FloatArray, level: int) -> FloatArray:
         """Of utilities at a level whose covariances with the observations are given, shape (n,)."""

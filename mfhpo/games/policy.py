@@ -265,9 +265,9 @@ class GamePolicy(abc.ABC):
 
         Where the actions are so few that all profiles can be compared, it is the one whose largest
         dissatisfaction is smallest over games drawn from the posterior (the mean over them, or the
-        median where hyperparameters are drawn, too). Elsewhere it is where best responses lead, to
-        utilities that are means over the models that may be true. What a player might gain of whom
-        nothing was observed is unknown, and without a limit.
+        median where hyperparameters are drawn, too). Elsewhere it is where best responses lead, by
+        the means over all models that may be true, or begin, if they lead to nothing better. What a
+        player might gain of whom nothing was observed is unknown, and without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
