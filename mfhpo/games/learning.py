@@ -125,9 +125,14 @@ class LearnedUtility:
             return [self.model]
         lengths = self.model.hyperparameters.length_scales[-1]
         observations = self._seen.observations(lengths)
-        nowhere = self._points[:0]
         return [
-            _informed(known, observations, nowhere)
+            MultiOutputGP.of(
+                known,
+                observations.features,
+                observations.levels,
+                observations.values,
+                observations.counts,
+            )
             for known in drawn_hyperparameters(observations, self._assumptions, n, rng)
         ]
 

@@ -113,7 +113,7 @@ class MultiOutputGP:
         self._levels = np.zeros(_CAPACITY, dtype=np.int64)
         self._counts = np.zeros(_CAPACITY)
         self._values = np.zeros(_CAPACITY)
-        self._priors = np.zeros((_CAPACITY, _CAPACITY))
+        self._priors: FloatArray | None = np.zeros((_CAPACITY, _CAPACITY))
         self._factor = np.zeros((_CAPACITY, _CAPACITY))
         self._whitened = np.zeros(_CAPACITY)
         self._weights_kept: FloatArray | None = None
@@ -124,6 +124,48 @@ class MultiOutputGP:
         self._explained = np.zeros((n_levels, len(self.points)))
         self._shared = np.zeros((n_levels, len(self.points)))
         self._means = np.zeros((n_levels, len(self.points)))
+
+    @classmethod
+    def of(
+        cls,
+        hyperparameters: Hyperparameters,
+        features: FloatArray,
+        levels: IntArray,
+        values: FloatArray,
+        counts: FloatArray,
+    ) -> MultiOutputGP:
+        """A process that learns observations of different utilities at once.
+
+        It takes half of the memory, or less, of one that learned them by `add`, and less time.
+
+        Parameters
+        ----------
+        hyperparameters
+            What is taken as known.
+        features
+            Shape (n, d), n at least 1.
+        levels, values, counts
+            Of each the level, the mean, and of how many observations it is that, shape (n,).
+
+        Examples
+        --------
+        >>> known = Hyperparameters.shared(1.0, 1.0, correlations=[0.8], noise=0.1, n_features=1)
+        >>> at, level = np.array([[0.5]]), np.array([1])
+        >>> gp = MultiOutputGP.of(known, at, level, np.array([1.1]), np.array([1.0]))
+        >>> gp.mean(at, level=1).item()
+        1.0
+        """
+        process = cls(hyperparameters)
+        n = process._n = len(values)
+        process._features, process._levels = features.copy(), levels.copy()
+        process._values, process._counts = values.copy(), counts.copy()
+        process._with_points = np.zeros((hyperparameters.n_levels, n, 0))
+        process._priors = None
+        total = covariance(hyperparameters, process.observed, process.observed)
+        total[np.diag_indices(n)] += process.noise
+        process._factor = cholesky(total, lower=True, check_finite=False)
+        process._whitened = process._solve(values - hyperparameters.offsets[levels])
+        return process
 
     @property
     def n(self) -> int:
@@ -178,7 +220,8 @@ class MultiOutputGP:
         if len(self.points):
             self._tell_points(at, self._solve(row, transposed=True), pivot, whitened)
         if again is None:
-            self._priors[n, :n], self._priors[n, n] = prior, known.scales[level] ** 2
+            priors = self._known_priors()
+            priors[n, :n], priors[n, n] = prior, known.scales[level] ** 2
             self._factor[n, :n], self._factor[n, n] = row, pivot
             self._whitened[n] = whitened
             self._features[n], self._levels[n], self._counts[n] = features, level, count
@@ -217,10 +260,20 @@ class MultiOutputGP:
         """Begin anew with the observations' covariance, after one of them has become surer."""
         n = self._n
         known, levels = self.hyperparameters, self._levels[:n]
-        total = self._priors[:n, :n] + np.tril(self._priors[:n, :n], -1).T
+        lower = self._known_priors()[:n, :n]
+        total = lower + np.tril(lower, -1).T
         total[np.diag_indices(n)] += self.noise
         self._factor[:n, :n] = cholesky(total, lower=True, check_finite=False)
         self._whitened[:n] = self._solve(self._values[:n] - known.offsets[levels])
+
+    def _known_priors(self) -> FloatArray:
+        """Prior covariances of what was observed: the lower half, with room for more."""
+        if self._priors is None:
+            size = len(self._levels)
+            self._priors = np.zeros((size, size))
+            lower = np.tril(covariance(self.hyperparameters, self.observed, self.observed))
+            self._priors[: self._n, : self._n] = lower
+        return self._priors
 
     def mark(self) -> Mark:
         """Remember what is known, to go back to it with `restore`."""
@@ -386,12 +439,12 @@ class MultiOutputGP:
         return solved
 
     def _grow(self) -> None:
+        size = len(self._levels)
+        self._priors = np.pad(self._known_priors(), (0, size))
+        self._factor = np.pad(self._factor, (0, size))
         for name in ("_features", "_levels", "_counts", "_values", "_whitened"):
             kept = getattr(self, name)
             setattr(self, name, np.concatenate((kept, np.zeros_like(kept))))
-        for name in ("_priors", "_factor"):
-            kept = getattr(self, name)
-            setattr(self, name, np.pad(kept, (0, len(kept))))
         kept = self._with_points
         self._with_points = np.concatenate((kept, np.zeros_like(kept)), axis=1)
 

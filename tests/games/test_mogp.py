@@ -271,3 +271,35 @@ def test_what_was_added_is_forgotten(n: int) -> None:
         case.gp.predict(case.points, 0), same.gp.predict(case.points, 0), strict=True
     ):
         assert left.tolist() == right.tolist()
+
+
+@given(cases)
+def test_observations_that_are_learned_at_once(case: Case) -> None:
+    """They tell the same as one by one, now and once more was learned."""
+    if not case.gp.n:
+        return
+    counts = 1.0 + np.arange(len(case.values))
+    one_by_one = MultiOutputGP(case.known)
+    for x, level, value, count in zip(case.features, case.levels, case.values, counts, strict=True):
+        one_by_one.add(x, int(level), float(value), int(count))
+    at_once = MultiOutputGP.of(case.known, case.features, case.levels, case.values, counts)
+    assert at_once.n == one_by_one.n
+    for _ in range(3):
+        for level in range(case.known.n_levels):
+            found = at_once.predict(case.points, level)
+            assert found[0] == pytest.approx(one_by_one.predict(case.points, level)[0], **CLOSE)
+            assert found[1] == pytest.approx(one_by_one.predict(case.points, level)[1], **CLOSE)
+        for gp in (at_once, one_by_one):
+            gp.add(case.points[0], 0, 0.5)  # the second time it is merged with the first
+            gp.add(case.points[1], case.known.n_levels - 1, -0.5)
+
+
+def test_what_was_learned_at_once_takes_little_memory() -> None:
+    rng = np.random.default_rng(0)
+    known = Hyperparameters.shared(3.0, 3.0, correlations=[0.8], noise=0.1, n_features=2)
+    n = 300
+    gp = MultiOutputGP.of(
+        known, rng.random((n, 2)), np.ones(n, dtype=np.int64), rng.standard_normal(n), np.ones(n)
+    )
+    arrays = [value for value in vars(gp).values() if isinstance(value, np.ndarray)]
+    assert sum(array.nbytes for array in arrays) < 1.1 * 8 * n**2
