@@ -29,9 +29,8 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     of the recommendation to where it ended, the star.
 
     Of all other games: slices through the recommended profile. For each parameter, what its owner
-    would gain by moving it alone, with an interval, by the likeliest model. In an equilibrium no
-    line rises above 0 by more than its interval tells, but for what the likeliest model and all
-    those that may be true, by which the profile was chosen, differ in.
+    would gain by moving it alone, with an interval by the likeliest model. In an equilibrium no
+    line rises above 0 by more than its interval tells.
 
     Parameters
     ----------

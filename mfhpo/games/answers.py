@@ -34,6 +34,8 @@ class Answers:
     ----------
     actions
         The players' actions.
+    likeliest
+        Of each player the model of the largest density.
     possible
         Of each player the models that may be true, as many for each.
     constants
@@ -47,11 +49,13 @@ class Answers:
     def __init__(
         self,
         actions: Actions,
+        likeliest: Sequence[MultiOutputGP],
         possible: Sequence[Sequence[MultiOutputGP]],
         constants: Sequence[float | None],
         rng: np.random.Generator,
     ) -> None:
         self._actions = actions
+        self._likeliest = likeliest
         self._rng = rng
         least = [0.0 if value is None else abs(value) or 1.0 for value in constants]
         self._possible = possible
@@ -70,7 +74,9 @@ class Answers:
         actions, games = self._actions, self._games
         reached = start
         if not actions.is_finite:
-            reached = settled(start, actions, self._possible, self._units)
+            # By the likeliest models: the mean over all that may be true takes what was never seen
+            # for as good as all the rest, if some of these models say little of it.
+            reached = settled(start, actions, self._likeliest, self._units)
         if actions.shape is None:
             # Where not all profiles can be compared, moves would lead to what the draws overrate.
             return reached
@@ -134,7 +140,7 @@ class Answers:
         return found
 
     def deviations(self, profile: FloatArray, probability: float) -> dict[str, Deviation]:
-        """What each player may gain, and the best deviation by the means.
+        """What each player may gain, and the best deviation by the likeliest models.
 
         See `dissatisfaction` for the parameters.
         """
@@ -143,6 +149,6 @@ class Answers:
         found = {}
         for player, name in enumerate(self._actions.players):
             unit = float(self._units[player])
-            moved = best_response(profile, player, finer, self._possible[player], unit)
+            moved = best_response(profile, player, finer, self._likeliest[player], unit)
             found[name] = Deviation(gains[name], self._actions.space.at(moved))
         return found

@@ -81,7 +81,7 @@ class Deviation:
     gain
         What it may bring.
     profile
-        Where it leads, by the means of what is believed: all players' parameters.
+        Where it leads, by the means of the likeliest models: all players' parameters.
     """
 
     gain: Dissatisfaction

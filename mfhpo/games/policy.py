@@ -266,8 +266,8 @@ class GamePolicy(abc.ABC):
         Where the actions are so few that all profiles can be compared, it is the one whose largest
         dissatisfaction is smallest over games drawn from the posterior (the mean over them, or the
         median where hyperparameters are drawn, too). Elsewhere it is where best responses lead, by
-        the means over all models that may be true, or begin, if they lead to nothing better. What a
-        player might gain of whom nothing was observed is unknown, and without a limit.
+        the means of the likeliest models, or begin, if they lead to nothing better. What a player
+        might gain of whom nothing was observed is unknown, and without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
@@ -376,7 +376,7 @@ class GamePolicy(abc.ABC):
         actions = (
             self.actions.including(np.unique(evaluated, axis=0)) if evaluated else self.actions
         )
-        return Answers(actions, possible, constants, rng)
+        return Answers(actions, self.models, possible, constants, rng)
 
     @abc.abstractmethod
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:

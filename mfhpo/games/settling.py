@@ -1,4 +1,4 @@
-"""Where players come to rest who answer each other, by all models that may be true."""
+"""Where players come to rest who answer each other, by the means of their models."""
 
 from __future__ import annotations
 
@@ -24,13 +24,10 @@ _TIE = 1e-9  # of a player's unit
 def settled(
     profile: FloatArray,
     actions: Actions,
-    possible: Sequence[Sequence[MultiOutputGP]],
+    models: Sequence[MultiOutputGP],
     units: FloatArray,
 ) -> FloatArray:
     """Where best responses lead, with ever nearer actions beside those that are looked at.
-
-    Utilities are the means over all models that may be true of a player. One model alone, be it the
-    likeliest, may be far off where observations are noisy.
 
     Parameters
     ----------
@@ -38,8 +35,8 @@ def settled(
         Where they begin, a point of the unit cube, shape (number of parameters,).
     actions
         The players' actions.
-    possible
-        Of each player the models that may be true.
+    models
+        One for each player.
     units
         In which players' gains are held against each other, shape (n_players,).
 
@@ -52,20 +49,16 @@ def settled(
     for step in _STEPS:
         # Actions near a player's own stay so while others move.
         finer, reached = actions.around(way[-1], step), way[-1]
-        for player, models in enumerate(possible):
-            reached = best_response(reached, player, finer, models, float(units[player]))
+        for player, model in enumerate(models):
+            reached = best_response(reached, player, finer, model, float(units[player]))
         way.append(reached)
-    return min(way, key=lambda at: _unrest(at, actions, possible, units))
+    return min(way, key=lambda at: _unrest(at, actions, models, units))
 
 
 def best_response(
-    profile: FloatArray,
-    player: int,
-    actions: Actions,
-    models: Sequence[MultiOutputGP],
-    unit: float,
+    profile: FloatArray, player: int, actions: Actions, model: MultiOutputGP, unit: float
 ) -> FloatArray:
-    """The profile in which a player has moved to its best action, by the mean over its models.
+    """The profile in which a player has moved to its best action.
 
     A player that has nothing to gain stays: one to which all actions are alike, or of whom nothing
     was observed.
@@ -78,14 +71,14 @@ def best_response(
         Its index.
     actions
         What it can do.
-    models
-        That may be true of it.
+    model
+        Its utility's.
     unit
         In which its gains are counted.
     """
-    utilities = _of_deviations(profile, player, actions, models)
+    utilities, stays = _utilities(profile, player, actions, model)
     best = int(np.argmax(utilities))
-    if utilities[best] - _of_staying(profile, actions, models) <= _TIE * unit:
+    if utilities[best] - stays <= _TIE * unit:
         return profile
     moved = profile.copy()
     moved[actions.cube_columns[player]] = actions.own[player][best]
@@ -93,35 +86,23 @@ def best_response(
 
 
 def _unrest(
-    profile: FloatArray,
-    actions: Actions,
-    possible: Sequence[Sequence[MultiOutputGP]],
-    units: FloatArray,
+    profile: FloatArray, actions: Actions, models: Sequence[MultiOutputGP], units: FloatArray
 ) -> float:
     """The largest gain, with deviations far, near and nearer."""
     worst = 0.0
     for step in (_STEPS[0], _STEPS[-1]):
         finer = actions.around(profile, step)
-        for player, models in enumerate(possible):
-            stays = _of_staying(profile, actions, models)
-            best = float(_of_deviations(profile, player, finer, models).max())
-            worst = max(worst, (best - stays) / float(units[player]))
+        for player, model in enumerate(models):
+            utilities, stays = _utilities(profile, player, finer, model)
+            worst = max(worst, (float(utilities.max()) - stays) / float(units[player]))
     return worst
 
 
-def _of_staying(profile: FloatArray, actions: Actions, models: Sequence[MultiOutputGP]) -> float:
-    """A player's utility, as models have it in the mean."""
-    features = actions.features(profile[None, :])
-    return float(np.mean([model.mean(features, model.top)[0] for model in models]))
-
-
-def _of_deviations(
-    profile: FloatArray, player: int, actions: Actions, models: Sequence[MultiOutputGP]
-) -> FloatArray:
-    """A player's utility, as models have it in the mean, with each of its actions, shape (k,)."""
+def _utilities(
+    profile: FloatArray, player: int, actions: Actions, model: MultiOutputGP
+) -> tuple[FloatArray, float]:
+    """A player's mean utility with each of its actions, shape (k,), and if it stays."""
     features = actions.features(profile[None, :])
     own, columns = actions.own_features[player], actions.columns[player]
-    means: FloatArray = np.mean(
-        [model.deviations(features, own, columns).means()[0] for model in models], axis=0
-    )
-    return means
+    deviating = model.deviations(features, own, columns).means()[0]
+    return deviating, float(model.mean(features, model.top)[0])
