@@ -16,6 +16,7 @@ are measured, so that no two runs are alike.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +32,6 @@ from mfhpo import Observation
 from mfhpo.censored import LimitUCB, Linear
 from mfhpo_optuna import RCUCBSampler, TimeLimited, time_limited
 
-ROUNDS = 80
 LIMITS = [0.03, 0.1, 0.3, 1.0]  # seconds
 CHARGE = Linear(3.0)  # for each of them
 SEED = 0
@@ -73,8 +73,8 @@ def report(strategy: str, study: optuna.Study) -> None:
     print(f"{strategy:16} {gain:6.1f} {accuracies.mean():9.3f} {stopped:8.0%} {seconds.sum():8.1f}")
 
 
-def with_rcucb(limited: TimeLimited, limits: list[float]) -> optuna.Study:
-    sampler = RCUCBSampler(ARMS, limits, cost=CHARGE, reward_range=(0, 1), horizon=ROUNDS)
+def with_rcucb(limited: TimeLimited, limits: list[float], rounds: int) -> optuna.Study:
+    sampler = RCUCBSampler(ARMS, limits, cost=CHARGE, reward_range=(0, 1), horizon=rounds)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(limited)  # stops by itself
     if limits == LIMITS:
@@ -82,10 +82,10 @@ def with_rcucb(limited: TimeLimited, limits: list[float]) -> optuna.Study:
     return study
 
 
-def with_ucb(limited: TimeLimited) -> optuna.Study:
+def with_ucb(limited: TimeLimited, rounds: int) -> optuna.Study:
     policy = LimitUCB(len(ARMS), LIMITS, cost=CHARGE, reward_range=(0, 1))
     study = optuna.create_study(direction="maximize")
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         [pull] = policy.ask()
         study.enqueue_trial(ARMS[pull.arm], user_attrs={"mfhpo:limit": pull.limit})
         study.optimize(limited, n_trials=1)
@@ -96,14 +96,17 @@ def with_ucb(limited: TimeLimited) -> optuna.Study:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=80, help="data sets (default: 80)")
+    rounds = parser.parse_args().rounds
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with time_limited(serve) as limited:
-        learned = with_rcucb(limited, LIMITS)
+        learned = with_rcucb(limited, LIMITS, rounds)
         print("strategy           gain  accuracy  stopped  seconds")
         report("RCUCB", learned)
         for limit in (LIMITS[0], LIMITS[1], LIMITS[-1]):
-            report(f"{limit:g} s, always", with_rcucb(limited, [limit]))
-        report("UCB", with_ucb(limited))
+            report(f"{limit:g} s, always", with_rcucb(limited, [limit], rounds))
+        report("UCB", with_ucb(limited, rounds))
 
 
 if __name__ == "__main__":

@@ -23,20 +23,25 @@ EXPECTED = {
     "runaway_trials.py": (None, "\nlimit of 0.5 s "),
     "search_then_certify.py": ("race.html", "\n  the certificate promises "),
 }
+# Those that take long can be told to do less.
+OPTIONS = {
+    "automl_service.py": ["--rounds", "30"],
+    "ray_architecture_search.py": ["--quick"],
+    "ray_lightgbm.py": ["--quick", "--scheduler"],
+    "search_then_certify.py": ["--trainings", "60"],
+}
 # A process of Ray's takes longer to start than most trials take.
-RAY_OPTIONS = {"ray_architecture_search.py": [["--quick"]]}
-RAY_OPTIONS["ray_lightgbm.py"] = [["--quick", "--scheduler"]]
+WITH_RAY = ["ray_architecture_search.py", "ray_lightgbm.py"]
 SLOW = ["search_then_certify.py"]
 RUNS = [
     pytest.param(
         path,
-        options,
-        id=" ".join([path.name, *options]),
-        marks=[pytest.mark.cluster] * (path.name in RAY_OPTIONS)
+        OPTIONS.get(path.name, []),
+        id=path.name,
+        marks=[pytest.mark.cluster] * (path.name in WITH_RAY)
         + [pytest.mark.slow] * (path.name in SLOW),
     )
     for path in EXAMPLES
-    for options in RAY_OPTIONS.get(path.name, [[]])
 ]
 
 
@@ -44,7 +49,7 @@ RUNS = [
 def test_example_runs(example: Path, options: list[str], tmp_path: Path) -> None:
     pytest.importorskip("lightgbm")
     pytest.importorskip("plotly")
-    if example.name in RAY_OPTIONS:
+    if example.name in WITH_RAY:
         pytest.importorskip("ray.tune")
     paths = [str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
