@@ -16,8 +16,8 @@ Three questions:
 - Power allocation (Section V-C): does it have the powers of the symmetric equilibrium, and if not,
   what would a link gain by deviating, in bits per second and hertz? A link whose power is a tenth
   off would gain some .005 by mending that, and one realisation of the channels has a noise of 1.4:
-  with the paper's 36,000 realisations for all links not even evaluations that are spread evenly
-  around the equilibrium, which nobody knows, bring all powers within a twentieth (the "informed
+  with the paper's 36,000 realisations for all links even evaluations that are spread evenly around
+  the equilibrium, which nobody knows, seldom bring all powers within a twentieth (the "informed
   design", which stands beside it). Five links are judged by a twentieth nevertheless, and likely to
   miss it; so they also play with a budget that does for it, at levels that average more
   realisations.

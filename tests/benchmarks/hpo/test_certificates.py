@@ -367,68 +367,66 @@ def test_a_stopped_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     assert len(json.loads(file.read_text())["records"]) == 2
 
 
-def test_more_runs_go_on_and_others_are_not_overwritten(tmp_path, monkeypatch, capsys):
-    done: list[tuple[str, float, int]] = []
-    most = 2
+class MadeUp:
+    """Plays runs without any work, and is interrupted after so many."""
 
-    def made_up(job: Job) -> Outcome:
-        if len(done) == most:
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.done: list[tuple[str, float, int]] = []
+
+    def __call__(self, job: Job) -> Outcome:
+        if len(self.done) == self.most:
             raise KeyboardInterrupt
-        done.append(job.key)
+        self.done.append(job.key)
         return replace(OUTCOME, task=job.task, sigma=job.sigma, seed=job.seed, value=-1.0)
 
-    monkeypatch.setattr(certificates, "play", made_up)
+
+def test_more_runs_go_on_and_others_are_not_overwritten(tmp_path, monkeypatch, capsys):
+    runs = MadeUp(most=2)
+    monkeypatch.setattr(certificates, "play", runs)
     file = tmp_path / "certificates.json"
     command = [*COMMAND, "--output", str(file)]
     assert main([*command, "--runs", "3"]) == 130
     before = file.read_text()
     for other, words in (
         (["--declared", "--runs", "3"], "was stopped, of other ['declared']: go on with that one"),
-        (["--runs", "1"], "was stopped, of more runs or noises than are asked"),
+        (["--runs", "1"], "of more runs or noises than are asked for: go on with that one"),
     ):
         assert main([*command, *other]) == 2
         assert words in capsys.readouterr().err
         assert file.read_text() == before
-    done, most = [], 9
+    runs.done, runs.most = [], 9
     main([*command, "--runs", "4"])  # more than the one that was stopped
-    assert done == [("branin", 5.0, 1), ("hartmann3", 5.0, 1)]
-    done = []
+    assert runs.done == [("branin", 5.0, 1), ("hartmann3", 5.0, 1)]
+    runs.done = []
     main([*command, "--runs", "5"])  # more than the one that is complete
-    assert done == [("branin", 5.0, 2)]
+    assert runs.done == [("branin", 5.0, 2)]
     assert json.loads(file.read_text())["settings"]["runs"] == 5
-    done = []
+    runs.done = []
     main([*command, "--declared", "--runs", "1"])  # a complete one of other settings is done anew
-    assert done == [("branin", 5.0, 0)]
+    assert runs.done == [("branin", 5.0, 0)]
 
 
 def test_a_report_can_be_given_a_further_noise(tmp_path, monkeypatch, capsys):
-    done: list[tuple[str, float, int]] = []
-    most = 9
-
-    def made_up(job: Job) -> Outcome:
-        if len(done) == most:
-            raise KeyboardInterrupt
-        done.append(job.key)
-        return replace(OUTCOME, task=job.task, sigma=job.sigma, seed=job.seed, value=-1.0)
-
-    monkeypatch.setattr(certificates, "play", made_up)
+    runs = MadeUp(most=9)
+    monkeypatch.setattr(certificates, "play", runs)
     file = tmp_path / "certificates.json"
     command = ["--tasks", "branin", "--budget", "12", "--runs", "2", "--output", str(file)]
     main([*command, "--sigma", "5"])
-    done = []
+    runs.done = []
     main([*command, "--sigma", "5", "2"])
-    assert done == [("branin", 2.0, 0), ("branin", 2.0, 1)]
+    assert runs.done == [("branin", 2.0, 0), ("branin", 2.0, 1)]
     report = json.loads(file.read_text())
     assert report["settings"]["sigma"] == [5.0, 2.0]
     assert len(report["records"]) == 4
     assert [row["sigma"] for row in report["rows"] if row["tasks"] == "all"] == [2.0, 5.0]
-    done, most = [], 1
+    runs.done, runs.most = [], 1
     assert main([*command, "--sigma", "5", "2", "8"]) == 130
     assert main([*command, "--sigma", "8"]) == 2
     assert "of more runs or noises than are asked for" in capsys.readouterr().err
-    done, most = [], 9
+    runs.done, runs.most = [], 9
     main([*command, "--sigma", "5", "2", "8"])
-    assert done == [("branin", 8.0, 1)]
+    assert runs.done == [("branin", 8.0, 1)]
 
 
 def test_what_certificates_are_told_is_recorded(tmp_path, monkeypatch):
