@@ -16,6 +16,7 @@ from mfhpo.games.mogp import MultiOutputGP
 __all__ = ["Beliefs", "Estimate"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
 # Profiles that a search goes on from, and small random moves of each in a round. Where all profiles
 # of a grid were compared before, less will do.
@@ -78,13 +79,8 @@ class Beliefs:
         -------
         array of shape (n, n_players)
         """
-        features = self.actions.features(cube)
-        gains = np.zeros((len(cube), len(self.actions)))
-        for player, model in enumerate(self.models):
-            stays, here = self._bounds(model, features, estimate)
-            best = self._best_deviation(player, features, estimate)[1]
-            gains[:, player] = (np.maximum(best, stays) - here) / model.unit
-        return gains
+        everyone = np.arange(len(self.actions))
+        return self._gains_below(cube, estimate, np.full(len(cube), np.inf), everyone)
 
     def best_response(self, cube: FloatArray, player: int, estimate: Estimate) -> FloatArray:
         """Profiles in which a player has moved to its best action, others being as they are.
@@ -102,7 +98,7 @@ class Beliefs:
         -------
         array of shape (n, number of parameters)
         """
-        chosen, _ = self._best_deviation(player, self.actions.features(cube), estimate)
+        chosen, _ = self._best_deviation(player, self.actions.features(cube), estimate, len(cube))
         moved = cube.copy()
         moved[:, self.actions.cube_columns[player]] = self.actions.own[player][chosen]
         return moved
@@ -136,52 +132,102 @@ class Beliefs:
             candidates = actions.profiles[chosen]
         if starts is not None and len(starts):
             candidates = np.concatenate((candidates, starts))
-        worst = self.dissatisfaction(candidates, estimate).max(axis=1)
-        order = np.argsort(worst)[: _STARTS if actions.shape is None else _STARTS_OF_GRID]
-        return self._improved(candidates[order], worst[order], estimate, rng)
+        gains = self.dissatisfaction(candidates, estimate)
+        n_starts = _STARTS if actions.shape is None else _STARTS_OF_GRID
+        order = np.argsort(gains.max(axis=1))[:n_starts]
+        return self._improved(candidates[order], gains[order], estimate, rng)
 
     def _improved(
         self,
         profiles: FloatArray,
-        worst: FloatArray,
+        gains: FloatArray,
         estimate: Estimate,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """The best profile that moves from others lead to."""
+        """The best profile that moves from others, with the gains of all players, lead to."""
         starts, step, n_moves = profiles, _FIRST_STEP, _MOVES
         if self.actions.shape is not None:
             step, n_moves = _FIRST_STEP_OF_GRID, _MOVES_OF_GRID
         n_parameters = profiles.shape[1]
+        responses = self._responses(profiles, estimate)
         for _ in range(_ROUNDS):
             if step < _LAST_STEP:
                 break
-            moves = [
-                self.best_response(profiles, player, estimate)
-                for player in range(len(self.actions))
-            ]
-            everyone = profiles.copy()
-            for columns, moved in zip(self.actions.cube_columns, moves, strict=True):
-                everyone[:, columns] = moved[:, columns]
-            moves.append(everyone)
             shift = step * rng.standard_normal((n_moves, len(profiles), n_parameters))
             # Half of the moves change one parameter alone.
             alone = rng.integers(n_parameters, size=(n_moves // 2, len(profiles), 1))
             shift[: n_moves // 2] *= np.arange(n_parameters) == alone
-            moves.extend(np.clip(profiles + shift, 0.0, 1.0))
-            tried = np.stack(moves)
-            values = self.dissatisfaction(tried.reshape(-1, n_parameters), estimate).max(axis=1)
-            values = values.reshape(len(moves), len(profiles))
-            chosen = values.argmin(axis=0)
+            tried = np.concatenate((responses, np.clip(profiles + shift, 0.0, 1.0)))
+            worst = gains.max(axis=1)
+            found = self._gains_below(
+                tried.reshape(-1, n_parameters),
+                estimate,
+                np.tile(worst, len(tried)),
+                np.argsort(-gains.mean(axis=0)),
+            ).reshape(len(tried), len(profiles), -1)
+            chosen = found.max(axis=2).argmin(axis=0)
             rows = np.arange(len(profiles))
-            better = values[chosen, rows] < worst
+            better = found[chosen, rows].max(axis=1) < worst
             if not better.any():
                 step *= _SHRINK
-            profiles = np.where(better[:, None], tried[chosen, rows], profiles)
-            worst = np.where(better, values[chosen, rows], worst)
+                continue
+            profiles, gains = profiles.copy(), gains.copy()
+            profiles[better] = tried[chosen, rows][better]
+            gains[better] = found[chosen, rows][better]
+            responses[:, better] = self._responses(profiles[better], estimate)
         # Among so few, more deviations are looked at: some profiles seemed better than they are.
         ends = np.concatenate((profiles, starts))
         best: FloatArray = ends[np.argmin(self.dissatisfaction(ends, estimate).max(axis=1))]
         return best
+
+    def _responses(self, profiles: FloatArray, estimate: Estimate) -> FloatArray:
+        """Profiles after each player's best response, and after all of them at once.
+
+        Returns
+        -------
+        array of shape (n_players + 1, n, number of parameters)
+        """
+        moves = [
+            self.best_response(profiles, player, estimate) for player in range(len(self.actions))
+        ]
+        everyone = profiles.copy()
+        for columns, moved in zip(self.actions.cube_columns, moves, strict=True):
+            everyone[:, columns] = moved[:, columns]
+        return np.stack((*moves, everyone))
+
+    def _gains_below(
+        self, cube: FloatArray, estimate: Estimate, limits: FloatArray, order: IntArray
+    ) -> FloatArray:
+        """What each player may gain, where nobody gains as much as a limit.
+
+        Parameters
+        ----------
+        cube
+            Points of the unit cube, shape (n, number of parameters).
+        estimate
+            Which.
+        limits
+            Of each profile, shape (n,). Once a player gains as much there, the others' gains are of
+            no interest, and infinite.
+        order
+            In which players are looked at: those who gain much first, for they settle most.
+
+        Returns
+        -------
+        array of shape (n, n_players)
+        """
+        features = self.actions.features(cube)
+        gains = np.full((len(cube), len(self.actions)), np.inf)
+        left: IntArray = np.arange(len(cube))
+        for player in order:
+            model = self.models[player]
+            stays, here = self._bounds(model, features[left], estimate)
+            best = self._best_deviation(player, features[left], estimate, len(cube))[1]
+            gains[left, player] = (np.maximum(best, stays) - here) / model.unit
+            left = left[gains[left, player] < limits[left]]
+            if not len(left):
+                break
+        return gains
 
     def _of_all_profiles(self, estimate: Estimate) -> FloatArray:
         """The largest dissatisfaction at each profile of the product, shape (n_profiles,)."""
@@ -198,9 +244,13 @@ class Beliefs:
         return worst.ravel()
 
     def _best_deviation(
-        self, player: int, features: FloatArray, estimate: Estimate
-    ) -> tuple[npt.NDArray[np.int64], FloatArray]:
-        """Index of a player's best action at each profile, and its value."""
+        self, player: int, features: FloatArray, estimate: Estimate, n_asked: int
+    ) -> tuple[IntArray, FloatArray]:
+        """Index of a player's best action at each profile, and its value.
+
+        The more profiles were asked for, of which these may be a part, the fewer deviations are
+        looked at.
+        """
         model, actions = self.models[player], self.actions
         deviations = model.deviations(
             features, actions.own_features[player], actions.columns[player]
@@ -211,7 +261,7 @@ class Beliefs:
             chosen = means.argmax(axis=1)
             return chosen, means[rows, chosen]
         n_looked_at = means.shape[1]
-        if means.size > _ALL_LOOKED_AT:
+        if n_asked * n_looked_at > _ALL_LOOKED_AT:
             n_looked_at = min(_LOOKED_AT, n_looked_at)
         looked_at = np.argpartition(-means, n_looked_at - 1, axis=1)[:, :n_looked_at]
         half = _SIGNS[estimate] * self.beta * np.sqrt(deviations.variances(looked_at))
