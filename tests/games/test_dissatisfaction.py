@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.search import Numeric, OneOf
 from tests.games.known_games import FloatArray
+
+IntArray = npt.NDArray[np.int64]
 
 SIGNS = {Estimate.MEAN: 0.0, Estimate.LOWER: -1.0, Estimate.UPPER: 1.0}
 BETA = 1.5
@@ -217,3 +220,29 @@ def test_a_start_that_is_given_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert without.tolist() != equilibrium.tolist()
     found = beliefs.least(Estimate.MEAN, np.random.default_rng(0), equilibrium[None, :])
     assert found.tolist() == equilibrium.tolist()
+
+
+@pytest.mark.parametrize("estimate", Estimate)
+@given(seed=st.integers(0, 1_000))
+@settings(max_examples=4, deadline=None)
+def test_gains_that_are_not_worked_out_change_nothing(estimate: Estimate, seed: int) -> None:
+    """A search that works out all players' gains at all profiles ends at the same profile."""
+
+    class Thorough(Beliefs):
+        def _gains_below(
+            self, cube: FloatArray, estimate: Estimate, limits: FloatArray, order: IntArray
+        ) -> FloatArray:
+            without = np.full(len(limits), np.inf)
+            return super()._gains_below(cube, estimate, without, np.sort(order))
+
+    owned = {
+        f"player {name}": {f"{name}{own}": Numeric() for own in range(2)}
+        for name in ("a", "b", "c")
+    }
+    beliefs = believing(Actions(owned), seed, 20, rate=4.0)
+    assert beliefs.actions.shape is None
+    thorough = Thorough(beliefs.actions, beliefs.models, BETA)
+    found, expected = (
+        kind.least(estimate, np.random.default_rng(seed)) for kind in (beliefs, thorough)
+    )
+    assert found == pytest.approx(expected, abs=1e-9)
