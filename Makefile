@@ -28,7 +28,7 @@ quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certif
 test: $(VENV)/.for-test ## run all tests and doctests but those of test-ray; PYTEST_ARGS is passed on
 	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster" $(PYTEST_ARGS)
 
-test-ray: $(VENV)/.for-test ## run the tests that kill drivers, nodes and trials of real Ray clusters
+test-ray: $(VENV)/.for-test ## run the tests with real Ray clusters, whose drivers, nodes and trials are killed
 	$(RUN) -m pytest -m cluster tests $(PYTEST_ARGS)
 
 lint: $(VENV)/.for-dev ## check style, format and types; changes nothing

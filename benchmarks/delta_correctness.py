@@ -120,6 +120,7 @@ class ShrunkRadius(Radius):
 
     theorem = "none"
     assumption = "none: the radius is too small on purpose"
+    changes = True  # the other radius may
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray

@@ -7,6 +7,7 @@ below have the same seed and the same seconds; one of them gives each trial half
 
 from __future__ import annotations
 
+import argparse
 import time
 
 import optuna
@@ -16,7 +17,7 @@ from sklearn.svm import SVC
 
 from mfhpo_optuna import time_limited
 
-SECONDS = 8.0
+LIMIT = 0.5
 x, y = load_breast_cancer(return_X_y=True)
 
 
@@ -30,13 +31,13 @@ def objective(trial: optuna.Trial) -> float:
     return float(cross_val_score(model, x, y).mean())
 
 
-def tune(title: str, limit: float) -> None:
+def tune(title: str, limit: float, for_seconds: float) -> None:
     sampler = optuna.samplers.TPESampler(seed=0)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.enqueue_trial({"C": 1.0, "kernel": "rbf", "gamma": 1e-3})
     began = time.monotonic()
     with time_limited(objective, limit) as limited:
-        study.optimize(limited, timeout=SECONDS)
+        study.optimize(limited, timeout=for_seconds)
     seconds = time.monotonic() - began
     stopped = len(study.get_trials(states=[optuna.trial.TrialState.PRUNED]))
     longest = max(trial.user_attrs["mfhpo:seconds"] for trial in study.trials)
@@ -47,10 +48,15 @@ def tune(title: str, limit: float) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each study (default: 8)")
+    seconds = parser.parse_args().seconds
+    if not seconds >= 2.0:
+        parser.error(f"--seconds must be at least 2, or nothing may end in time, got {seconds:g}.")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     # So that this example ends, a trial is given up here once it has used all the time there is.
-    tune("without a limit", limit=SECONDS)
-    tune("limit of 0.5 s", limit=0.5)
+    tune("without a limit", limit=seconds, for_seconds=seconds)
+    tune(f"limit of {LIMIT:g} s", limit=LIMIT, for_seconds=seconds)
 
 
 if __name__ == "__main__":

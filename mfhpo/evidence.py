@@ -101,6 +101,9 @@ class Evidence:
         self._delta = share * delta
         self._level = self._delta / (n_arms * n_compared)
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
+        # Half-widths that were worked out, and whether something was learned since.
+        self._half_widths = np.full((n_arms, n_fidelities), np.inf)
+        self._is_stale = np.ones((n_arms, n_fidelities), dtype=bool)
 
     @property
     def counts(self) -> IntArray:
@@ -138,14 +141,17 @@ class Evidence:
         """Learn one value."""
         count = int(self.counts[arm, fidelity])
         growth = self._statistics.add(arm, fidelity, value)
+        self._is_stale[arm, fidelity] = True
         prediction_error = growth * (count + 1) / max(count, 1)
         if self._own and count:
             self._own[arm][fidelity].add(prediction_error, 1)
         if self._pooled and count:
             pooled = self._pooled[fidelity]
-            unknown = math.isinf(pooled.bound)
+            before = pooled.bound
             pooled.add(prediction_error if self._adaptive else growth, 1)
-            if unknown and pooled.bound == 0.0:
+            if pooled.bound != before:
+                self._is_stale[:, fidelity] = True
+            if math.isinf(before) and pooled.bound == 0.0:
                 warnings.warn(
                     "repeated evaluations give exactly the same values, so there is no noise to "
                     "be sure against. If that is a fixed random seed or split, the answer is the "
@@ -158,6 +164,7 @@ class Evidence:
         """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""
         self._statistics.counts[arms, fidelity] = counts
         self._statistics.sums[arms, fidelity] = sums
+        self._is_stale[arms, fidelity] = True
 
     def sums(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Sums of the values, shape (n,)."""
@@ -207,15 +214,28 @@ class Evidence:
     ) -> FloatArray:
         """Confidence radii of the means, shape (n,), as if they came of `counts` values each."""
         seen = self.counts[arms, fidelity]
+        counts = seen if counts is None else counts
+        if self._radii[fidelity].changes or not np.array_equal(counts, seen):
+            return self._computed_half_widths(arms, fidelity, counts)
+        stale = arms[self._is_stale[arms, fidelity]]
+        if len(stale):
+            self._half_widths[stale, fidelity] = self._computed_half_widths(
+                stale, fidelity, self.counts[stale, fidelity]
+            )
+            self._is_stale[stale, fidelity] = False
+        half: FloatArray = self._half_widths[arms, fidelity]
+        return half
+
+    def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
         squares = self._statistics.squares[arms, fidelity]
         half = self._radii[fidelity](
-            seen if counts is None else counts,
+            counts,
             self._level,
             squares=squares,
             prediction_errors=self._statistics.prediction_errors[arms, fidelity],
         )
         if self._pooled:
-            own = squares / np.maximum(seen - 1, 1)
+            own = squares / np.maximum(self.counts[arms, fidelity] - 1, 1)
             scale = np.sqrt(np.maximum(self._pooled[fidelity].bound, own))
             known = np.isfinite(half)
             half[known] *= scale[known]
@@ -304,6 +324,7 @@ class Evidence:
         ValueError
             If it is of another shape.
         """
+        self._is_stale[:] = True
         self._statistics.load_state_dict(state["statistics"])
         for pooled, saved in zip(self._pooled, state["pooled"], strict=True):
             pooled.load_state_dict(saved)

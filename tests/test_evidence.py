@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mfhpo.bias import Bias
-from mfhpo.confidence import HoeffdingRadius, MixtureRadius
+from mfhpo.confidence import HoeffdingRadius, MixtureRadius, Radius, TightestRadius
 from mfhpo.evidence import Evidence, NoNoiseWarning
 from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.problem import Problem
@@ -187,3 +187,100 @@ class TestRadii:
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
         with pytest.raises(TypeError, match=r"radius must be a mfhpo\.Radius"):
             Evidence(problem, 0.1, 2, radius)
+
+
+class Growing(Radius):
+    """A radius that grows in the course of a race."""
+
+    theorem = assumption = "none"
+    changes = True
+    factor = 1.0
+
+    def _widths(
+        self, n: np.ndarray, level: float, squares: np.ndarray, prediction_errors: np.ndarray
+    ) -> np.ndarray:
+        return self.factor / n
+
+
+class TestHalfWidths:
+    @pytest.mark.parametrize(
+        "noise", [EstimatedNoise(), SubGaussian(1.0), Gaussian(), Bounded(-9.0, 9.0)]
+    )
+    @given(seed=st.integers(0, 10_000))
+    def test_what_was_asked_before_changes_nothing(self, noise: Noise, seed: int) -> None:
+        """Nor do states that are loaded, or sums that are replaced."""
+        rng = np.random.default_rng(seed)
+        asked, told = evidence(noise, n_arms=4), []
+        n_arms, n_fidelities = asked.counts.shape
+        arms = np.arange(n_arms)
+        for _ in range(15):
+            told.append(
+                (int(rng.integers(n_arms)), int(rng.integers(n_fidelities)), rng.standard_normal())
+            )
+            asked.add(*told[-1])
+            fresh = evidence(noise, n_arms=4)
+            for observation in told:
+                fresh.add(*observation)
+            some, m = rng.permutation(arms)[: rng.integers(1, n_arms + 1)], int(rng.integers(2))
+            under_way = asked.half_widths(some, m, asked.counts[some, m] + 1)
+            under_way[:] = 0.0
+            expected = fresh.half_widths(some, m).tolist()
+            known = asked.half_widths(some, m)
+            assert known.tolist() == expected
+            known[:] = 0.0
+            assert asked.half_widths(some, m, fresh.counts[some, m]).tolist() == expected
+        before = fresh.state_dict()
+        for target in (asked, fresh):
+            target.add(0, 0, 100.0)
+            target.half_widths(arms, 0)
+            target.load_state_dict(before)
+        again = evidence(noise, n_arms=4)
+        again.load_state_dict(before)
+        for m in range(n_fidelities):
+            assert asked.half_widths(arms, m).tolist() == again.half_widths(arms, m).tolist()
+
+    def test_sums_that_are_replaced(self) -> None:
+        seen = evidence(SubGaussian(1.0))
+        rows = np.array([0, 1])
+        seen.half_widths(rows, 0)
+        seen.set_sums(rows, 0, np.array([3, 4]), np.array([1.0, 2.0]))
+        assert seen.half_widths(rows, 0).tolist() == seen.radius_after(np.array([3, 4]), 0).tolist()
+
+    def test_a_radius_that_changes(self) -> None:
+        radius = Growing()
+        problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
+        seen = Evidence(problem, 0.1, 2, radius)
+        seen.add(0, 0, 1.0)
+        assert seen.half_widths(np.array([0]), 0).tolist() == [1.0]
+        radius.factor = 2.0
+        assert seen.half_widths(np.array([0]), 0).tolist() == [2.0]
+        assert TightestRadius((HoeffdingRadius(1.0), radius)).changes
+        assert not TightestRadius((HoeffdingRadius(1.0), MixtureRadius(1.0))).changes
+
+    def test_of_a_state_of_another_shape_nothing_is_kept(self) -> None:
+        seen = evidence(SubGaussian(1.0))
+        seen.add(0, 0, 1.0)
+        seen.half_widths(BOTH, 0)
+        state = seen.state_dict()
+        state["statistics"] |= {"counts": [[9, 9], [9, 9]], "sums": [[0.0]]}
+        with pytest.raises(ValueError, match="sums"):
+            seen.load_state_dict(state)
+        expected = seen.radius_after(seen.counts[:, 0], 0)
+        assert seen.half_widths(BOTH, 0).tolist() == expected.tolist()
+
+    def test_of_an_estimated_noise_all_are_renewed_with_its_scale_only(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        arms, computed = np.arange(20), []
+        seen = evidence(EstimatedNoise(), n_arms=20)
+        whole = seen._computed_half_widths
+        monkeypatch.setattr(
+            seen,
+            "_computed_half_widths",
+            lambda some, m, counts: computed.append(len(some)) or whole(some, m, counts),
+        )
+        rng = np.random.default_rng(0)
+        for n in range(400):
+            seen.add(n % 20, 0, rng.standard_normal())
+            seen.half_widths(arms, 0)
+        assert sum(computed) < 400 + 20 * 15

@@ -79,8 +79,7 @@ class Beliefs:
         -------
         array of shape (n, n_players)
         """
-        everyone = np.arange(len(self.actions))
-        return self._gains_below(cube, estimate, np.full(len(cube), np.inf), everyone)
+        return self._gains_below(cube, estimate, None, np.arange(len(self.actions)))
 
     def best_response(self, cube: FloatArray, player: int, estimate: Estimate) -> FloatArray:
         """Profiles in which a player has moved to its best action, others being as they are.
@@ -98,10 +97,7 @@ class Beliefs:
         -------
         array of shape (n, number of parameters)
         """
-        chosen, _ = self._best_deviation(player, self.actions.features(cube), estimate, len(cube))
-        moved = cube.copy()
-        moved[:, self.actions.cube_columns[player]] = self.actions.own[player][chosen]
-        return moved
+        return self._best_response(cube, player, estimate, len(cube))
 
     def least(
         self, estimate: Estimate, rng: np.random.Generator, starts: FloatArray | None = None
@@ -149,7 +145,8 @@ class Beliefs:
         if self.actions.shape is not None:
             step, n_moves = _FIRST_STEP_OF_GRID, _MOVES_OF_GRID
         n_parameters = profiles.shape[1]
-        responses = self._responses(profiles, estimate)
+        n_profiles = len(profiles)
+        responses = self._responses(profiles, estimate, n_profiles)
         for _ in range(_ROUNDS):
             if step < _LAST_STEP:
                 break
@@ -174,13 +171,13 @@ class Beliefs:
             profiles, gains = profiles.copy(), gains.copy()
             profiles[better] = tried[chosen, rows][better]
             gains[better] = found[chosen, rows][better]
-            responses[:, better] = self._responses(profiles[better], estimate)
+            responses[:, better] = self._responses(profiles[better], estimate, n_profiles)
         # Among so few, more deviations are looked at: some profiles seemed better than they are.
         ends = np.concatenate((profiles, starts))
         best: FloatArray = ends[np.argmin(self.dissatisfaction(ends, estimate).max(axis=1))]
         return best
 
-    def _responses(self, profiles: FloatArray, estimate: Estimate) -> FloatArray:
+    def _responses(self, profiles: FloatArray, estimate: Estimate, n_asked: int) -> FloatArray:
         """Profiles after each player's best response, and after all of them at once.
 
         Returns
@@ -188,7 +185,8 @@ class Beliefs:
         array of shape (n_players + 1, n, number of parameters)
         """
         moves = [
-            self.best_response(profiles, player, estimate) for player in range(len(self.actions))
+            self._best_response(profiles, player, estimate, n_asked)
+            for player in range(len(self.actions))
         ]
         everyone = profiles.copy()
         for columns, moved in zip(self.actions.cube_columns, moves, strict=True):
@@ -196,7 +194,7 @@ class Beliefs:
         return np.stack((*moves, everyone))
 
     def _gains_below(
-        self, cube: FloatArray, estimate: Estimate, limits: FloatArray, order: IntArray
+        self, cube: FloatArray, estimate: Estimate, limits: FloatArray | None, order: IntArray
     ) -> FloatArray:
         """What each player may gain, where nobody gains as much as a limit.
 
@@ -207,8 +205,8 @@ class Beliefs:
         estimate
             Which.
         limits
-            Of each profile, shape (n,). Once a player gains as much there, the others' gains are of
-            no interest, and infinite.
+            Of each profile, shape (n,), or None. Once a player gains as much there, the others'
+            gains are of no interest, and infinite.
         order
             In which players are looked at: those who gain much first, for they settle most.
 
@@ -224,7 +222,8 @@ class Beliefs:
             stays, here = self._bounds(model, features[left], estimate)
             best = self._best_deviation(player, features[left], estimate, len(cube))[1]
             gains[left, player] = (np.maximum(best, stays) - here) / model.unit
-            left = left[gains[left, player] < limits[left]]
+            if limits is not None:
+                left = left[gains[left, player] < limits[left]]
             if not len(left):
                 break
         return gains
@@ -242,6 +241,15 @@ class Beliefs:
             gains = (there.max(axis=player, keepdims=True) - here) / model.unit
             worst = np.maximum(worst, gains)
         return worst.ravel()
+
+    def _best_response(
+        self, cube: FloatArray, player: int, estimate: Estimate, n_asked: int
+    ) -> FloatArray:
+        """Profiles in which a player has moved, as in `best_response` and `_best_deviation`."""
+        chosen, _ = self._best_deviation(player, self.actions.features(cube), estimate, n_asked)
+        moved = cube.copy()
+        moved[:, self.actions.cube_columns[player]] = self.actions.own[player][chosen]
+        return moved
 
     def _best_deviation(
         self, player: int, features: FloatArray, estimate: Estimate, n_asked: int

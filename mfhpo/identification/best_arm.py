@@ -265,7 +265,7 @@ class BestArmPolicy(RacingPolicy):
         if not seen.size:
             return
         n_fidelities = self.problem.n_fidelities
-        means = np.stack([self._evidence.means(seen, m) for m in range(n_fidelities)], axis=1)
+        means = self._evidence.all_means(seen)
         radii = np.stack([self._evidence.half_widths(seen, m) for m in range(n_fidelities)], axis=1)
         contradicted = False
         while found := find_contradiction(self._bias, fidelity, means, radii, seen.tolist()):

@@ -269,9 +269,10 @@ class MFLUCB(BestArmPolicy):
         if counts is None:
             counts = seen
         arms = np.arange(len(seen))
+        compared = list(self._compared_fidelities())
         means, radii = np.zeros(seen.shape), np.full(seen.shape, np.inf)
-        for m in self._compared_fidelities():
-            means[:, m] = self._evidence.means(arms, m)
+        means[:, compared] = self._evidence.all_means(arms)[:, compared]
+        for m in compared:
             radii[:, m] = self._evidence.half_widths(arms, m, counts[:, m])
         radii[seen == 0] = np.inf
         return Cells(counts, seen, means, radii)

@@ -25,9 +25,10 @@ EXPECTED = {
 }
 # Those that take long can be told to do less.
 OPTIONS = {
-    "automl_service.py": ["--rounds", "30"],
+    "automl_service.py": ["--rounds", "12"],
     "ray_architecture_search.py": ["--quick"],
     "ray_lightgbm.py": ["--quick", "--scheduler"],
+    "runaway_trials.py": ["--seconds", "5"],
     "search_then_certify.py": ["--trainings", "60"],
 }
 # A process of Ray's takes longer to start than most trials take.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +12,6 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.search import Numeric, OneOf
 from tests.games.known_games import FloatArray
-
-IntArray = npt.NDArray[np.int64]
 
 SIGNS = {Estimate.MEAN: 0.0, Estimate.LOWER: -1.0, Estimate.UPPER: 1.0}
 BETA = 1.5
@@ -222,27 +219,65 @@ def test_a_start_that_is_given_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.tolist() == equilibrium.tolist()
 
 
+class Thorough(Beliefs):
+    """Works out all players' gains at all profiles, and all responses anew in every round."""
+
+    def _improved(
+        self,
+        profiles: FloatArray,
+        gains: FloatArray,
+        estimate: Estimate,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        starts, worst = profiles, gains.max(axis=1)
+        on_grid = self.actions.shape is not None
+        step, n_moves = (0.03, 6) if on_grid else (0.1, 12)
+        n, n_parameters = profiles.shape
+        for _ in range(24):
+            if step < 0.001:
+                break
+            tried, everyone = [], profiles.copy()
+            for player, columns in enumerate(self.actions.cube_columns):
+                tried.append(self.best_response(profiles, player, estimate))
+                everyone[:, columns] = tried[-1][:, columns]
+            tried.append(everyone)
+            shift = step * rng.standard_normal((n_moves, n, n_parameters))
+            alone = rng.integers(n_parameters, size=(n_moves // 2, n, 1))
+            shift[: n_moves // 2] *= np.arange(n_parameters) == alone
+            tried.extend(np.clip(profiles + shift, 0.0, 1.0))
+            values = self.dissatisfaction(np.concatenate(tried), estimate).max(axis=1)
+            values = values.reshape(-1, n)
+            moved = False
+            for row, move in enumerate(values.argmin(axis=0)):
+                if values[move, row] < worst[row]:
+                    profiles, moved = profiles.copy(), True
+                    profiles[row], worst[row] = tried[move][row], values[move, row]
+            step *= 1.0 if moved else 0.5
+        ends = np.concatenate((profiles, starts))
+        found: FloatArray = ends[self.dissatisfaction(ends, estimate).max(axis=1).argmin()]
+        return found
+
+
 @pytest.mark.parametrize("estimate", Estimate)
-@given(seed=st.integers(0, 1_000))
-@settings(max_examples=4, deadline=None)
-def test_gains_that_are_not_worked_out_change_nothing(estimate: Estimate, seed: int) -> None:
-    """A search that works out all players' gains at all profiles ends at the same profile."""
-
-    class Thorough(Beliefs):
-        def _gains_below(
-            self, cube: FloatArray, estimate: Estimate, limits: FloatArray, order: IntArray
-        ) -> FloatArray:
-            without = np.full(len(limits), np.inf)
-            return super()._gains_below(cube, estimate, without, np.sort(order))
-
-    owned = {
-        f"player {name}": {f"{name}{own}": Numeric() for own in range(2)}
-        for name in ("a", "b", "c")
+@pytest.mark.parametrize("owned", [(2, 2, 2), (1, 1), (3,)])
+@pytest.mark.parametrize("all_looked_at", [1024, 600])
+def test_what_is_not_worked_out_changes_nothing(
+    estimate: Estimate,
+    owned: tuple[int, ...],
+    all_looked_at: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor does it how many deviations of those that moved could be looked at."""
+    monkeypatch.setattr("mfhpo.games.dissatisfaction._ALL_LOOKED_AT", all_looked_at)
+    players = {
+        f"player {player}": {f"x{player}_{own}": Numeric() for own in range(n_own)}
+        for player, n_own in enumerate(owned)
     }
-    beliefs = believing(Actions(owned), seed, 20, rate=4.0)
-    assert beliefs.actions.shape is None
-    thorough = Thorough(beliefs.actions, beliefs.models, BETA)
-    found, expected = (
-        kind.least(estimate, np.random.default_rng(seed)) for kind in (beliefs, thorough)
-    )
-    assert found == pytest.approx(expected, abs=1e-9)
+    actions = Actions(players)
+    for seed in range(3):
+        quick = believing(actions, seed, 20, rate=4.0)
+        found, expected = (
+            beliefs.least(estimate, np.random.default_rng(seed))
+            for beliefs in (quick, Thorough(actions, quick.models, BETA))
+        )
+        assert found == pytest.approx(expected, abs=1e-9)
