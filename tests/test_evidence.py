@@ -244,7 +244,10 @@ class TestHalfWidths:
         rows = np.array([0, 1])
         seen.half_widths(rows, 0)
         seen.set_sums(rows, 0, np.array([3, 4]), np.array([1.0, 2.0]))
-        assert seen.half_widths(rows, 0).tolist() == seen.radius_after(np.array([3, 4]), 0).tolist()
+        counts = np.array([3, 4])
+        assert seen.half_widths(rows, 0).tolist() == seen.radius_after(counts, 0).tolist()
+        under_way = seen.half_widths(rows, 0, counts + 1)
+        assert under_way.tolist() == seen.radius_after(counts + 1, 0).tolist()
 
     def test_a_radius_that_changes(self) -> None:
         radius = Growing()
