@@ -289,7 +289,7 @@ class TestCommandLine:
         common = ["--tasks", "branin", f"--records={tmp_path}", "--peers", "random_search"]
         assert main(["run", *common, "--methods", "wild"]) == 2
         assert "--methods: ['wild'] not among ['random']" in capsys.readouterr().err
-        assert main(["run", "--peers", "nobody", "random_search"]) == 2
+        assert main(["run", "--tasks", "branin", "--peers", "nobody", "random_search"]) == 2
         assert "peers: ['nobody'] not among ['ours', 'dehb'," in capsys.readouterr().err
         assert main(["run", "--tasks", "brannin"]) == 2
         assert "no problem is named 'brannin'" in capsys.readouterr().err
