@@ -214,9 +214,9 @@ class Evidence:
     ) -> FloatArray:
         """Confidence radii of the means, shape (n,), as if they came of `counts` values each."""
         seen = self.counts[arms, fidelity]
-        counts = seen if counts is None else counts
-        if self._radii[fidelity].changes or not np.array_equal(counts, seen):
-            return self._computed_half_widths(arms, fidelity, counts)
+        is_as_seen = counts is None or bool((counts == seen).all())
+        if self._radii[fidelity].changes or not is_as_seen:
+            return self._computed_half_widths(arms, fidelity, seen if counts is None else counts)
         stale = arms[self._is_stale[arms, fidelity]]
         if len(stale):
             self._half_widths[stale, fidelity] = self._computed_half_widths(

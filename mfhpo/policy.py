@@ -102,7 +102,7 @@ class Policy(abc.ABC):
     @property
     @abc.abstractmethod
     def active(self) -> npt.NDArray[np.int64]:
-        """Arms still in the race, shape (n,)."""
+        """Arms still in the race, shape (n,); not to be written to."""
 
     @property
     @abc.abstractmethod

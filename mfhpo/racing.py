@@ -308,7 +308,7 @@ class RacingPolicy(Policy):
 
     @property
     def active(self) -> IntArray:
-        """Arms still in the race, shape (n,)."""
+        """Arms still in the race, shape (n,); not to be written to."""
         return self._roster.arms
 
     @property

@@ -45,11 +45,15 @@ class Roster:
         self._exit_fidelity: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_by: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_excess: FloatArray = np.zeros(n_arms)
+        self._arms: IntArray | None = None
 
     @property
     def arms(self) -> IntArray:
-        """The active arms, shape (n,)."""
-        return np.flatnonzero(self.active)
+        """The active arms, shape (n,); not to be written to."""
+        if self._arms is None:
+            self._arms = np.flatnonzero(self.active)
+            self._arms.setflags(write=False)
+        return self._arms
 
     def eliminate(
         self,
@@ -70,7 +74,7 @@ class Roster:
             The fidelity at which the lower bounds of `by` exceeded their upper bounds, and by how
             much; -1 where the comparison was over several fidelities.
         """
-        self.active[arms] = False
+        self._set_active(arms, False)
         self._exit_fidelity[arms] = fidelity
         self._exit_by[arms] = by
         self._exit_excess[arms] = excess
@@ -78,13 +82,13 @@ class Roster:
     def withdraw(self, arm: int) -> None:
         """Take an arm out for good, and put back the arms that it had eliminated."""
         self.withdrawn[arm] = True
-        self.active[arm] = False
+        self._set_active(arm, False)
         self._restore(self._exit_by == arm)
 
     def merge(self, arm: int, into: int) -> None:
         """Take an arm out that is the same as another; what it had eliminated stays eliminated."""
         self.merged[arm] = True
-        self.active[arm] = False
+        self._set_active(arm, False)
         self._exit_by[self._exit_by == arm] = into
 
     @property
@@ -103,9 +107,13 @@ class Roster:
 
     def _restore(self, chosen: BoolArray) -> None:
         back = chosen & self.eliminated
-        self.active[back] = True
+        self._set_active(back, True)
         self._exit_fidelity[back] = -1
         self._exit_by[back] = -1
+
+    def _set_active(self, chosen: IntArray | BoolArray | int, is_active: bool) -> None:
+        self.active[chosen] = is_active
+        self._arms = None
 
     def state_dict(self) -> dict[str, Any]:
         """The arrays as lists."""
@@ -116,3 +124,4 @@ class Roster:
         for name in self._arrays:
             current = getattr(self, name)
             setattr(self, name, np.asarray(state[name.strip("_")], dtype=current.dtype))
+        self._arms = None
