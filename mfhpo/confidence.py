@@ -418,9 +418,8 @@ class TightestRadius(Radius):
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
     ) -> FloatArray:
         share = level / len(self.radii)
-        return reduce(
-            np.minimum, (radius(n, share, squares, prediction_errors) for radius in self.radii)
-        )
+        widths = (radius._widths(n, share, squares, prediction_errors) for radius in self.radii)
+        return reduce(np.minimum, widths)
 
 
 def default_radius(noise: Noise, fidelity: int, n_fidelities: int) -> Radius:

@@ -141,12 +141,13 @@ class Elimination(BestArmPolicy):
         return self._phase(self._evidence.counts, self.active)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        seen = self._evidence.counts
         fidelity = self._phase(counts, arms)
-        reached = self._phase(self._evidence.counts, arms)
+        reached = fidelity if counts is seen else self._phase(seen, arms)
         if fidelity != reached and counts[arms, fidelity].all():
             # All that is left of the phase is under way. One pull of each arm ahead of it is
             # work worth doing; more would only hide that one of those pulls may never come.
-            fidelity, counts = reached, self._evidence.counts
+            fidelity, counts = reached, seen
         behind = arms[~self._settled(counts, arms, fidelity)]
         return Pull(int(behind[np.argmin(counts[behind, fidelity])]), fidelity)
 
