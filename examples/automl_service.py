@@ -99,6 +99,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=80, help="data sets (default: 80)")
     rounds = parser.parse_args().rounds
+    if rounds < 1:
+        parser.error(f"--rounds must be at least 1, got {rounds}.")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with time_limited(serve) as limited:
         learned = with_rcucb(limited, LIMITS, rounds)
