@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
+from mfhpo.search.conditions import ByChoice, Question, explain
 
 __all__ = ["Numeric", "OneOf", "Point", "SearchSpace"]
 
@@ -121,7 +122,7 @@ class SearchSpace:
 
     def __init__(self, parameters: Mapping[str, Numeric | OneOf]) -> None:
         self.parameters = dict(parameters)
-        self._conditions: dict[str, tuple[str, frozenset[float]]] = {}
+        self._conditions: dict[str, Question] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SearchSpace) and self.parameters == other.parameters
@@ -169,16 +170,16 @@ class SearchSpace:
             Shape (n, number of parameters).
         """
         columns = np.zeros((len(cube), self.n_features))
-        chosen = self._chosen(cube)
+        values = self._values(cube)
+        there = self._present(values)
         rows = np.arange(len(cube))
         column = 0
-        for index, (name, parameter) in enumerate(self.parameters.items()):
-            there = self._applies(name, chosen, len(cube))
+        for name, parameter in self.parameters.items():
             if isinstance(parameter, Numeric):
-                places = parameter.snapped(cube[:, index])
-                columns[:, column] = np.where(there, places, _MISSING)
+                columns[:, column] = np.where(there[name], values[name], _MISSING)
             else:
-                columns[rows[there], column + chosen[name][there]] = _CHOICE
+                chosen = values[name][there[name]].astype(np.int64)
+                columns[rows[there[name]], column + chosen] = _CHOICE
             column += parameter.width
         return columns
 
@@ -209,44 +210,73 @@ class SearchSpace:
         return cube
 
     def learn_conditions(self, points: Sequence[Point]) -> None:
-        """Find out from configurations which choices make which parameters apply.
+        """Find out from configurations which values make which parameters apply.
 
-        A parameter that some configurations lack is taken to depend on the first parameter with
-        choices that explains it: one that more configurations have, those with the parameter among
-        them, and each choice of which had it either always or never. What is not explained so is
-        taken to apply always.
+        A parameter that some configurations lack is taken to depend on parameters that more
+        configurations have, those with the parameter among them: on choices that had it either
+        always or never, on numbers above or below a threshold, or on up to three such conditions
+        in a row, as where two switches have to be on (see `mfhpo.search.conditions.explain`). What
+        is not explained so is taken to apply always.
         """
         self._conditions.clear()
-        having = {
-            name: frozenset(i for i, point in enumerate(points) if name in point)
+        table = {
+            name: np.array([point.get(name, math.nan) for point in points])
             for name in self.parameters
         }
-        for name in self.parameters:
-            for parent, parameter in self.parameters.items():
-                # More have the parent, so that no two parameters can explain each other.
-                if not isinstance(parameter, OneOf) or not having[name] < having[parent]:
-                    continue
-                with_it = {points[i][parent] for i in having[name]}
-                without = {points[i][parent] for i in having[parent] - having[name]}
-                if not with_it & without:
-                    self._conditions[name] = (parent, frozenset(without))
-                    break
+        having = {name: ~np.isnan(values) for name, values in table.items()}
+        for name, has in having.items():
+            if has.all():
+                continue
+            # More have the parent, so that no two parameters can explain each other.
+            parents = [
+                parent
+                for parent, also in having.items()
+                if also[has].all() and also.sum() > has.sum()
+            ]
+            kinds: tuple[dict[str, FloatArray], ...] = ({}, {}, {})
+            for parent in parents:
+                kinds[self._kind(parent)][parent] = table[parent]
+            question = explain(has, *kinds)
+            if question is not None:
+                self._conditions[name] = question
 
-    def _chosen(self, cube: FloatArray) -> dict[str, npt.NDArray[np.int64]]:
+    def _kind(self, name: str) -> int:
+        """0 for choices, 1 for numbers with steps, 2 for others."""
+        parameter = self.parameters[name]
+        if isinstance(parameter, OneOf):
+            return 0
+        return 1 if parameter.places else 2
+
+    def _values(self, cube: FloatArray) -> dict[str, FloatArray]:
+        """By name, the places that points of the cube reach, or the indices of choices."""
         return {
-            name: _index(cube[:, index], parameter.n)
+            name: parameter.snapped(cube[:, index])
+            if isinstance(parameter, Numeric)
+            else _index(cube[:, index], parameter.n).astype(np.float64)
             for index, (name, parameter) in enumerate(self.parameters.items())
-            if isinstance(parameter, OneOf)
         }
 
-    def _applies(
-        self, name: str, chosen: Mapping[str, npt.NDArray[np.int64]], n: int
-    ) -> npt.NDArray[np.bool_]:
-        if name not in self._conditions:
-            return np.ones(n, dtype=bool)
-        parent, without = self._conditions[name]
-        allowed = ~np.isin(chosen[parent], [int(value) for value in without])
-        return self._applies(parent, chosen, n) & allowed
+    def _present(self, values: Mapping[str, FloatArray]) -> dict[str, npt.NDArray[np.bool_]]:
+        """By name, which of the configurations have a parameter."""
+        found: dict[str, npt.NDArray[np.bool_]] = {}
+
+        def present(name: str) -> npt.NDArray[np.bool_]:
+            if name not in found:
+                everywhere = np.ones(len(values[name]), dtype=bool)
+                question = self._conditions.get(name)
+                found[name] = everywhere if question is None else answer(question)
+            return found[name]
+
+        def answer(question: Question) -> npt.NDArray[np.bool_]:
+            here = np.full(len(values[question.parent]), isinstance(question, ByChoice))
+            for inside, following in question.branches(values[question.parent]):
+                said = following if isinstance(following, bool) else answer(following)
+                here = np.where(inside, said, here)
+            return np.asarray(present(question.parent) & here)
+
+        for name in self.parameters:
+            present(name)
+        return found
 
 
 def _index(cube: FloatArray, n: int) -> npt.NDArray[np.int64]:

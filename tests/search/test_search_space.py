@@ -186,21 +186,98 @@ def test_a_choice_that_was_not_seen_has_every_parameter() -> None:
     [
         [{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1}],  # both ways under one choice
         [{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1, "gamma": 0.1}],
-        [{"x": 0.1, "model": 0}, {"x": 0.9, "model": 0, "gamma": 0.1}],
+        [{"x": 0.5, "model": 0}, {"x": 0.5, "model": 0, "gamma": 0.1}],
     ],
-    ids=["sometimes or never", "sometimes or always", "by a number"],
+    ids=["sometimes or never", "sometimes or always", "the same with and without it"],
 )
-def test_what_no_choice_explains_applies_always(points: list[Point]) -> None:
+def test_what_nothing_explains_applies_always(points: list[Point]) -> None:
     space = SearchSpace({"x": Numeric(), "model": OneOf(2), "gamma": Numeric()})
     space.learn_conditions(points)
     looks = space.cube_features(np.array([[0.5, 0.1, 0.2], [0.5, 0.9, 0.2]]))
     assert looks[:, -1].tolist() == [0.2, 0.2]
 
 
-def test_numbers_are_no_parents() -> None:
+LAYERS = Numeric((0.0, 0.5, 1.0))
+
+
+def test_a_number_may_be_the_parent() -> None:
+    space = SearchSpace({"layers": LAYERS, "first": Numeric(), "second": Numeric()})
+    space.learn_conditions(
+        [{"layers": 0.0, "first": 0.1}, {"layers": 1.0, "first": 0.9, "second": 0.3}]
+    )
+    places = np.array([[0.0, 0.2, 0.2], [0.4, 0.2, 0.2], [1.0, 0.2, 0.2]])
+    # The one in between is nearer to neither; it is taken to have it.
+    assert space.cube_features(places).tolist() == [
+        [0.0, 0.2, 0.5],
+        [0.5, 0.2, 0.2],
+        [1.0, 0.2, 0.2],
+    ]
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(0.0, [0.5, 0.2]), (2.0, [0.2, 0.5])])
+def test_a_number_without_steps_has_its_threshold_half_way(
+    threshold: float, expected: list[float]
+) -> None:
     space = SearchSpace({"x": Numeric(), "gamma": Numeric()})
-    space.learn_conditions([{"x": 0.0}, {"x": 1.0, "gamma": 0.1}])
-    assert space.cube_features(np.array([[0.0, 0.2]])).tolist() == [[0.0, 0.2]]
+    with_it, without = (0.8, 0.2) if threshold == 0.0 else (0.2, 0.8)
+    space.learn_conditions([{"x": without}, {"x": with_it, "gamma": 0.1}])
+    looks = space.cube_features(np.array([[0.49, 0.2], [0.51, 0.2]]))
+    assert looks[:, -1].tolist() == expected
+
+
+def test_choices_are_asked_before_steps_and_steps_before_other_numbers() -> None:
+    points: list[Point] = [
+        {"x": 0.1, "layers": 0.0, "model": 0},
+        {"x": 0.9, "layers": 1.0, "model": 1, "gamma": 0.1},
+    ]
+    parameters: dict[str, Numeric | OneOf] = {
+        "x": Numeric(),
+        "layers": LAYERS,
+        "model": OneOf(2),
+        "gamma": Numeric(),
+    }
+    all_three = SearchSpace(parameters)
+    all_three.learn_conditions(points)
+    looks = all_three.cube_features(np.array([[0.9, 1.0, 0.1, 0.2], [0.1, 0.0, 0.9, 0.2]]))
+    assert looks[:, -1].tolist() == [0.5, 0.2]
+    del parameters["model"]
+    numbers = SearchSpace(parameters)
+    numbers.learn_conditions(points)
+    looks = numbers.cube_features(np.array([[0.9, 0.0, 0.2], [0.1, 1.0, 0.2]]))
+    assert looks[:, -1].tolist() == [0.5, 0.2]
+
+
+def test_several_may_have_to_hold() -> None:
+    space = SearchSpace({"a": OneOf(2), "b": OneOf(2), "layers": LAYERS, "gamma": Numeric()})
+    every = [(a, b, layers) for a in (0, 1) for b in (0, 1) for layers in LAYERS.places]
+    points: list[Point] = []
+    for a, b, layers in every:
+        gamma = {"gamma": 0.3} if a and b and layers < 1.0 else {}
+        points.append({"a": a, "b": b, "layers": layers, **gamma})
+    space.learn_conditions(points)
+    places = np.array([[a / 1.5, b / 1.5, layers, 0.2] for a, b, layers in every])
+    expected = [0.2 if "gamma" in point else 0.5 for point in points]
+    assert space.cube_features(places)[:, -1].tolist() == expected
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(30, 60))
+def test_what_is_asked_for_by_a_few_questions_is_known(seed: int, depth: int, n: int) -> None:
+    """Conditions that a tree of questions makes: known for all that was seen."""
+    rng = np.random.default_rng(seed)
+    names = ["a", "b", "layers"][:depth]
+    space = SearchSpace(
+        {"a": OneOf(3), "b": OneOf(2), "layers": LAYERS, "x": Numeric(), "gamma": Numeric()}
+    )
+    wanted = {name: int(rng.integers(2)) for name in names}
+    places = rng.random((n, 5))
+    points = []
+    for place in places:
+        point = space.at(place)
+        if any((point[name] > 0.0) != bool(wanted[name]) for name in names):
+            del point["gamma"]
+        points.append(point)
+    space.learn_conditions(points)
+    assert np.array_equal(space.cube_features(places), space.features(points))
 
 
 def test_the_first_choice_that_explains_it_is_taken() -> None:
