@@ -24,7 +24,7 @@ from mfhpo_optuna._arms import Arms, ArmsLike
 from mfhpo_optuna._delegate import ArmsOnlyStudy
 from mfhpo_optuna._levels import contains
 from mfhpo_optuna._progress import ProgressLine
-from mfhpo_optuna._study_race import CERTIFICATE_KEY, Listener, StudyRace
+from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, Listener, StudyRace
 from mfhpo_optuna._unit import from_unit
 
 __all__ = ["Answer", "PolicySampler", "stop"]
@@ -347,6 +347,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:
             race = self._of(study)
+            begun_by = _first_trials(study)
             shown = []
             for arm, value in self._values_of_arms(race):
                 distributions = race.arms.distributions(arm)
@@ -355,8 +356,11 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                     value=value,
                     params={name: params[name] for name in distributions},
                     distributions=distributions,
+                    system_attrs=_notes_of(begun_by.get(arm)),
                 )
                 trial.number = arm
+                if arm in begun_by:
+                    trial._trial_id = begun_by[arm]._trial_id
                 shown.append(trial)
             return ArmsOnlyStudy(study, shown)
 
@@ -416,3 +420,17 @@ def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: An
     # No public way leads from a sampler to the attributes of a running trial.
     study._storage.set_trial_user_attr(trial._trial_id, key, value)
     trial.user_attrs[key] = value
+
+
+def _first_trials(study: optuna.Study) -> dict[int, FrozenTrial]:
+    """The trials that arms began with: on these a proposer has noted what it will want to know."""
+    found: dict[int, FrozenTrial] = {}
+    for trial in study.get_trials(deepcopy=False):
+        if ARM_KEY in trial.user_attrs:
+            found.setdefault(trial.user_attrs[ARM_KEY]["arm"], trial)
+    return found
+
+
+def _notes_of(trial: FrozenTrial | None) -> dict[str, Any]:
+    attributes = {} if trial is None else trial.system_attrs
+    return {key: value for key, value in attributes.items() if not key.startswith("constraints")}

@@ -82,7 +82,7 @@ class HalvingSearch(SearchPolicy):
 
     def grace_level(self) -> int:
         """The level at which new arms begin."""
-        for level in range(self.target):
+        for level in range(self.lowest, self.target):
             if self.agreement(level) >= self._least_agreement:
                 return level
         return self.target

@@ -134,7 +134,7 @@ class ModelSearch(SearchPolicy):
         if step is not None:
             return step
         if not self.finished_arms() or not self.space.parameters or not self._points:
-            return Begin(0, None)
+            return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see(pending)
         busy = {pull.arm for pull in pending}
@@ -145,10 +145,10 @@ class ModelSearch(SearchPolicy):
         ]
         new, improvement = self._new_arm(view, begun, rng)
         # What a new arm's way to the target is worth for each unit of its cost.
-        rate = self._patience * improvement / self.costs[-1]
+        rate = self._patience * improvement / self.price_from(-1, self.target)
         if waiting:
             left = [
-                self.cost_from(self.level_of(view.arms[index]), self.target) for index in waiting
+                self.price_from(self.level_of(view.arms[index]), self.target) for index in waiting
             ]
             merits = view.improvement(view.means[waiting], view.spreads[waiting])
             rates = merits / np.array(left)
@@ -157,11 +157,12 @@ class ModelSearch(SearchPolicy):
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]
-                return Pull(arm, self._level(view, features, self.level_of(arm) + 1))
+                lowest = max(self.level_of(arm) + 1, self.lowest)
+                return Pull(arm, self._level(view, features, lowest))
         if new is None:
-            return Begin(0, None)
+            return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])
-        level = self._level(view, features, 0)
+        level = self._level(view, features, self.lowest)
         return Begin(level, self.space.at(new))
 
     def leader(self) -> int | None:

@@ -79,11 +79,10 @@ class SearchPolicy(abc.ABC):
         self.costs = tuple(float(cost) for cost in costs)
         self.continues = continues
         self._space = SearchSpace({})
+        self._counts_evaluations = False
         self._finds_initial = initial is None
-        if initial is None:
-            affordable = round(self.costs[-1] / self.costs[0])
-            initial = min(max(affordable, _FEWEST_FIRST), _MOST_FIRST)
-        self._initial = check_count("initial", initial, 2)
+        self._initial = self._usual_initial() if initial is None else initial
+        check_count("initial", self._initial, 2)
         self._seed = check_count("seed", seed, 0)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
@@ -106,39 +105,52 @@ class SearchPolicy(abc.ABC):
         self._space = space
         self._changes += 1
 
-    def shorten_beginning(self, most: float | None, *, in_evaluations: bool = False) -> None:
+    def count_evaluations(self) -> None:
+        """Weigh what is gained against the number of evaluations, whatever they cost.
+
+        Cheap levels save nothing then: arms are evaluated at the target alone.
+        """
+        self._counts_evaluations = True
+        if self._finds_initial:
+            self._initial = self._usual_initial()
+
+    def shorten_beginning(self, most: float | None) -> None:
         """Begin with fewer arms at random, if their number was not given.
 
         Parameters
         ----------
         most
-            What evaluating the first arms may take; None if costs are only guessed: then their
-            number is the smallest usual one.
-        in_evaluations
-            Whether that is a number of evaluations, rather than a cost.
+            What evaluating the first arms may take, a cost or a number of evaluations, whichever
+            counts; None if costs are only guessed: then their number is the smallest usual one.
         """
         if not self._finds_initial:
             return
         if most is None:
             self._initial = min(self._initial, _FEWEST_FIRST)
             return
-        while self._initial > 2 and self._price_of_first(in_evaluations) > most:
+        while self._initial > 2 and self._price_of_first() > most:
             self._initial -= 1
 
-    def _price_of_first(self, in_evaluations: bool) -> float:
-        price = 0.0
-        for level, n in enumerate(self._first_counts()):
-            price += n * (1.0 if in_evaluations else self.cost_from(level - 1, level))
-        return price
+    def _usual_initial(self) -> int:
+        """As many arms as an evaluation at the target pays for where arms begin."""
+        affordable = round(self.price_from(-1, self.target) / self.price_from(-1, self.lowest))
+        return min(max(affordable, _FEWEST_FIRST), _MOST_FIRST)
+
+    def _price_of_first(self) -> float:
+        counts = self._first_counts()
+        levels = range(self.lowest, len(self.costs))
+        return sum(
+            n * self.price_from(level - 1, level) for level, n in zip(levels, counts, strict=True)
+        )
 
     def _first_counts(self) -> list[int]:
-        """How many of the first arms are evaluated at each level.
+        """How many of the first arms are evaluated at each level, from the lowest one on.
 
         A third of those at the level below, and two at least, if there are more than three.
         """
         least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _FIRST_REDUCTION))
         counts = [self._initial]
-        for _ in self.costs[1:]:
+        for _ in range(self.lowest, self.target):
             counts.append(max(least, math.ceil(counts[-1] / _FIRST_REDUCTION)))
         return counts
 
@@ -146,6 +158,11 @@ class SearchPolicy(abc.ABC):
     def target(self) -> int:
         """Index of the target level."""
         return len(self.costs) - 1
+
+    @property
+    def lowest(self) -> int:
+        """Index of the lowest level at which arms are evaluated."""
+        return self.target if self._counts_evaluations else 0
 
     # Learning.
 
@@ -250,6 +267,10 @@ class SearchPolicy(abc.ABC):
         done = self.costs[arm_level] if self.continues and arm_level >= 0 else 0.0
         return self.costs[fidelity] - done
 
+    def price_from(self, arm_level: int, fidelity: int) -> float:
+        """The same, or 1 where evaluations are counted: what steps are weighed by."""
+        return 1.0 if self._counts_evaluations else self.cost_from(arm_level, fidelity)
+
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far, as plain JSON values."""
         return {
@@ -300,16 +321,15 @@ class SearchPolicy(abc.ABC):
         None when that is over, or when it waits for what is under way.
         """
         if begun < self._initial:
-            return Begin(0, None)
+            return Begin(self.lowest, None)
         # Arms that failed are replaced by the next ones, as far as there are any.
         first = list(islice((arm for arm in range(begun) if arm not in self._out), self._initial))
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
-                return Pull(arm, 0)  # it failed: once more
-        counts = self._first_counts()
-        for level in range(self.target):
-            quota = counts[level + 1]
+                return Pull(arm, self.lowest)  # it failed: once more
+        above_lowest = self._first_counts()[1:]
+        for level, quota in zip(range(self.lowest, self.target), above_lowest, strict=True):
             above = [
                 arm for arm in first if max(self.level_of(arm), under_way.get(arm, -1)) > level
             ]
@@ -322,7 +342,7 @@ class SearchPolicy(abc.ABC):
             if len(above) < wanted and left:
                 best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
                 return Pull(best, level + 1)
-        return Begin(0, None) if len(first) < self._initial else None
+        return Begin(self.lowest, None) if len(first) < self._initial else None
 
     @property
     def _unfit(self) -> set[int]:

@@ -68,7 +68,8 @@ class SearchRace(Policy):
         What may be spent; None: the search goes on until whoever runs it stops, and nothing is
         certified.
     unit
-        What the budget counts: "cost", in the unit of the search's costs, or "evaluations".
+        What the budget counts: "cost", in the unit of the search's costs, or "evaluations", of
+        which the search then makes all at the target.
     certify_share
         Share of the budget that is kept for the shortlist; 0 for none. Where it does not pay for
         two evaluations of two arms, nothing is kept.
@@ -141,10 +142,12 @@ class SearchRace(Policy):
         self._paid: dict[int, float] = {}
         self._paid_at: list[list[float]] = [[] for _ in search.costs]
         self._levels: dict[int, int] = {}
-        if measured:
+        if self._in_evaluations:
+            search.count_evaluations()
+        if measured and not self._in_evaluations:
             search.shorten_beginning(None)
         elif budget is not None:
-            search.shorten_beginning(_FIRST_SHARE * budget, in_evaluations=self._in_evaluations)
+            search.shorten_beginning(_FIRST_SHARE * budget)
         self._certification: GroupSequentialCertification | None = None
         self._replicates: list[tuple[int, float | None]] = []
         self._cost = 0.0

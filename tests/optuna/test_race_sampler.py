@@ -591,6 +591,35 @@ def test_proposers(make, fidelity):
     assert study.best_params["branch"] == "a"
 
 
+@pytest.mark.parametrize("fidelity", ["epochs", None])
+@pytest.mark.parametrize(
+    ("make", "at_most"),
+    [
+        pytest.param(
+            lambda: CmaEsSampler(seed=0, warn_independent_sampling=False),
+            0.01,
+            marks=pytest.mark.skipif(
+                importlib.util.find_spec("cmaes") is None, reason="cmaes is not installed"
+            ),
+        ),
+        (lambda: NSGAIISampler(population_size=20, seed=0), 0.75),
+    ],
+    ids=["CMA-ES", "NSGA-II"],
+)
+def test_proposers_that_note_on_trials_what_they_know_learn(make, at_most, fidelity):
+    """The last draws are much better than the first; those at random are 4 / 3 in the mean."""
+
+    def objective(trial):
+        if fidelity is not None:
+            trial.suggest_int(fidelity, 1, 9)
+        return sum(trial.suggest_float(name, -1.0, 1.0) ** 2 for name in "abcd")
+
+    sampler = RaceSampler(fidelity, trials=200, certify_share=0.0, proposer=make(), seed=0)
+    study = run(sampler, objective)
+    values = [trial.value for trial in study.trials[:200]]
+    assert np.mean(values[-50:]) < at_most < np.mean(values[:50])
+
+
 def test_the_proposer_sees_whole_configurations_at_the_target_alone():
     seen = []
 

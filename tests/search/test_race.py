@@ -356,21 +356,41 @@ def test_what_does_not_pay_for_a_comparison_is_not_kept(budget, unit, is_kept):
         assert "certify_share=0.25 of the budget is less than 4 evaluations" in reason
 
 
-@pytest.mark.parametrize("unit", ["cost", "evaluations"])
 @pytest.mark.parametrize("kind", [HalvingSearch, ModelSearch])
-def test_the_first_arms_take_half_of_the_budget_at_most(kind, unit):
-    budget = 30.0
+def test_the_first_arms_take_half_of_the_budget_at_most(kind):
     search = kind((1.0, 3.0, 9.0, 27.0, 81.0))
-    race = SearchRace(search, budget=budget * (1.0 if unit == "evaluations" else 81.0), unit=unit)
+    race = SearchRace(search, budget=30.0 * 81.0)
     spent = finished = 0.0
     while finished < 2:
         (pull,) = race.ask()
         race.tell(pull, Observation(float(pull.arm)))
-        spent += 1.0 if unit == "evaluations" else search.costs[pull.fidelity] / 81.0
+        spent += search.costs[pull.fidelity] / 81.0
         finished = len(search.finished_arms())
-    assert spent <= budget / 2.0
-    # In trials 6 + 2 + 2 + 2 + 2, in costs 27 / 81 + 9 / 27 + 3 / 9 + 2 / 3 + 2.
-    assert spent == pytest.approx(14.0 if unit == "evaluations" else 11.0 / 3.0)
+    assert spent <= 15.0
+    # 27 / 81 + 9 / 27 + 3 / 9 + 2 / 3 + 2.
+    assert spent == pytest.approx(11.0 / 3.0)
+
+
+@pytest.mark.parametrize(("budget", "first"), [(30, 9), (10, 5)])
+@pytest.mark.parametrize("continues", [False, True])
+@pytest.mark.parametrize("kind", [HalvingSearch, ModelSearch])
+def test_where_evaluations_are_counted_all_are_at_the_target(kind, continues, budget, first):
+    """Nine at random, or what half of the budget pays for; costs are still said as they are."""
+    search = kind((1.0, 3.0, 9.0, 27.0, 81.0), continues=continues)
+    search.space = SearchSpace({"x": Numeric()})
+    race = SearchRace(search, budget=budget, unit="evaluations", certify_share=0.0)
+    rng, chosen = np.random.default_rng(0), []
+    while asked := race.ask():
+        (pull,) = asked
+        assert pull.fidelity == 4
+        chosen.append(race.point_of(pull.arm) is not None)
+        point = race.point_of(pull.arm) or {"x": float(rng.random())}
+        search.describe(pull.arm, point)
+        race.tell(pull, Observation(-((point["x"] - 0.3) ** 2)))
+    assert len(chosen) == budget
+    assert race.recommend().cost == budget * 81.0
+    assert not any(chosen[:first])
+    assert any(chosen[first:]) == (kind is ModelSearch)
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
