@@ -168,8 +168,8 @@ class PairedCertification:
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
         values = self._seen
-        repeats = int(np.maximum(self._counts - 1, 0).sum())
-        if repeats < max(LEAST_REPEATS, len(self.candidates)):
+        # Rounds, not evaluations: what makes one of them equal to the last makes all of a round.
+        if int(self._counts.max()) - 1 < LEAST_REPEATS:
             return False
         firsts = np.array([column[~np.isnan(column)][:1].sum() for column in values.T])
         return not bool(((values != firsts) & ~np.isnan(values)).any())

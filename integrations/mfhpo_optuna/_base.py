@@ -9,6 +9,7 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.pruners import MedianPruner, NopPruner
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
@@ -28,6 +29,9 @@ from mfhpo_optuna._recommendation import StudyRecommendation
 from mfhpo_optuna._study_race import CERTIFICATE_KEY
 
 __all__ = ["FidelitySampler"]
+
+# Below "optuna.", so that optuna.logging.set_verbosity governs it.
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 class FidelitySampler(PolicySampler[Race]):
@@ -101,6 +105,17 @@ class FidelitySampler(PolicySampler[Race]):
 
     # What Optuna calls.
 
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Choose the pull that the trial evaluates, and note it where other workers see it."""
+        if type(study.pruner) is MedianPruner:
+            # What a study has if nobody asked for a pruner; what it ends gives a race no value.
+            study.pruner = NopPruner()
+            _logger.info(
+                f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
+                f"decides which trials go up to the target."
+            )
+        super().before_trial(study, trial)
+
     def sample_independent(
         self,
         study: optuna.Study,
@@ -112,8 +127,13 @@ class FidelitySampler(PolicySampler[Race]):
         with self._lock:
             if param_name == self._fidelity.name and len(study.directions) == 1:
                 race = self._of(study)
-                if race.pull(trial.number) is not None:
-                    return race.level_of(trial.number, param_distribution)
+                noted = race.pull(trial.number)
+                if noted is not None:
+                    level = race.level_of(trial.number, param_distribution)
+                    pull = race.pull(trial.number)
+                    if pull is not None and pull != noted:
+                        self._write(study, trial, race.attributes(pull))
+                    return level
             return super().sample_independent(study, trial, param_name, param_distribution)
 
     # Helpers.

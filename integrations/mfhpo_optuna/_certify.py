@@ -4,7 +4,8 @@ The design, in short:
 
 1. Any study that has one objective will do, whatever sampler and pruner made it. Its `top` best
    configurations are the shortlist; trials that were pruned, failed or broke a constraint are none
-   of it, and trials with equal parameters are one configuration.
+   of it, and trials with equal parameters are one configuration. Of a study that one of mfhpo's
+   own samplers has run, the pulls at the highest level count.
 2. The values of the search made the shortlist, so they are lucky ones: they are shown beside the
    answer, and no mean contains them.
 3. The shortlist is raced by the core's policy for the best arm at one fidelity

@@ -24,7 +24,7 @@ from mfhpo_optuna._arms import Arms, ArmsLike
 from mfhpo_optuna._delegate import ArmsOnlyStudy
 from mfhpo_optuna._levels import contains
 from mfhpo_optuna._progress import ProgressLine
-from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, Listener, StudyRace
+from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, NO_ANSWER, Listener, StudyRace
 from mfhpo_optuna._unit import from_unit
 
 __all__ = ["Answer", "PolicySampler", "stop"]
@@ -277,7 +277,8 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             if self._learn(study, race, trial, state, values[0] if values else None):
                 # A single noisy value is no answer: `best_trial` skips trials that break a
                 # constraint. Only a running `Trial` has a public method for it.
-                study._storage.set_trial_system_attr(trial._trial_id, "constraints:mfhpo", 1.0)
+                key = f"constraints:{NO_ANSWER}"
+                study._storage.set_trial_system_attr(trial._trial_id, key, 1.0)
             self._check(study, race)
             if race.policy is None:
                 return

@@ -22,6 +22,7 @@ from mfhpo._validation import check_count
 from mfhpo.certification import Candidate
 from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._levels import contains
+from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, NO_ANSWER
 
 __all__ = ["Shortlist", "shortlist_of"]
 
@@ -117,7 +118,7 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
             f"single best trial; certify a study of one of them."
         )
     trials = study.get_trials(deepcopy=False)
-    eligible = [trial for trial in trials if _is_eligible(trial)]
+    eligible = _eligible(trials)
     chosen = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
     configurations = _group(study, eligible, chosen)
     if len(configurations) < 2:
@@ -125,8 +126,7 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
             f"its {len(eligible)} trials that completed with a finite value and break no "
             f"constraint; at least 2 are needed to tell which is best. Run more trials first "
-            f"(trials of mfhpo's own samplers are single pulls, and do not count: let their race "
-            f"go on with a larger budget instead)."
+            f"(of mfhpo's own samplers, those at the highest level count)."
         )
     maximise = study.direction == StudyDirection.MAXIMIZE
     sign = 1.0 if maximise else -1.0
@@ -157,18 +157,43 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
         maximise=maximise,
         n_completed=len(eligible),
         first_number=len(trials),
-        words=_words(len(trials), len(eligible), len(configurations)),
+        words=_words(
+            sum(CERTIFICATE_KEY not in trial.user_attrs for trial in trials),
+            len(eligible),
+            len(configurations),
+            any(map(_tag, eligible)),
+        ),
         target="" if chosen is None else f"{chosen.name}={kept[0].params[chosen.name]!r}",
     )
 
 
-def _is_eligible(trial: FrozenTrial) -> bool:
+def _eligible(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """Trials that completed; of a race the pulls at the highest level, not its own answer."""
+    completed = [trial for trial in trials if _has_value(trial)]
+    levels = [tag["fidelity"] for trial in completed if "fidelity" in (tag := _tag(trial))]
+    highest = max(levels, default=None)
+    eligible = []
+    for trial in completed:
+        broken = {name for name, value in trial.constraints.items() if value > 0.0}
+        if highest is not None and _tag(trial).get("fidelity") == highest:
+            # Such a trial is no answer by itself, and so breaks a constraint of mfhpo's own.
+            broken.discard(NO_ANSWER)
+        if not broken and (highest is None or CERTIFICATE_KEY not in trial.user_attrs):
+            eligible.append(trial)
+    return eligible
+
+
+def _tag(trial: FrozenTrial) -> dict[str, Any]:
+    """Which pull of a race a trial is; empty for all other trials."""
+    return dict(trial.user_attrs.get(ARM_KEY, {}))
+
+
+def _has_value(trial: FrozenTrial) -> bool:
     return (
         trial.state == TrialState.COMPLETE
         and trial.values is not None
         and len(trial.values) == 1
         and math.isfinite(trial.values[0])
-        and all(value <= 0.0 for value in trial.constraints.values())
     )
 
 
@@ -238,10 +263,13 @@ def _target(fidelity: Fidelity, distribution: BaseDistribution) -> Any:
     return target
 
 
-def _words(n_trials: int, n_completed: int, n_configurations: int) -> str:
+def _words(n_trials: int, n_completed: int, n_configurations: int, is_race: bool) -> str:
+    why = "pruned, failed or infeasible"
+    if is_race:
+        why = "at lower levels, failed or infeasible"
     words = f"by the search's own values, out of {n_configurations} configurations"
     if n_completed > n_configurations:
         words += f" in {n_completed} trials (repeats by their mean)"
     if n_trials > n_completed:
-        words += f"; {n_trials - n_completed} trials left out (pruned, failed or infeasible)"
+        words += f"; {n_trials - n_completed} trials left out ({why})"
     return f"{words}; no mean below contains these values"

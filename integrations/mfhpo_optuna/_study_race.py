@@ -17,11 +17,14 @@ from mfhpo import Observation, Policy, Pull
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._limit_attributes import SECONDS_KEY
 
-__all__ = ["ARM_KEY", "CERTIFICATE_KEY", "Listener", "Running", "StudyRace"]
+__all__ = ["ARM_KEY", "CERTIFICATE_KEY", "NO_ANSWER", "Listener", "Running", "StudyRace"]
 
 # User attributes: the pull that a trial is, and the certificate of the trial that answers.
 ARM_KEY = "mfhpo:pull"
 CERTIFICATE_KEY = "mfhpo:certificate"
+
+# The constraint that single pulls break, so that none of them is the best trial.
+NO_ANSWER = "mfhpo"
 
 Listener = Callable[[int, Pull, Observation], None]
 

@@ -20,7 +20,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mfhpo import ArmWithdrawnWarning, NoNoiseWarning
-from mfhpo_optuna import Fidelity, certify, time_limited
+from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, certify, time_limited
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -222,6 +222,41 @@ def test_best_trial_is_compared_even_where_its_mean_is_not_among_the_best():
     answer = certify(study, table([0.5, 0.6, 0.7, 0.65]), top=2, epsilon=0.2)
     assert [result.params["k"] for result in answer.candidates] == [2, 0]
     assert answer.luckiest == 1
+
+
+@pytest.mark.parametrize("with_name", [True, False], ids=["with the fidelity's name", "without"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RaceSampler("epochs", trials=40, certify_share=0.0, seed=0),
+        lambda: RaceSampler("epochs", budget=9 * 30, seed=0),
+        lambda: IISESampler("epochs", arms=6, epsilon=0.5, sigma=SIGMA, seed=0),
+    ],
+    ids=["search", "search with a certificate", "race"],
+)
+def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, with_name):
+    """Neither those at lower levels, which look better here, nor the answer that the race added."""
+
+    def rising(trial):
+        epochs = trial.suggest_int("epochs", 1, 9)
+        return (trial.suggest_float("x", -1, 1) - 0.3) ** 2 + 0.1 * epochs + noise(trial.number)
+
+    study = optuna.create_study(sampler=make())
+    study.optimize(rising)
+    pulls = [trial for trial in study.trials if "mfhpo:pull" in trial.user_attrs]
+    whole = [trial for trial in pulls if trial.params["epochs"] == 9]
+    answer = certify(study, rising, budget=60, fidelity="epochs" if with_name else None)
+    assert {tuple(sorted(result.params.items())) for result in answer.candidates} <= {
+        tuple(sorted(trial.params.items())) for trial in whole
+    }
+    assert f"of {len(whole)} completed trials" in answer.about
+    for result in answer.candidates:
+        values = [t.value for t in whole if t.params["x"] == result.params["x"]]
+        assert result.claim == pytest.approx(np.mean(values))
+    luckiest = min(whole, key=lambda trial: trial.value)
+    assert answer.candidates[answer.luckiest].params["x"] == luckiest.params["x"]
+    infeasible = len(whole) < len(pulls)
+    assert ("at lower levels, failed or infeasible" in answer.shortlist) == infeasible
 
 
 def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():

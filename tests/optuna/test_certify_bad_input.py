@@ -6,7 +6,7 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import IISESampler, certify
+from mfhpo_optuna import certify
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -88,13 +88,6 @@ def test_fidelity_with_several_upper_bounds():
     study.optimize(growing, n_trials=3)
     with pytest.raises(ValueError, match=r"several upper bounds.*5, 6, 7.*levels="):
         certify(study, growing, fidelity="epochs")
-
-
-def test_study_of_a_race_is_told_to_go_on_with_it():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=4, epsilon=0.5, seed=0))
-    study.optimize(objective)
-    with pytest.raises(ValueError, match="larger budget"):
-        certify(study, objective)
 
 
 def test_objective_that_asks_for_something_else(study):

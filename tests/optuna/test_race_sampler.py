@@ -13,11 +13,18 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
-from optuna.samplers import CmaEsSampler, PartialFixedSampler, QMCSampler, RandomSampler, TPESampler
+from optuna.samplers import (
+    CmaEsSampler,
+    NSGAIISampler,
+    PartialFixedSampler,
+    QMCSampler,
+    RandomSampler,
+    TPESampler,
+)
 from optuna.trial import TrialState
 
 from mfhpo.search import SearchPolicy
-from mfhpo_optuna import Fidelity, RaceSampler, training_of
+from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, training_of
 from tests.optuna.samplers import CERTIFICATE, PULL, pulls
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -365,6 +372,38 @@ def test_without_noise_nothing_is_certified_but_the_best_is_found():
 
 class Broken(Exception):
     pass
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        lambda: RaceSampler("epochs", budget=300, seed=0),
+        lambda: IISESampler("epochs", arms=5, epsilon=0.5, budget=300, seed=0),
+    ],
+    ids=["search", "race"],
+)
+def test_the_pruner_of_a_study_that_was_given_none_is_switched_off(sampler):
+    """Else most trials of an objective that reports would end without a value."""
+
+    def objective(trial):
+        x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, 9)
+        for epoch in range(epochs):
+            trial.report(x**2, epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return x**2
+
+    study = optuna.create_study(sampler=sampler())
+    study.optimize(objective, n_trials=40)
+    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
+    assert isinstance(study.pruner, optuna.pruners.NopPruner)
+
+
+def test_a_pruner_that_was_asked_for_stays():
+    pruner = optuna.pruners.ThresholdPruner(upper=10.0)
+    study = optuna.create_study(sampler=RaceSampler("epochs", budget=30, seed=0), pruner=pruner)
+    study.optimize(valley)
+    assert study.pruner is pruner
 
 
 @pytest.mark.filterwarnings("ignore:.*was pruned")
