@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mfhpo.certification import Certificate
+from mfhpo.user_recommendation import short
 from mfhpo_optuna._recommendation import StudyRecommendation
 
 __all__ = ["RaceRecommendation"]
@@ -38,6 +39,13 @@ class RaceRecommendation(StudyRecommendation):
             f"target"
         )
         if self.certificate is None:
-            return f"{super().__str__()}\n{tried}"
+            params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
+            return (
+                f"BEST SO FAR: {params}\n"
+                f"  mean        {self.mean:.5g} at level {self.level}, not certified\n"
+                f"  because     {self.reason}\n"
+                f"  cost        {self.cost:.6g} in {self.trials} trials\n"
+                f"{tried}"
+            )
         paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
         return f"{self.certificate}\n{tried}\n{paid}"

@@ -37,7 +37,8 @@ class RaceSampler(FidelitySampler):
     hundreds of full evaluations. A model of all levels of the fidelity decides which configuration
     to begin and which of those begun to go on with; it learns how far cheap levels can be relied
     on. At the end, those that may be the best are evaluated again, and the answer has a mean, an
-    interval and a probability of being wrong.
+    interval and a probability of being wrong. With the default share, that takes a budget of 40
+    full evaluations; below it, the answer is the search's own, and nothing is certain of its mean.
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. Of configurations outside the shortlist
@@ -45,8 +46,11 @@ class RaceSampler(FidelitySampler):
     values that the search has selected.
 
     Each trial is one evaluation of one configuration at one level of the fidelity, which the
-    objective asks for like any other parameter. No pruner is needed. When the budget is spent or
-    the answer is certified, the study stops, and ``study.best_trial`` is the answer.
+    objective asks for like any other parameter. No pruner is needed, and Optuna's default one is
+    switched off. When the budget is spent or the answer is certified, the study stops, and
+    ``study.best_trial`` is the answer. Its value is the certificate's mean if it is certified, the
+    end of the interval that is sure if it is not, and the search's own mean, which is a lucky one,
+    where there is no certificate.
 
     Parameters
     ----------
@@ -58,9 +62,12 @@ class RaceSampler(FidelitySampler):
         What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
         sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
         None, together with ``trials=None``: the search goes on as long as the study does, and
-        nothing is certified; see `conclude`, and `certify`.
+        nothing is certified; see `conclude`, and `certify`. A study that is run again with a larger
+        budget goes on with the search if that was not over, else with its certificate alone, which
+        is then wrong with probability at most `delta` for each budget that it was looked at with.
     trials
-        The budget in trials, instead of `budget`.
+        The budget in trials, instead of `budget`. A cheap trial counts as much as a dear one then,
+        so that all are at the target.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
@@ -82,9 +89,10 @@ class RaceSampler(FidelitySampler):
         Whether the objective goes on from the same configuration's last level, so that only the
         difference of the costs is paid. It then keeps its checkpoint under `training_of`.
     proposer
-        Another sampler of Optuna, such as ``TPESampler()``, to draw the configurations. It is shown
-        only those that were evaluated at the target, and they are advanced by asynchronous halving.
-        None: the model draws them.
+        Another sampler of Optuna, such as ``TPESampler()``, to draw the configurations instead of
+        the model of all levels. It is shown only those that were evaluated at the target, and they
+        are advanced by asynchronous halving, which skips levels that do not agree with the target.
+        None: the model draws them and advances them.
     max_failures
         A configuration of the shortlist leaves after so many failures in a row.
     lease

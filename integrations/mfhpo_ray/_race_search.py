@@ -80,7 +80,8 @@ class RaceSearch(FidelitySearch):
         Trials under way are counted at what they are expected to cost. None, together with
         ``trials=None``: the search goes on as long as Tune does, and nothing is certified.
     trials
-        The budget in trials that end, instead of `budget`.
+        The budget in trials that end, instead of `budget`. A cheap trial counts as much as a dear
+        one then, so that all are at the target.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise

@@ -777,6 +777,8 @@ def test_answers_in_every_phase():
     assert (first.tried, first.at_target, first.certificate) == (1, 0, None)
     assert "1 configurations tried, 0 of them at the target" in str(first)
     assert "the search goes on" in first.reason
+    assert str(first).startswith("BEST SO FAR")
+    assert "nan" not in str(first)
     while not replicates(study):
         study.optimize(valley, n_trials=1)
     during = sampler.recommendation(study)
@@ -793,6 +795,27 @@ def test_answers_in_every_phase():
     for answer in (first, during, after):
         content = json.loads(json.dumps(answer.to_dict()))
         assert content["tried"] == answer.tried
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_number_may_say_how_many_parameters_there_are(seed):
+    """As layers do: what is not asked for says nothing, and is not tried again and again."""
+    rng = np.random.default_rng(seed)
+
+    def layers(trial):
+        n = trial.suggest_int("layers", 1, 3)
+        units = [trial.suggest_int(f"units {i}", 4, 256, log=True) for i in range(n)]
+        rate = trial.suggest_float("rate", 1e-5, 1e-1, log=True)
+        epochs = trial.suggest_int("epochs", 1, 27)
+        loss = 0.05 * n + sum(abs(np.log2(u) - 5.5) / 20.0 for u in units)
+        return loss + abs(np.log10(rate) + 3.0) / 5.0 + 0.2 / epochs + 0.01 * rng.normal()
+
+    study = run(RaceSampler("epochs", budget=27 * 30, certify_share=0.0, seed=seed), layers)
+    at_target = [trial for trial in study.trials if trial.params.get("epochs") == 27]
+    assert len(at_target) > 15
+    assert len(configurations(study)) < 10 * len(at_target)
+    assert study.best_params["layers"] == 1
+    assert abs(np.log10(study.best_params["rate"]) + 3.0) < 0.2
 
 
 @pytest.mark.parametrize("fidelity", ["epochs", None])
