@@ -6,8 +6,9 @@ In memory, with 10 parameters and a fidelity, 32 equal arms and epsilon 0, so th
 ends (those that maximise the reward have no budget). `MFSampler` runs one of the others. At 100,
 1,000 and 10,000 trials the mean over a window of trials that ends there is taken, the median over
 repeats of it is shown. "own" is the time inside the sampler's methods, "total" is the whole trial
-with Optuna's part and an objective that does next to nothing. Peers see the same objective; for a
-peer that would take minutes, the study is filled with finished trials first.
+with Optuna's part and an objective that does next to nothing. Peers see the same objective, and so
+does `RaceSampler`, which searches for as long as it is asked. For those that would take minutes,
+the study is filled with finished trials first.
 
 A last line gives the wall-clock time per trial with SQLite on the disk of the temporary folder,
 to be read beside a sampler that does nothing but draw at random.
@@ -41,13 +42,16 @@ from mfhpo_optuna import (
     MFLUCBSampler,
     MFTopTwoSampler,
     MFUCBSampler,
+    RaceSampler,
 )
 from mfhpo_optuna._base import FidelitySampler
+from mfhpo_optuna._study_race import ARM_KEY
 
 __all__ = ["OURS", "SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]
 
 _PARAMETERS = 10
 _ARMS = 32
+_LEVELS = (1, 3, 9, 27, 81)
 _HOOKS = (
     "before_trial",
     "infer_relative_search_space",
@@ -80,6 +84,7 @@ OURS: dict[str, Callable[[int], FidelitySampler]] = {
 
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     **OURS,
+    "RaceSampler": lambda seed: RaceSampler("fidelity", seed=seed),
     "TPESampler": lambda seed: TPESampler(seed=seed),
     "QMCSampler": lambda seed: QMCSampler(seed=seed, warn_independent_sampling=False),
     "RandomSampler": lambda seed: RandomSampler(seed=seed),
@@ -134,8 +139,8 @@ def objective(trial: optuna.Trial) -> float:
 
 def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[int, Figure]:
     """Measure a sampler at several numbers of trials."""
-    # TPE reads all trials for every parameter: beyond this it is measured on added trials.
-    run_up_to = 1_000 if name == "TPESampler" else sys.maxsize
+    # They model all trials: beyond this they are measured on added ones.
+    run_up_to = 1_000 if name in ("TPESampler", "RaceSampler") else sys.maxsize
     samples: dict[int, list[Figure]] = {size: [] for size in sizes}
     for repeat in range(repeats):
         sampler = SAMPLERS[name](seed + repeat)
@@ -146,7 +151,8 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
             prefilled = size > run_up_to
             window = 50 if prefilled else max(10, min(200, size // 5))
             if prefilled:
-                _fill(study, size - window - done, np.random.default_rng(seed + repeat))
+                tagged = isinstance(sampler, FidelitySampler)
+                _fill(study, size - window - done, np.random.default_rng(seed + repeat), tagged)
             else:
                 study.optimize(objective, n_trials=size - window - done)
             if isinstance(sampler, FidelitySampler):
@@ -173,19 +179,24 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
     }
 
 
-def _fill(study: optuna.Study, number: int, rng: np.random.Generator) -> None:
+def _fill(study: optuna.Study, number: int, rng: np.random.Generator, tagged: bool) -> None:
+    """Add finished trials, as pulls of new arms if they are to count in a race of ours."""
     distributions: dict[str, BaseDistribution] = {
         f"x{number}": FloatDistribution(0.0, 1.0) for number in range(_PARAMETERS)
     }
-    for values in rng.random((number, _PARAMETERS)):
+    tags = [trial.user_attrs.get(ARM_KEY) for trial in study.get_trials(deepcopy=False)]
+    begun = 1 + max((tag["arm"] for tag in tags if tag), default=-1)
+    for arm, values in enumerate(rng.random((number, _PARAMETERS)), start=begun):
         params: dict[str, Any] = dict(zip(distributions, values.tolist(), strict=True))
-        params["fidelity"] = int(rng.integers(1, 82))
+        level = int(rng.integers(len(_LEVELS)))
+        params["fidelity"] = _LEVELS[level]
         study.add_trial(
             create_trial(
                 state=TrialState.COMPLETE,
                 value=float(rng.random()),
                 params=params,
                 distributions={**distributions, "fidelity": IntDistribution(1, 81)},
+                user_attrs={ARM_KEY: {"arm": arm, "fidelity": level}} if tagged else {},
             )
         )
 
