@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.certification import (
-    HIDDEN_NOISE,
     LEAST_REPEATS,
     Candidate,
     CandidateResult,
@@ -48,6 +47,12 @@ _ROUNDS_FOR_NOISE = 5
 _ROUNDS_WITHOUT_SPREAD = 10
 
 _RADIUS = StudentMixtureRadius()
+
+_HIDDEN_NOISE = (
+    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
+    "seen: a score that has few values on such data, or a fixed seed; take a finer score or more "
+    "data, and draw a new seed in every round"
+)
 
 
 class PairedCertification:
@@ -316,7 +321,7 @@ class PairedCertification:
         if winner is None:
             return "no candidate gave a value"
         if self.noise_is_hidden:
-            return HIDDEN_NOISE
+            return _HIDDEN_NOISE
         if self._is_measured:
             if left == 1:
                 return "every other candidate was found worse in the same rounds"
