@@ -171,15 +171,18 @@ class SearchSpace:
         """
         columns = np.zeros((len(cube), self.n_features))
         values = self._values(cube)
-        there = self._present(values)
+        present = self._present(values)
         rows = np.arange(len(cube))
         column = 0
         for name, parameter in self.parameters.items():
+            there = present.get(name)
             if isinstance(parameter, Numeric):
-                columns[:, column] = np.where(there[name], values[name], _MISSING)
+                known = values[name]
+                columns[:, column] = known if there is None else np.where(there, known, _MISSING)
             else:
-                chosen = values[name][there[name]].astype(np.int64)
-                columns[rows[there[name]], column + chosen] = _CHOICE
+                chosen = column + values[name].astype(np.int64)
+                inside = slice(None) if there is None else there
+                columns[rows[inside], chosen[inside]] = _CHOICE
             column += parameter.width
         return columns
 
@@ -257,24 +260,22 @@ class SearchSpace:
         }
 
     def _present(self, values: Mapping[str, FloatArray]) -> dict[str, npt.NDArray[np.bool_]]:
-        """By name, which of the configurations have a parameter."""
+        """By name, which of the configurations have a parameter; without those that all have."""
         found: dict[str, npt.NDArray[np.bool_]] = {}
-
-        def present(name: str) -> npt.NDArray[np.bool_]:
-            if name not in found:
-                everywhere = np.ones(len(values[name]), dtype=bool)
-                question = self._conditions.get(name)
-                found[name] = everywhere if question is None else answer(question)
-            return found[name]
 
         def answer(question: Question) -> npt.NDArray[np.bool_]:
             here = np.full(len(values[question.parent]), isinstance(question, ByChoice))
             for inside, following in question.branches(values[question.parent]):
                 said = following if isinstance(following, bool) else answer(following)
                 here = np.where(inside, said, here)
-            return np.asarray(present(question.parent) & here)
+            return here & present(question.parent) if question.parent in self._conditions else here
 
-        for name in self.parameters:
+        def present(name: str) -> npt.NDArray[np.bool_]:
+            if name not in found:
+                found[name] = answer(self._conditions[name])
+            return found[name]
+
+        for name in self._conditions:
             present(name)
         return found
 
