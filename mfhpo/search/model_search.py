@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from mfhpo._threads import one_thread
 from mfhpo.problem import Pull
 from mfhpo.search.acquisition import best_place, expected_improvement
 from mfhpo.search.policy import Begin, SearchPolicy
@@ -128,6 +129,7 @@ class ModelSearch(SearchPolicy):
 
     # Asking.
 
+    @one_thread()
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
         """What to evaluate next."""
         step = self._first_arms(begun, pending)
@@ -165,6 +167,7 @@ class ModelSearch(SearchPolicy):
         level = self._level(view, features, self.lowest)
         return Begin(level, self.space.at(new))
 
+    @one_thread()
     def leader(self) -> int | None:
         """The finished arm with the best mean by the model, which evens out its noise."""
         finished = self.finished_arms()
@@ -177,6 +180,7 @@ class ModelSearch(SearchPolicy):
             return super().leader()
         return max(known, key=lambda arm: (view.means[where[arm]], -arm))
 
+    @one_thread()
     def contenders(self, most: int) -> list[int]:
         """The finished arms whose interval by the model reaches the leader's, at most so many."""
         finished = self.finished_arms()

@@ -1,0 +1,45 @@
+"""Linear algebra on one thread, for matrices so small that several would mostly wait."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+__all__ = ["one_thread"]
+
+_is_set = threading.Lock()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep NumPy's and SciPy's linear algebra to one thread; also a decorator.
+
+    With some hundred rows, further threads gain nothing, and where other work is under way on the
+    same cores they wait for each other: a suggestion then takes ten times as long, and the work
+    beside it is held up. The setting is the process's: whoever comes second finds it made, and
+    whoever made it takes it back. Without threadpoolctl nothing happens.
+    """
+    controller = _controller()
+    if controller is None or not _is_set.acquire(blocking=False):
+        yield
+        return
+    try:
+        with controller.limit(limits=1):
+            yield
+    finally:
+        _is_set.release()
+
+
+@cache
+def _controller() -> Any:
+    """What sets the threads of the libraries that NumPy and SciPy have loaded; None without it."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    import scipy.linalg  # noqa: F401  so that its library is there to be found
+
+    return ThreadpoolController().select(user_api="blas")

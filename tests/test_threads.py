@@ -1,0 +1,96 @@
+"""Linear algebra on one thread: while it is asked for, and not a moment longer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from mfhpo import _threads
+from mfhpo._threads import one_thread
+from mfhpo.problem import Observation, Pull
+from mfhpo.search import ModelSearch, Numeric, SearchSpace
+from mfhpo.search.process import LevelProcess
+
+threadpoolctl = pytest.importorskip("threadpoolctl")
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    """Also where the machine has but one core, or all libraries were told to use one thread."""
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        assert counts() == {2}
+        yield
+        assert counts() == {2}
+
+
+def counts() -> set[int]:
+    """Of the libraries that do linear algebra, their numbers of threads."""
+    info = threadpoolctl.threadpool_info()
+    return {library["num_threads"] for library in info if library["user_api"] == "blas"}
+
+
+def test_inside_and_outside() -> None:
+    with one_thread():
+        assert counts() == {1}
+        with one_thread():
+            assert counts() == {1}
+        assert counts() == {1}
+    assert counts() == {2}
+
+
+def test_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), one_thread():
+        raise ZeroDivisionError
+    assert counts() == {2}
+
+
+def test_two_that_overlap() -> None:
+    """Whoever comes first leaves first, and the second does not bring back what it found."""
+    first_left, second_in = threading.Event(), threading.Event()
+    seen = []
+
+    def second() -> None:
+        with one_thread():
+            seen.append(counts())
+            second_in.set()
+            assert first_left.wait(10.0)
+
+    other = threading.Thread(target=second)
+    with one_thread():
+        other.start()
+        assert second_in.wait(10.0)
+    first_left.set()
+    other.join()
+    assert seen == [{1}]
+    assert counts() == {2}
+
+
+def test_without_what_sets_them_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_threads, "_controller", lambda: None)
+    with one_thread():
+        assert counts() == {2}
+
+
+def test_a_search_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[int]] = []
+    at_target = LevelProcess.at_target
+
+    def spied(*arguments, **options):  # type: ignore[no-untyped-def]
+        seen.append(counts())
+        return at_target(*arguments, **options)
+
+    monkeypatch.setattr(LevelProcess, "at_target", spied)
+    search = ModelSearch(costs=(1.0,), initial=3)
+    search.space = SearchSpace({"x": Numeric()})
+    for arm in range(3):
+        search.describe(arm, {"x": arm / 2.0})
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    search.ask(3)
+    search.describe(3, {"x": 0.7})
+    search.leader()
+    search.describe(3, {"x": 0.8})
+    search.contenders(2)
+    assert len(seen) >= 3
+    assert set().union(*seen) == {1}
