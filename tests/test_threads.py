@@ -9,6 +9,8 @@ import pytest
 
 from mfhpo import _threads
 from mfhpo._threads import one_thread
+from mfhpo.games import UCBPNE, Query
+from mfhpo.games.mogp import MultiOutputGP
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import ModelSearch, Numeric, SearchSpace
 from mfhpo.search.process import LevelProcess
@@ -94,3 +96,21 @@ def test_a_search_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
     search.contenders(2)
     assert len(seen) >= 3
     assert set().union(*seen) == {1}
+
+
+def test_a_game_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[int]] = []
+    solve = MultiOutputGP._solve
+
+    def spied(*arguments, **options):  # type: ignore[no-untyped-def]
+        seen.append(counts())
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(MultiOutputGP, "_solve", spied)
+    game = UCBPNE({"row": {"x": Numeric()}, "column": {"y": Numeric()}}, costs=(1.0,), budget=20.0)
+    for place in (0.1, 0.5, 0.9):
+        game.tell(Query({"x": place, "y": 1.0 - place}, (0, 0)), (place, -place))
+    for question in (game.ask, game.recommend, lambda: game.deviations({"x": 0.2, "y": 0.4})):
+        seen.clear()
+        question()
+        assert set().union(*seen) == {1}

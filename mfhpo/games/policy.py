@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo._threads import one_thread
 from mfhpo._validation import check_count, check_positive, check_probability
 from mfhpo.games.actions import Actions
 from mfhpo.games.answers import POSSIBLE, Answers
@@ -150,6 +151,7 @@ class GamePolicy(abc.ABC):
 
     # The contract.
 
+    @one_thread()
     def ask(self, pending: Sequence[Query] = ()) -> Query | None:
         """Propose the next query.
 
@@ -260,6 +262,7 @@ class GamePolicy(abc.ABC):
         """Whether all players are at the target fidelity."""
         return tuple(query.levels) == self.costs.tops
 
+    @one_thread()
     def recommend(self) -> Equilibrium:
         """The profile from which players gain least by deviating.
 
@@ -290,6 +293,7 @@ class GamePolicy(abc.ABC):
             finished=self.finished,
         )
 
+    @one_thread()
     def deviations(self, profile: Point) -> dict[str, Deviation]:
         """What each player may gain by deviating from any profile, and how.
 
