@@ -26,7 +26,7 @@ from mfhpo_optuna._policy_sampler import (
 )
 from mfhpo_optuna._race import Race
 from mfhpo_optuna._recommendation import StudyRecommendation
-from mfhpo_optuna._study_race import CERTIFICATE_KEY
+from mfhpo_optuna._study_race import CERTIFICATE_KEY, FIDELITY_KEY
 
 __all__ = ["FidelitySampler"]
 
@@ -127,13 +127,8 @@ class FidelitySampler(PolicySampler[Race]):
         with self._lock:
             if param_name == self._fidelity.name and len(study.directions) == 1:
                 race = self._of(study)
-                noted = race.pull(trial.number)
-                if noted is not None:
-                    level = race.level_of(trial.number, param_distribution)
-                    pull = race.pull(trial.number)
-                    if pull is not None and pull != noted:
-                        self._write(study, trial, race.attributes(pull))
-                    return level
+                if race.pull(trial.number) is not None:
+                    return race.level_of(trial.number, param_distribution)
             return super().sample_independent(study, trial, param_name, param_distribution)
 
     # Helpers.
@@ -142,7 +137,13 @@ class FidelitySampler(PolicySampler[Race]):
         def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
             return self._make_policy(n_arms, levels, seed, sign)
 
+        self._note_fidelity(study)
         return Race(study, arms, self._fidelity, make_policy, self._lease)
+
+    def _note_fidelity(self, study: optuna.Study) -> None:
+        """Say in the study which parameter is the fidelity, for whoever reads its trials."""
+        if study.user_attrs.get(FIDELITY_KEY) != self._fidelity.name:
+            study.set_user_attr(FIDELITY_KEY, self._fidelity.name)
 
     def _learn(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from mfhpo_optuna._open_arms import OpenArms
 from mfhpo_optuna._policy_sampler import Answer, stop
 from mfhpo_optuna._race import Race
 from mfhpo_optuna._race_recommendation import RaceRecommendation
+from mfhpo_optuna._replicates import RECORD
 from mfhpo_optuna._search_study import ONE_LEVEL, SearchStudy
 from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY
 
@@ -257,6 +259,9 @@ class RaceSampler(FidelitySampler):
         if not isinstance(arms, OpenArms):
             raise TypeError(f"arms must be OpenArms, got {arms!r}.")
 
+        if self._fidelity != ONE_LEVEL:
+            self._note_fidelity(study)
+
         def make_race(levels: tuple[Any, ...], sign: float) -> SearchRace:
             return self._policy(levels, seed, sign, arms)
 
@@ -325,7 +330,8 @@ def training_of(trial: optuna.Trial | FrozenTrial) -> str:
     """A name for the training that a trial goes on with, to keep its checkpoint under.
 
     Trials of one configuration at rising levels share it. Each evaluation for the certificate has
-    one of its own, since it has to begin anew, with a new seed.
+    one of its own, since it has to begin anew, with a new seed; so has each evaluation of
+    `certify`.
 
     Parameters
     ----------
@@ -343,5 +349,7 @@ def training_of(trial: optuna.Trial | FrozenTrial) -> str:
             f"trial {trial.number} belongs to no configuration of a race: call this after the "
             f"first trial.suggest_*, in a study with a sampler such as RaceSampler."
         )
+    if RECORD in tag:
+        return f"certificate-{zlib.crc32(tag[RECORD].encode()):08x}-replicate-{trial.number}"
     replicate = f"-replicate-{trial.number}" if "shortlist" in tag else ""
     return f"configuration-{tag['arm']}{replicate}"

@@ -18,11 +18,14 @@ from mfhpo_optuna._policy_sampler import Answer, PolicySampler, seconds_since_st
 from mfhpo_optuna._shortlist import Shortlist
 from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, StudyRace
 
-__all__ = ["Replicate", "ReplicateSampler"]
+__all__ = ["RECORD", "Replicate", "ReplicateSampler"]
 
 # Seconds that a running trial is waited for at least, and how many times the slowest one so far.
 _LEAST_LEASE = 60.0
 _LEASE_FACTOR = 10.0
+
+# In the tag of a pull: the study that records it.
+RECORD = "record"
 
 
 class Replicate(optuna.Trial):
@@ -75,6 +78,7 @@ class ReplicateRace(StudyRace):
         self.shortlist = shortlist
         self.certification = certification
         self.policy = certification.policy
+        self._record = study.study_name
         self.never_asked = ""
         self.told_of_hidden_noise = False
         self._slowest = 0.0
@@ -102,7 +106,8 @@ class ReplicateRace(StudyRace):
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attributes that tell of a pull: which candidate, and for other workers."""
         candidate = self.certification.candidates[pull.arm]
-        return {"mfhpo:candidate": candidate.name, ARM_KEY: {"arm": pull.arm}}
+        tag = {"arm": pull.arm, RECORD: self._record}
+        return {"mfhpo:candidate": candidate.name, ARM_KEY: tag}
 
     def _noted(self, trial: FrozenTrial) -> Pull:
         return Pull(int(trial.user_attrs[ARM_KEY]["arm"]), 0)

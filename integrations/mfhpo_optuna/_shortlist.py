@@ -22,7 +22,7 @@ from mfhpo._validation import check_count
 from mfhpo.certification import Candidate
 from mfhpo.fidelity import Fidelity
 from mfhpo_optuna._levels import contains
-from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, NO_ANSWER
+from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER
 
 __all__ = ["Shortlist", "shortlist_of"]
 
@@ -118,15 +118,17 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
             f"single best trial; certify a study of one of them."
         )
     trials = study.get_trials(deepcopy=False)
-    eligible = _eligible(trials)
+    if fidelity is None:  # a race says which parameter it is
+        fidelity = study.user_attrs.get(FIDELITY_KEY)
     chosen = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
+    eligible = _eligible(trials, chosen)
     configurations = _group(study, eligible, chosen)
     if len(configurations) < 2:
         raise ValueError(
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
             f"its {len(eligible)} trials that completed with a finite value and break no "
             f"constraint; at least 2 are needed to tell which is best. Run more trials first "
-            f"(of mfhpo's own samplers, those at the highest level count)."
+            f"(of those of mfhpo's own samplers, the ones at the target level count)."
         )
     maximise = study.direction == StudyDirection.MAXIMIZE
     sign = 1.0 if maximise else -1.0
@@ -161,31 +163,34 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
             sum(CERTIFICATE_KEY not in trial.user_attrs for trial in trials),
             len(eligible),
             len(configurations),
-            any(map(_tag, eligible)),
+            any(ARM_KEY in trial.user_attrs for trial in eligible),
         ),
         target="" if chosen is None else f"{chosen.name}={kept[0].params[chosen.name]!r}",
     )
 
 
-def _eligible(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-    """Trials that completed; of a race the pulls at the highest level, not its own answer."""
+def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
+    """Trials that completed; in a race those at the target, and not its own answer."""
     completed = [trial for trial in trials if _has_value(trial)]
-    levels = [tag["fidelity"] for trial in completed if "fidelity" in (tag := _tag(trial))]
-    highest = max(levels, default=None)
+    is_race = any(ARM_KEY in trial.user_attrs for trial in completed)
     eligible = []
     for trial in completed:
         broken = {name for name, value in trial.constraints.items() if value > 0.0}
-        if highest is not None and _tag(trial).get("fidelity") == highest:
-            # Such a trial is no answer by itself, and so breaks a constraint of mfhpo's own.
+        if ARM_KEY in trial.user_attrs:
+            # A pull is no answer by itself, and so breaks a constraint of mfhpo's own.
             broken.discard(NO_ANSWER)
-        if not broken and (highest is None or CERTIFICATE_KEY not in trial.user_attrs):
+        if broken or (is_race and CERTIFICATE_KEY in trial.user_attrs):
+            continue
+        if not is_race or fidelity is None or _is_at_target(trial, fidelity):
             eligible.append(trial)
     return eligible
 
 
-def _tag(trial: FrozenTrial) -> dict[str, Any]:
-    """Which pull of a race a trial is; empty for all other trials."""
-    return dict(trial.user_attrs.get(ARM_KEY, {}))
+def _is_at_target(trial: FrozenTrial, fidelity: Fidelity) -> bool:
+    if fidelity.name not in trial.params:
+        return False
+    target = _target(fidelity, trial.distributions[fidelity.name])
+    return bool(trial.params[fidelity.name] == target)
 
 
 def _has_value(trial: FrozenTrial) -> bool:

@@ -17,11 +17,22 @@ from mfhpo import Observation, Policy, Pull
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._limit_attributes import SECONDS_KEY
 
-__all__ = ["ARM_KEY", "CERTIFICATE_KEY", "NO_ANSWER", "Listener", "Running", "StudyRace"]
+__all__ = [
+    "ARM_KEY",
+    "CERTIFICATE_KEY",
+    "FIDELITY_KEY",
+    "NO_ANSWER",
+    "Listener",
+    "Running",
+    "StudyRace",
+]
 
 # User attributes: the pull that a trial is, and the certificate of the trial that answers.
 ARM_KEY = "mfhpo:pull"
 CERTIFICATE_KEY = "mfhpo:certificate"
+
+# Attribute of a study whose sampler chooses the levels: the name of the parameter that sets them.
+FIDELITY_KEY = "mfhpo:fidelity"
 
 # The constraint that single pulls break, so that none of them is the best trial.
 NO_ANSWER = "mfhpo"

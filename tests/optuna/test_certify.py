@@ -20,7 +20,15 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mfhpo import ArmWithdrawnWarning, NoNoiseWarning
-from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, certify, time_limited
+from mfhpo_optuna import (
+    Fidelity,
+    IISESampler,
+    RaceSampler,
+    RCUCBSampler,
+    certify,
+    time_limited,
+    training_of,
+)
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -257,6 +265,55 @@ def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, with_
     assert answer.candidates[answer.luckiest].params["x"] == luckiest.params["x"]
     infeasible = len(whole) < len(pulls)
     assert ("at lower levels, failed or infeasible" in answer.shortlist) == infeasible
+
+
+def test_of_a_race_it_does_not_matter_how_a_trial_came_to_the_target():
+    """Enqueued before the levels were known, as a good default is."""
+    study = optuna.create_study(sampler=RaceSampler("epochs", trials=12, seed=0))
+
+    def flat(trial):
+        trial.suggest_int("epochs", 1, 9)
+        return (trial.suggest_float("x", -1, 1) - 0.3) ** 2 + noise(trial.number)
+
+    study.enqueue_trial({"x": 0.3, "epochs": 9})
+    study.optimize(flat)
+    answer = certify(study, flat, budget=60)
+    assert 0.3 in [result.params["x"] for result in answer.candidates]
+
+
+def test_a_race_that_has_not_come_to_its_target_has_no_candidates():
+    study = optuna.create_study(sampler=RaceSampler("epochs", seed=0))
+    study.optimize(lambda trial: bowl(trial) + trial.suggest_int("epochs", 1, 81), n_trials=10)
+    with pytest.raises(ValueError, match="0 different configurations.*at the target level count"):
+        certify(study, bowl)
+
+
+def test_a_race_among_time_limits_has_its_whole_trials_as_candidates():
+    study = optuna.create_study(sampler=RCUCBSampler(4, [0.5, 5.0], horizon=30, seed=0))
+    study.optimize(bowl)
+    answer = certify(study, bowl, budget=40)
+    assert len(answer.candidates) == 4
+
+
+def test_each_evaluation_has_a_training_of_its_own():
+    """None goes on from the search's checkpoints, nor from another evaluation's."""
+    done: dict[str, int] = {}
+
+    def trained(trial):
+        x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, 9)
+        name = training_of(trial)
+        begun, done[name] = done.get(name, 0), epochs
+        if certifying:
+            assert begun == 0
+        return x**2 + noise(trial.number)
+
+    certifying = False
+    study = optuna.create_study(sampler=RaceSampler("epochs", budget=300, checkpoints=True, seed=0))
+    study.optimize(trained)
+    of_search, certifying = len(done), True
+    for name in ("first", "second"):
+        certify(study, trained, budget=30, name=name)
+    assert len(done) > of_search + 30
 
 
 def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():
