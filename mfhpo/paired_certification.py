@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.certification import (
-    LEAST_REPEATS,
     Candidate,
     CandidateResult,
     Certificate,
@@ -174,7 +173,7 @@ class PairedCertification:
         """Whether all evaluations of each candidate gave exactly the same value."""
         values = self._seen
         # Rounds, not evaluations: what makes one of them equal to the last makes all of a round.
-        if int(self._counts.max()) - 1 < LEAST_REPEATS:
+        if int(self._counts.max()) < _ROUNDS_WITHOUT_SPREAD:
             return False
         firsts = np.array([column[~np.isnan(column)][:1].sum() for column in values.T])
         return not bool(((values != firsts) & ~np.isnan(values)).any())

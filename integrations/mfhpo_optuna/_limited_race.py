@@ -81,6 +81,7 @@ class LimitedRace(StudyRace):
         if ARM_KEY not in trial.user_attrs:
             return True
         pull = self._noted(trial)
+        self.begun_by.setdefault(pull.arm, trial)
         observation = self._observed(trial, state, value, seconds, pull)
         whole = state == TrialState.COMPLETE and value is not None
         if not whole:

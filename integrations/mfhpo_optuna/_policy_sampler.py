@@ -24,7 +24,7 @@ from mfhpo_optuna._arms import Arms, ArmsLike
 from mfhpo_optuna._delegate import ArmsOnlyStudy
 from mfhpo_optuna._levels import contains
 from mfhpo_optuna._progress import ProgressLine
-from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, NO_ANSWER, Listener, StudyRace
+from mfhpo_optuna._study_race import CERTIFICATE_KEY, NO_ANSWER, Listener, StudyRace
 from mfhpo_optuna._unit import from_unit
 
 __all__ = ["Answer", "PolicySampler", "stop"]
@@ -348,7 +348,6 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:
             race = self._of(study)
-            begun_by = _first_trials(study)
             shown = []
             for arm, value in self._values_of_arms(race):
                 distributions = race.arms.distributions(arm)
@@ -357,11 +356,13 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                     value=value,
                     params={name: params[name] for name in distributions},
                     distributions=distributions,
-                    system_attrs=_notes_of(begun_by.get(arm)),
                 )
                 trial.number = arm
-                if arm in begun_by:
-                    trial._trial_id = begun_by[arm]._trial_id
+                if arm in race.begun_by:
+                    # On it a proposer has noted what it will want to know.
+                    first = race.begun_by[arm]
+                    trial._trial_id = first._trial_id
+                    trial.system_attrs = _without_constraints(first.system_attrs)
                 shown.append(trial)
             return ArmsOnlyStudy(study, shown)
 
@@ -423,15 +424,5 @@ def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: An
     trial.user_attrs[key] = value
 
 
-def _first_trials(study: optuna.Study) -> dict[int, FrozenTrial]:
-    """The trials that arms began with: on these a proposer has noted what it will want to know."""
-    found: dict[int, FrozenTrial] = {}
-    for trial in study.get_trials(deepcopy=False):
-        if ARM_KEY in trial.user_attrs:
-            found.setdefault(trial.user_attrs[ARM_KEY]["arm"], trial)
-    return found
-
-
-def _notes_of(trial: FrozenTrial | None) -> dict[str, Any]:
-    attributes = {} if trial is None else trial.system_attrs
+def _without_constraints(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in attributes.items() if not key.startswith("constraints")}

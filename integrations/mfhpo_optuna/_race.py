@@ -79,6 +79,7 @@ class Race(StudyRace):
         if ARM_KEY not in trial.user_attrs:
             return self.policy is not None and self.fidelity.name in trial.params
         planned = self._noted(trial)
+        self.begun_by.setdefault(planned.arm, trial)
         if state == TrialState.PRUNED and trial.number not in self.over:
             self._warn_of_pruning(trial, "at the level it was to be evaluated at")
         succeeded = state == TrialState.COMPLETE and value is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mfhpo.certification import Certificate
@@ -40,12 +41,16 @@ class RaceRecommendation(StudyRecommendation):
         )
         if self.certificate is None:
             params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
-            return (
-                f"BEST SO FAR: {params}\n"
-                f"  mean        {self.mean:.5g} at level {self.level}, not certified\n"
-                f"  because     {self.reason}\n"
-                f"  cost        {self.cost:.6g} in {self.trials} trials\n"
-                f"{tried}"
-            )
+            head = "NOT CERTIFIED" if self.finished else "BEST SO FAR"
+            lines = [f"{head}: {params or 'nothing yet'}"]
+            if not math.isnan(self.mean):
+                at = "" if self.level is None else f" at level {self.level}"
+                lines.append(f"  mean        {self.mean:.5g}{at}, not certified")
+            lines += [
+                f"  because     {self.reason}",
+                f"  cost        {self.cost:.6g} in {self.trials} trials",
+                tried,
+            ]
+            return "\n".join(lines)
         paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
         return f"{self.certificate}\n{tried}\n{paid}"

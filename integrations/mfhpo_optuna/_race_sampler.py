@@ -48,11 +48,11 @@ class RaceSampler(FidelitySampler):
     values that the search has selected.
 
     Each trial is one evaluation of one configuration at one level of the fidelity, which the
-    objective asks for like any other parameter. No pruner is needed, and Optuna's default one is
-    switched off. When the budget is spent or the answer is certified, the study stops, and
-    ``study.best_trial`` is the answer. Its value is the certificate's mean if it is certified, the
-    end of the interval that is sure if it is not, and the search's own mean, which is a lucky one,
-    where there is no certificate.
+    objective asks for like any other parameter. No pruner is needed: a `MedianPruner`, which is
+    Optuna's default, is switched off, and `HyperbandPruner` does not go with it. When the budget is
+    spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer. Its
+    value is the certificate's mean if it is certified, the end of the interval that is sure if it
+    is not, and the search's own mean, which is a lucky one, where there is no certificate.
 
     Parameters
     ----------

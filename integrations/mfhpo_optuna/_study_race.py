@@ -70,6 +70,8 @@ class StudyRace(abc.ABC):
         What chooses the pulls, or None until it can be made.
     certificates
         The trials that the sampler added as answers.
+    begun_by
+        The first trial of each arm that came to its end.
     resumed
         Whether trials of the race were run before, or elsewhere.
     over
@@ -89,6 +91,7 @@ class StudyRace(abc.ABC):
         self.policy: Policy | None = None
         self.certificates: list[FrozenTrial] = []
         self.listener: Listener | None = None
+        self.begun_by: dict[int, FrozenTrial] = {}
         self.over: set[int] = set()
         self.announced = False
         self.reseeded = False

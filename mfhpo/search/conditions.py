@@ -15,6 +15,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 _MOST_QUESTIONS = 3  # in a row
+_TRIED = 4  # of the questions that may come first
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ def explain(
     """Find the questions that tell the configurations with a parameter from those without it.
 
     The fewer in a row the better, and among as many those about choices are preferred to those
-    about numbers with steps, and these to those about other numbers. Three in a row are the most:
-    what takes more is rather chance than a condition.
+    about numbers with steps; other numbers come last, and with one question alone, for among many
+    of them one has a threshold by chance. Three in a row are the most.
 
     Parameters
     ----------
@@ -87,14 +88,18 @@ def explain(
     ByThreshold(parent='layers', threshold=1.5, below=False, above=True)
     """
     if not has.any():  # perhaps a choice that was not seen has it
-        questions = [question for question, _ in _ways_by_choice(choices)]
-        return _answered(questions[0], [False] * len(questions[0].answers)) if questions else None
+        for name, values in choices.items():
+            seen = np.unique(values[~np.isnan(values)])
+            if seen.size:
+                return ByChoice(name, {int(choice): False for choice in seen})
+        return None
     for most in range(1, _MOST_QUESTIONS + 1):
-        for ordered in ({}, steps, {**steps, **numbers}):
+        for ordered in ({}, steps) if steps else ({},):
             found = _explain(has, choices, ordered, most)
             if found is not None and not isinstance(found, bool):
                 return found
-    return None
+    found = _explain(has, {}, numbers, 1)
+    return None if isinstance(found, bool) else found
 
 
 def _explain(
@@ -113,23 +118,26 @@ def _explain(
     ways += _ways_by_threshold(has, numbers)
     if not ways:
         return None
-    # The first of those that leave least to be told apart.
-    best = ways[int(np.argmin([_left_mixed(has, question, values) for question, values in ways]))]
-    question, values = best
-    answers = []
-    for inside, _ in question.branches(values):
-        answer = _explain(
-            has[inside],
-            {name: several[inside] for name, several in choices.items()},
-            {name: several[inside] for name, several in numbers.items()},
-            most - 1,
-        )
-        if answer is None:
-            return None
-        answers.append(answer)
-    if isinstance(question, ByThreshold):
-        return ByThreshold(question.parent, question.threshold, *answers)
-    return _answered(question, answers)
+    # Those that leave least to be told apart go first.
+    mixed = [_left_mixed(has, question, values) for question, values in ways]
+    for place in np.argsort(mixed, kind="stable")[: _TRIED if most > 1 else 1]:
+        question, values = ways[place]
+        answers: list[Answer] = []
+        for inside, _ in question.branches(values):
+            answer = _explain(
+                has[inside],
+                {name: several[inside] for name, several in choices.items()},
+                {name: several[inside] for name, several in numbers.items()},
+                most - 1,
+            )
+            if answer is None:
+                break
+            answers.append(answer)
+        else:
+            if isinstance(question, ByThreshold):
+                return ByThreshold(question.parent, question.threshold, *answers)
+            return _answered(question, answers)
+    return None
 
 
 def _answered(question: ByChoice, answers: Sequence[Answer]) -> ByChoice:

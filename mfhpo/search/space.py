@@ -227,6 +227,7 @@ class SearchSpace:
             for name in self.parameters
         }
         having = {name: ~np.isnan(values) for name, values in table.items()}
+        known: dict[bytes, Question | None] = {}  # many parameters come and go together
         for name, has in having.items():
             if has.all():
                 continue
@@ -239,7 +240,9 @@ class SearchSpace:
             kinds: tuple[dict[str, FloatArray], ...] = ({}, {}, {})
             for parent in parents:
                 kinds[self._kind(parent)][parent] = table[parent]
-            question = explain(has, *kinds)
+            if has.tobytes() not in known:
+                known[has.tobytes()] = explain(has, *kinds)
+            question = known[has.tobytes()]
             if question is not None:
                 self._conditions[name] = question
 

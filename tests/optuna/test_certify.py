@@ -284,7 +284,7 @@ def test_of_a_race_it_does_not_matter_how_a_trial_came_to_the_target():
 def test_a_race_that_has_not_come_to_its_target_has_no_candidates():
     study = optuna.create_study(sampler=RaceSampler("epochs", seed=0))
     study.optimize(lambda trial: bowl(trial) + trial.suggest_int("epochs", 1, 81), n_trials=10)
-    with pytest.raises(ValueError, match="0 different configurations.*at the target level count"):
+    with pytest.raises(ValueError, match=r"0 different configurations.*at the target level count"):
         certify(study, bowl)
 
 

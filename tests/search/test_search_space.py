@@ -174,6 +174,13 @@ def test_a_place_looks_like_the_configuration_that_is_made_of_it(cube: list[list
     assert np.array_equal(space.features(points), space.cube_features(np.array(cube)))
 
 
+def test_what_nobody_has_may_be_of_choices_that_were_not_seen() -> None:
+    space = SearchSpace({"model": OneOf(2), "gamma": Numeric()})
+    space.learn_conditions([{"model": 0}, {"model": 0}])
+    looks = space.cube_features(np.array([[0.1, 0.2], [0.9, 0.2]]))
+    assert looks[:, -1].tolist() == [0.5, 0.2]
+
+
 def test_a_choice_that_was_not_seen_has_every_parameter() -> None:
     space = SearchSpace({"model": OneOf(3), "gamma": Numeric()})
     space.learn_conditions([{"model": 0}, {"model": 1, "gamma": 0.5}])
@@ -262,22 +269,24 @@ def test_several_may_have_to_hold() -> None:
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(30, 60))
 def test_what_is_asked_for_by_a_few_questions_is_known(seed: int, depth: int, n: int) -> None:
-    """Conditions that a tree of questions makes: known for all that was seen."""
+    """Conditions that a tree of questions makes: for all that was seen, and most that was not."""
     rng = np.random.default_rng(seed)
     names = ["a", "b", "layers"][:depth]
     space = SearchSpace(
         {"a": OneOf(3), "b": OneOf(2), "layers": LAYERS, "x": Numeric(), "gamma": Numeric()}
     )
     wanted = {name: int(rng.integers(2)) for name in names}
-    places = rng.random((n, 5))
+    places = rng.random((n + 200, 5))
     points = []
     for place in places:
         point = space.at(place)
         if any((point[name] > 0.0) != bool(wanted[name]) for name in names):
             del point["gamma"]
         points.append(point)
-    space.learn_conditions(points)
-    assert np.array_equal(space.cube_features(places), space.features(points))
+    space.learn_conditions(points[:n])
+    right = (space.cube_features(places) == space.features(points)).all(axis=1)
+    assert right[:n].all()
+    assert right.mean() > 0.8
 
 
 def test_the_first_choice_that_explains_it_is_taken() -> None:
