@@ -139,7 +139,7 @@ def objective(trial: optuna.Trial) -> float:
 
 def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[int, Figure]:
     """Measure a sampler at several numbers of trials."""
-    # They model all trials: beyond this they are measured on added ones.
+    # These would take minutes: beyond this they are measured on added trials.
     run_up_to = 1_000 if name in ("TPESampler", "RaceSampler") else sys.maxsize
     samples: dict[int, list[Figure]] = {size: [] for size in sizes}
     for repeat in range(repeats):

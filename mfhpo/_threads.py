@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,5 @@ def _controller() -> Any:
         from threadpoolctl import ThreadpoolController
     except ImportError:
         return None
-    import scipy.linalg  # noqa: F401  so that its library is there to be found
-
+    importlib.import_module("scipy.linalg")  # or its library is not there to be found
     return ThreadpoolController().select(user_api="blas")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -75,38 +76,36 @@ def test_without_what_sets_them_nothing_happens(monkeypatch: pytest.MonkeyPatch)
         assert counts() == {2}
 
 
-def test_a_search_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def watched(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[set[int]]:
+    """The numbers of threads at each call of a method, as they come."""
     seen: list[set[int]] = []
-    at_target = LevelProcess.at_target
+    method = getattr(kind, name)
 
-    def spied(*arguments, **options):  # type: ignore[no-untyped-def]
+    def spied(*arguments: Any, **options: Any) -> Any:
         seen.append(counts())
-        return at_target(*arguments, **options)
+        return method(*arguments, **options)
 
-    monkeypatch.setattr(LevelProcess, "at_target", spied)
+    monkeypatch.setattr(kind, name, spied)
+    return seen
+
+
+def test_a_search_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watched(monkeypatch, LevelProcess, "at_target")
     search = ModelSearch(costs=(1.0,), initial=3)
     search.space = SearchSpace({"x": Numeric()})
     for arm in range(3):
         search.describe(arm, {"x": arm / 2.0})
         search.tell(Pull(arm, 0), Observation(float(arm)))
-    search.ask(3)
-    search.describe(3, {"x": 0.7})
-    search.leader()
-    search.describe(3, {"x": 0.8})
-    search.contenders(2)
-    assert len(seen) >= 3
-    assert set().union(*seen) == {1}
+    questions = (lambda: search.ask(3), search.leader, lambda: search.contenders(2))
+    for number, question in enumerate(questions):
+        search.describe(3, {"x": 0.1 * number})  # or what the model said is kept
+        seen.clear()
+        question()
+        assert set().union(*seen) == {1}
 
 
 def test_a_game_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[set[int]] = []
-    solve = MultiOutputGP._solve
-
-    def spied(*arguments, **options):  # type: ignore[no-untyped-def]
-        seen.append(counts())
-        return solve(*arguments, **options)
-
-    monkeypatch.setattr(MultiOutputGP, "_solve", spied)
+    seen = watched(monkeypatch, MultiOutputGP, "_solve")
     game = UCBPNE({"row": {"x": Numeric()}, "column": {"y": Numeric()}}, costs=(1.0,), budget=20.0)
     for place in (0.1, 0.5, 0.9):
         game.tell(Query({"x": place, "y": 1.0 - place}, (0, 0)), (place, -place))

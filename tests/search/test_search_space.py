@@ -221,12 +221,13 @@ def test_a_number_may_be_the_parent() -> None:
     ]
 
 
-@pytest.mark.parametrize(("threshold", "expected"), [(0.0, [0.5, 0.2]), (2.0, [0.2, 0.5])])
+@pytest.mark.parametrize(
+    ("with_it", "without", "expected"), [(0.8, 0.2, [0.5, 0.2]), (0.2, 0.8, [0.2, 0.5])]
+)
 def test_a_number_without_steps_has_its_threshold_half_way(
-    threshold: float, expected: list[float]
+    with_it: float, without: float, expected: list[float]
 ) -> None:
     space = SearchSpace({"x": Numeric(), "gamma": Numeric()})
-    with_it, without = (0.8, 0.2) if threshold == 0.0 else (0.2, 0.8)
     space.learn_conditions([{"x": without}, {"x": with_it, "gamma": 0.1}])
     looks = space.cube_features(np.array([[0.49, 0.2], [0.51, 0.2]]))
     assert looks[:, -1].tolist() == expected
