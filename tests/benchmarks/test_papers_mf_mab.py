@@ -62,7 +62,7 @@ class TestLowerBound:
 
 @pytest.mark.slow
 def test_published_figures_of_table_3() -> None:
-    outcome = PARTS["table3"](Settings(runs=12, seed=5, algorithms=("B", "top")))
+    outcome = PARTS["table3"](Settings(runs=6, seed=5, algorithms=("B", "top")))
     assert all(outcome.holds.values()), outcome.holds
     assert len(outcome.holds) == 3
     for row in outcome.rows:

@@ -31,9 +31,9 @@ from mfhpo.problem import Observation, Problem, Pull
 MEANS = np.array(
     [
         [0.12, 0.08, 0.10],
-        [0.33, 0.32, 0.30],
+        [0.48, 0.47, 0.45],
         [0.85, 0.88, 0.90],
-        [0.22, 0.19, 0.20],
+        [0.12, 0.09, 0.10],
         [0.05, 0.07, 0.10],
     ]
 )
@@ -235,7 +235,7 @@ class PolicyContract(ABC):
         rng = np.random.default_rng(seed)
         policy = self.new()
         told: list[Script] = []
-        for _ in range(150):
+        for step in range(150):
             pull = Pull(int(rng.integers(MEANS.shape[0])), int(rng.integers(MEANS.shape[1])))
             observation = self.observe(rng, pull)
             chance = rng.random()
@@ -246,8 +246,9 @@ class PolicyContract(ABC):
                 observation = Observation(None, cost=cost, censored_at=cost)
             told.append((pull, observation))
             policy.tell(pull, observation)
-            self.check_answer(policy)
-            json.dumps(policy.state_dict(), allow_nan=False)
+            if step < 50 or step % 10 == 9:  # what is odd is odd early
+                self.check_answer(policy)
+                json.dumps(policy.state_dict(), allow_nan=False)
         self.check_pulls(policy.ask(4), 4)
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in told))
 

@@ -17,7 +17,7 @@ from tests.contract.policy_contract import COSTS, PolicyContract
 
 class RewardPolicyContract(PolicyContract):
     certifies = False
-    budget = 3000.0
+    budget = 1500.0
 
     def test_it_ends_when_the_next_pull_would_exceed_the_budget(self) -> None:
         policy = self.new()
@@ -26,7 +26,7 @@ class RewardPolicyContract(PolicyContract):
         [following] = policy.ask()
         assert policy.cost == sum(COSTS[pull.fidelity] for pull, _ in script)
         assert policy.cost <= self.budget < policy.cost + COSTS[following.fidelity]
-        assert "budget of 3000 is spent" in policy.recommend().reason
+        assert "budget of 1500 is spent" in policy.recommend().reason
         assert "certifies nothing; race for the best arm" in policy.recommend().reason
 
 

@@ -35,9 +35,9 @@ def assert_delta_is_kept(condition: Condition, instances: int, seed: int) -> Non
 @pytest.mark.parametrize("tolerant", [False, True], ids=["best", "epsilon"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_policy_keeps_delta(variant: str, tolerant: bool, in_order: bool) -> None:
-    # 60 races each, 240 of every policy.
+    # 40 races each, 160 of every policy; `make delta` plays many more.
     condition = Condition(variant, tolerant=tolerant, in_order=in_order)
-    assert_delta_is_kept(condition, 60, seed=1 + 2 * tolerant + in_order)
+    assert_delta_is_kept(condition, 40, seed=1 + 2 * tolerant + in_order)
 
 
 @pytest.mark.slow

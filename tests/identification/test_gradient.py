@@ -181,7 +181,7 @@ def test_published_figures(
     data_folder: Path, name: str, published: float, error: float, at_most: float
 ) -> None:
     instance = load_instance(data_folder / "iise" / f"{name}.npz")
-    runs = 40
+    runs = 25
     found = {}
     for label, options in (
         ("published", {"learning_rate": 0.25, "stop": "published"}),
