@@ -47,7 +47,10 @@ def reference(problem: Problem) -> Reference:
     -0.397887...
     """
     if not isinstance(problem, KnownProblem):
-        raise ValueError(f"problem {problem.name!r} must have true values to be referred to.")
+        raise ValueError(
+            f"problem {problem.name!r} must have true values to be reported on, and what is trained "
+            f"has none: play its table, which python -m benchmarks.hpo.tables builds."
+        )
     key = problem.name, problem.fidelity.target
     if key not in _found:
         rng = np.random.default_rng(0)
