@@ -149,14 +149,13 @@ class Meter:
         self.steps.append(Step(self.cost, self.optimiser_seconds, kept, claim))
 
     def _evaluate(self, configuration: Configuration, level: int) -> float:
-        run = self._to_go_on_from(configuration, level)
-        if run is None:
-            key = same_configuration(configuration)
-            runs = self._runs.setdefault(key, [])
-            run = _Run(self._seed_of(key, len(runs)))
-            runs.append(run)
+        key = same_configuration(configuration)
+        started = self._to_go_on_from(configuration, level)
+        run = started or _Run(self._seed_of(key, len(self._runs.get(key, ()))))
         fidelity = self.problem.fidelity.levels[level]
         result = self.problem.objective_function(configuration, fidelity, run.seed)
+        if started is None:  # and not before: a configuration out of range was not tried
+            self._runs.setdefault(key, []).append(run)
         self.cost += max(0.0, result.cost - run.cost) / self.problem.full_cost
         run.level, run.cost = level, result.cost
         self.evaluations[level] += 1

@@ -33,6 +33,13 @@ def _domain(parameter: Parameter) -> Any:
     return (lograndint if parameter.log else randint)(parameter.low, parameter.high)
 
 
+def _in_range(parameter: Parameter, value: Any) -> Any:
+    """BOHB's searcher forgets the lower end of integers, and proposes any from 0 on."""
+    if isinstance(parameter, Categorical):
+        return value
+    return min(max(value, parameter.low), parameter.high)
+
+
 def _optimise(meter: Meter, seed: int, make: Any) -> None:
     """Its spaces have no conditions: all parameters are tuned, and those that apply are used."""
     logging.getLogger("syne_tune").setLevel(logging.ERROR)
@@ -50,7 +57,11 @@ def _optimise(meter: Meter, seed: int, make: Any) -> None:
     )
     best = -math.inf
     for number in itertools.count():
-        configuration = scheduler.suggest().config
+        suggested = scheduler.suggest().config
+        configuration = {
+            name: _in_range(parameter, suggested[name])
+            for name, parameter in meter.problem.space.parameters.items()
+        }
         trial = Trial(number, configuration, datetime.datetime.now())
         scheduler.on_trial_add(trial)
         for level in range(levels):
