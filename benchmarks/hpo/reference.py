@@ -48,8 +48,8 @@ def reference(problem: Problem) -> Reference:
     """
     if not isinstance(problem, KnownProblem):
         raise ValueError(
-            f"problem {problem.name!r} must have true values to be reported on, and what is trained "
-            f"has none: play its table, which python -m benchmarks.hpo.tables builds."
+            f"problem {problem.name!r} must have true values to be reported on, and what is "
+            f"trained has none: play its table, which python -m benchmarks.hpo.tables builds."
         )
     key = problem.name, problem.fidelity.target
     if key not in _found:
