@@ -269,7 +269,18 @@ SCRIPT = textwrap.dedent(
 
 def _script(*arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", SCRIPT, *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_heed_interrupts,
+    )
+
+
+def _heed_interrupts() -> None:
+    """Where the tests run in the background of a shell script, interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _pids(storage: str) -> list[int]:
@@ -303,10 +314,14 @@ def test_children_die_with_a_killed_process_and_the_study_goes_on(tmp_path: Path
 def test_an_interrupt_ends_the_objective(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/study.db"
     script = _script(storage, "hold")
-    assert until(lambda: len(_pids(storage)) == 3, 60.0, pause=0.1)
-    pids = _pids(storage)
-    os.killpg(script.pid, signal.SIGINT)  # what a terminal does
-    _, shown = script.communicate(timeout=60.0)
+    try:
+        assert until(lambda: len(_pids(storage)) == 3, 60.0, pause=0.1)
+        pids = _pids(storage)
+        os.killpg(script.pid, signal.SIGINT)  # what a terminal does
+        _, shown = script.communicate(timeout=60.0)
+    finally:
+        script.kill()
+        script.wait()
     assert "KeyboardInterrupt" in shown
     assert until(lambda: not any(map(alive, pids)))
     trial = optuna.load_study(study_name="s", storage=storage).trials[2]
