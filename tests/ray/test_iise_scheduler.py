@@ -1161,7 +1161,7 @@ def test_wrong_certificates_are_as_rare_as_promised() -> None:
     # All curves are within the declared bias and may cross: at the first level the best arm may
     # look worst. What decides is two standard deviations of the noise at most, and a third of one
     # at least.
-    delta, n_races, sigma = 0.2, 80, 0.3
+    delta, n_races, sigma = 0.2, 120, 0.3
     wrong = certified = 0
     for seed in range(n_races):
         rng = np.random.default_rng(seed)

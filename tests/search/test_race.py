@@ -558,7 +558,7 @@ def test_asking_for_nothing():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "n", "sigma", "budget"),
-    [(HalvingSearch, 250, 0.08, 600.0), (ModelSearch, 40, None, 1000.0)],
+    [(HalvingSearch, 250, 0.08, 600.0), (ModelSearch, 60, None, 1000.0)],
 )
 def test_certificates_are_right_as_often_as_they_say(kind, n, sigma, budget):
     """Races on a function that is known, with noise as large as the differences.
