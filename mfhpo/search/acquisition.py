@@ -15,6 +15,8 @@ FloatArray = npt.NDArray[np.float64]
 
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
 _EDGE = 1.0 - 1e-9
+_NEAREST = 1e-4  # to an end, of what is not at it
+_BY_END = 2.0 / 3.0  # share of coordinates drawn anew that are at or near an end
 # Around good places: step, share of the coordinates moved, share drawn anew.
 _STEP, _SHARE, _ANEW = 0.1, 0.5, 0.05
 # Then around the best so far: rounds, places kept, moves of each; and as above, with a step that is
@@ -74,10 +76,10 @@ def best_place(
 ) -> FloatArray:
     """Search the unit cube for the place of the largest merit, at random and then nearby.
 
-    Coordinates with an order are drawn at the ends of their ranges more often than uniform draws
-    would put them there. A model knows least there, so that this is where much may be expected, and
-    where the best value of a parameter often is; but already in a few dimensions random places, and
-    small moves from them, hardly ever come to a corner.
+    Coordinates with an order are drawn at and near the ends of their ranges more often than uniform
+    draws would put them there. A model knows least there, so that this is where much may be
+    expected, and where the best value of a parameter often is; but already in a few dimensions
+    random places, and small moves from them, hardly ever come to a corner.
 
     Parameters
     ----------
@@ -133,9 +135,17 @@ class _Cube:
         return clipped
 
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
-        """Some coordinates drawn anew; if they have an order, two thirds of them at the ends."""
-        uniform = self.rng.uniform(-1.0, 2.0, places.shape)
-        drawn = np.where(self.ordered, uniform, (uniform + 1.0) / 3.0)
+        """Some coordinates drawn anew; if they have an order, two thirds of them at or near an end.
+
+        Half of those are at the end, half are away from it by an order of magnitude that is drawn:
+        what is tried at the end of a range that is given evenly and acts by orders of magnitude, as
+        weight decays do, says nothing of what is next to it.
+        """
+        shape = places.shape
+        away = _NEAREST ** self.rng.random(shape) * (self.rng.random(shape) < 0.5)
+        by_end = np.where(self.rng.random(shape) < 0.5, away, 1.0 - away)
+        chosen = self.ordered & (self.rng.random(shape) < _BY_END)
+        drawn = np.where(chosen, by_end, self.rng.random(shape))
         partly = np.where(self.rng.random(places.shape) < share, drawn, places)
         clipped: FloatArray = np.clip(partly, 0.0, _EDGE)
         return clipped

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
+
+from mfhpo.search.warping import warped, warped_with_slopes
 
 __all__ = ["LevelData", "LevelProcess"]
 
@@ -23,6 +25,7 @@ _SCALE_SPREAD, _MIXING_SPREAD, _NOISE_SPREAD = 1.0, 0.7, 1.5
 _OWN, _OWN_SPREAD = 1.2, 0.7  # of the target's own part, in standard deviations of its values
 _FAR = 20.0  # of the logarithm of a scale or a noise
 _FINER = 5.0  # the rough part's share of the scales is one in so many
+_WARP_SPREAD = 0.75
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
 
 
@@ -58,13 +61,17 @@ class LevelProcess:
     target is found out; `k` is the Matérn kernel of 5/2 with a scale for each feature, `h` that of
     3/2 with a share of these scales. The target has a part of its own besides, with its own scales:
     there are many more values at cheap levels, the shared scales are theirs, and what matters after
-    few epochs need not be what matters after many. Everything is fitted by the largest posterior
-    density, with weak priors.
+    few epochs need not be what matters after many. Numbers are warped first: a scale that fits one
+    end of a range need not fit the other. Everything is fitted by the largest posterior density,
+    with weak priors.
 
     Parameters
     ----------
     n_features, n_levels
         Sizes.
+    unit
+        Which features are numbers from 0 to 1 that may be warped (`mfhpo.search.warping`), shape
+        (n_features,). None: none.
 
     References
     ----------
@@ -74,13 +81,18 @@ class LevelProcess:
     for the target's own part.
     """
 
-    def __init__(self, n_features: int, n_levels: int) -> None:
+    def __init__(
+        self, n_features: int, n_levels: int, unit: npt.NDArray[np.bool_] | None = None
+    ) -> None:
         self.n_features = n_features
         self.n_levels = n_levels
+        self._warped = np.zeros(n_features, dtype=np.bool_) if unit is None else unit
         self._triangle = np.tril_indices(n_levels)
         # Where the target's own part is among the parameters; one level alone needs none.
         first = n_features + 2 * len(self._triangle[0]) + n_levels
         self._own = slice(first, first + (n_features + 1 if n_levels > 1 else 0))
+        # Then the logarithms by which features are warped.
+        self._warps = slice(self._own.stop, self._own.stop + 2 * int(self._warped.sum()))
         self._prior = self._first_guess()
         self._parameters = self._prior.copy()
 
@@ -109,6 +121,7 @@ class LevelProcess:
 
     def condition(self, data: LevelData) -> None:
         """Learn what was observed, with scales, covariances and noise as fitted."""
+        data = replace(data, features=self._on_their_scales(data.features))
         self._data = data
         self._scales, smooth, rough, self._noise = self._unpacked(self._parameters)
         self._smooth, self._rough = smooth @ smooth.T, rough @ rough.T
@@ -175,31 +188,39 @@ class LevelProcess:
 
     # Helpers.
 
+    def _on_their_scales(self, features: FloatArray) -> FloatArray:
+        found = features.copy()
+        found[:, self._warped] = warped(features[:, self._warped], self._parameters[self._warps])
+        return found
+
     def _first_guess(self) -> FloatArray:
         apart = np.abs(np.subtract.outer(np.arange(self.n_levels), np.arange(self.n_levels)))
         mixing = np.linalg.cholesky(_NEIGHBOURS**apart)[self._triangle]
+        scales = np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1))))
+        own = np.append(scales, np.log(_OWN))
         return np.concatenate(
             [
-                np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1)))),
+                scales,
                 _ALIKE * mixing,
                 _ROUGH * mixing,
                 np.full(self.n_levels, np.log(_NOISE)),
-                np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1)))),
-                np.full(1, np.log(_OWN)),
+                *([own] if self.n_levels > 1 else []),
+                np.zeros(2 * int(self._warped.sum())),
             ]
-        )[: self._own.stop]
+        )
 
     def _precision(self) -> FloatArray:
         mixing = 2 * len(self._triangle[0])
+        own = np.append(np.full(self.n_features, _SCALE_SPREAD), _OWN_SPREAD)
         spreads = np.concatenate(
             [
                 np.full(self.n_features, _SCALE_SPREAD),
                 np.full(mixing, _MIXING_SPREAD),
                 np.full(self.n_levels, _NOISE_SPREAD),
-                np.full(self.n_features, _SCALE_SPREAD),
-                np.full(1, _OWN_SPREAD),
+                *([own] if self.n_levels > 1 else []),
+                np.full(2 * int(self._warped.sum()), _WARP_SPREAD),
             ]
-        )[: self._own.stop]
+        )
         precision: FloatArray = spreads**-2.0
         return precision
 
@@ -235,6 +256,7 @@ class LevelProcess:
 
     def _across(self, features: FloatArray, levels: IntArray) -> FloatArray:
         data = self._data
+        features = self._on_their_scales(features)
         distance = _distances(features, data.features, self._scales)
         across = self._smooth[levels][:, data.levels] * _smooth_kernel(distance)
         across += self._rough[levels][:, data.levels] * _rough_kernel(distance)
@@ -251,13 +273,17 @@ class LevelProcess:
         d, t = self.n_features, len(self._triangle[0])
         scales, smooth, rough, noise = self._unpacked(parameters)
         levels = np.ix_(data.levels, data.levels)
-        distance = _distances(data.features, data.features, scales)
+        features = data.features.copy()
+        features[:, self._warped], by_a, by_b = warped_with_slopes(
+            features[:, self._warped], parameters[self._warps]
+        )
+        distance = _distances(features, features, scales)
         alike, near = _smooth_kernel(distance), _rough_kernel(distance)
         smooth_levels, rough_levels = (smooth @ smooth.T)[levels], (rough @ rough.T)[levels]
         covariance = smooth_levels * alike + rough_levels * near
         top = data.levels == self.n_levels - 1
         if self.n_levels > 1:
-            at_top = data.features[top]
+            at_top = features[top]
             own, own_distance = self._own_part(parameters, at_top, at_top)
             covariance[np.ix_(top, top)] += own
         covariance[np.diag_indices_from(covariance)] += (
@@ -279,9 +305,10 @@ class LevelProcess:
         smooth_change = (5.0 / 3.0) * (1.0 + distance) * np.exp(-distance)
         rough_change = 5.0 * _FINER**2 * np.exp(-_FINER * distance)
         spread = pull * (smooth_levels * smooth_change + rough_levels * rough_change)
-        scaled = data.features / scales
-        gradient[:d] = (scaled**2 * spread.sum(axis=1)[:, None]).sum(axis=0)
-        gradient[:d] -= (scaled * (spread @ scaled)).sum(axis=0)
+        scaled = features / scales
+        away = scaled * spread.sum(axis=1)[:, None] - spread @ scaled
+        gradient[:d] = (scaled * away).sum(axis=0)
+        by_feature = -away / scales
         by_level = indicators.T @ (pull * alike) @ indicators
         gradient[d : d + t] = (by_level @ smooth)[self._triangle]
         by_level = indicators.T @ (pull * near) @ indicators
@@ -295,9 +322,14 @@ class LevelProcess:
             change = (5.0 / 3.0) * (1.0 + own_distance) * np.exp(-own_distance)
             own_spread = pull_top * values[-1] ** 2 * change
             own_scaled = at_top / values[:-1]
-            own_gradient = (own_scaled**2 * own_spread.sum(axis=1)[:, None]).sum(axis=0)
-            own_gradient -= (own_scaled * (own_spread @ own_scaled)).sum(axis=0)
+            own_away = own_scaled * own_spread.sum(axis=1)[:, None] - own_spread @ own_scaled
+            own_gradient = (own_scaled * own_away).sum(axis=0)
+            by_feature[top] -= own_away / values[:-1]
             gradient[self._own] = np.append(own_gradient, (pull_top * own).sum())
+        by_feature = by_feature[:, self._warped]
+        gradient[self._warps] = np.concatenate(
+            [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
+        )
         return loss + 0.5 * float(off**2 @ precision), gradient + precision * off
 
 

@@ -137,6 +137,11 @@ class SearchSpace:
         """Which parameters have an order, shape (number of parameters,)."""
         return np.array([isinstance(one, Numeric) for one in self.parameters.values()], dtype=bool)
 
+    @property
+    def ordered_features(self) -> npt.NDArray[np.bool_]:
+        """Which features are numbers, shape (n_features,)."""
+        return np.repeat(self.ordered, [one.width for one in self.parameters.values()])
+
     def features(self, points: Sequence[Point]) -> FloatArray:
         """Configurations as vectors.
 

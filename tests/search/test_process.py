@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from mfhpo.search.process import _FINER, LevelData, LevelProcess
+from mfhpo.search.warping import warped
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -37,6 +38,9 @@ def noises(process: LevelProcess) -> slice:
 
 def covariances(process: LevelProcess, data: LevelData, parameters: FloatArray) -> FloatArray:
     """Covariance of two observations, entry by entry, without noise."""
+    features = data.features.copy()
+    unit = process._warped
+    features[:, unit] = warped(features[:, unit], parameters[process._warps])
     scales, smooth, rough, _ = process._unpacked(parameters)
     between, alone = smooth @ smooth.T, rough @ rough.T
     own = np.exp(parameters[process._own])
@@ -45,14 +49,14 @@ def covariances(process: LevelProcess, data: LevelData, parameters: FloatArray) 
     matrix = np.empty((n, n))
     for i in range(n):
         for j in range(n):
-            r = math.dist(data.features[i] / scales, data.features[j] / scales)
+            r = math.dist(features[i] / scales, features[j] / scales)
             matern = five_halves(r)
             finer = _FINER * math.sqrt(5) * r
             rough_matern = (1 + finer) * math.exp(-finer)
             levels = data.levels[i], data.levels[j]
             matrix[i, j] = between[levels] * matern + alone[levels] * rough_matern
             if process.n_levels > 1 and levels == (target, target):
-                r = math.dist(data.features[i] / own[:-1], data.features[j] / own[:-1])
+                r = math.dist(features[i] / own[:-1], features[j] / own[:-1])
                 matrix[i, j] += own[-1] ** 2 * five_halves(r)
     return matrix
 
@@ -81,9 +85,10 @@ def posterior(
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("n_levels", [1, 2, 4])
-def test_gradient_of_the_fit(d: int, n_levels: int) -> None:
+@pytest.mark.parametrize("n_warped", [0, 1, 5])
+def test_gradient_of_the_fit(d: int, n_levels: int, n_warped: int) -> None:
     rng = np.random.default_rng([d, n_levels])
-    process = LevelProcess(d, n_levels)
+    process = LevelProcess(d, n_levels, np.arange(d) < n_warped)
     data = some_data(18, d, n_levels, rng)
     indicators = np.eye(n_levels)[data.levels]
     parameters = some_parameters(process, rng)
@@ -96,10 +101,11 @@ def test_gradient_of_the_fit(d: int, n_levels: int) -> None:
         assert gradient[index] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-5)
 
 
-def test_loss_by_plain_linear_algebra() -> None:
+@pytest.mark.parametrize("unit", [None, np.array([False, True]), np.array([True, True])])
+def test_loss_by_plain_linear_algebra(unit: npt.NDArray[np.bool_] | None) -> None:
     """Differences of the loss are those of the normal log density and of the prior."""
     rng = np.random.default_rng(0)
-    process = LevelProcess(2, 3)
+    process = LevelProcess(2, 3, unit)
     data = some_data(15, 2, 3, rng)
     centre = process._parameters.copy()
     losses, expected = [], []
@@ -127,9 +133,12 @@ def test_the_fit_finds_better_parameters_and_goes_on_from_them() -> None:
 
 
 @pytest.mark.parametrize("n_levels", [1, 3])
-def test_predictions_by_plain_linear_algebra(n_levels: int) -> None:
+@pytest.mark.parametrize("unit", [None, np.array([False, True]), np.array([True, True])])
+def test_predictions_by_plain_linear_algebra(
+    n_levels: int, unit: npt.NDArray[np.bool_] | None
+) -> None:
     rng = np.random.default_rng(n_levels)
-    process = LevelProcess(2, n_levels)
+    process = LevelProcess(2, n_levels, unit)
     process._parameters = some_parameters(process, rng)
     data = some_data(20, 2, n_levels, rng)
     process.condition(data)
@@ -146,7 +155,7 @@ def test_predictions_by_plain_linear_algebra(n_levels: int) -> None:
 def test_what_an_observation_would_tell(known: bool) -> None:
     """As found by making it: how the target's mean moves, and what spread is left."""
     rng = np.random.default_rng(5)
-    process = LevelProcess(2, 3)
+    process = LevelProcess(2, 3, np.array([True, False]))
     process._parameters = some_parameters(process, rng)
     data = some_data(20, 2, 3, rng)
     place = data.features[:1] if known else rng.random((1, 2))
@@ -235,6 +244,30 @@ def test_the_target_has_scales_of_its_own() -> None:
     asked = rng.random((200, 2))
     off = process.at_target(asked)[0] - target(asked)
     assert np.sqrt((off**2).mean()) < 0.15
+
+
+def test_numbers_that_act_by_orders_of_magnitude_are_warped() -> None:
+    """A top in the lowest hundredth of the range, on both sides of which values fall."""
+    rng = np.random.default_rng(0)
+    places = rng.random((40, 2))
+    places[:10, 0] = 10.0 ** rng.uniform(-4.0, -1.0, 10)
+
+    def value(at: FloatArray) -> FloatArray:
+        return np.asarray(-((np.log10(at[:, 0] + 1e-4) + 2.0) ** 2) + np.sin(4.0 * at[:, 1]))
+
+    asked = rng.random((300, 2))
+    asked[:, 0] = 10.0 ** rng.uniform(-4.0, 0.0, 300)
+    errors = []
+    for unit in (None, np.array([True, True])):
+        process = LevelProcess(2, 1, unit)
+        data = LevelData(places, np.zeros(40, dtype=int), value(places))
+        process.fit(data)
+        process.condition(data)
+        errors.append(float(np.sqrt(((process.at_target(asked)[0] - value(asked)) ** 2).mean())))
+    a, b = process._parameters[process._warps].reshape(2, -1)
+    assert a[0] < math.log(0.5)
+    assert abs(a[1]) + abs(b[1]) < 0.7
+    assert errors[1] < 0.5 * errors[0]
 
 
 def fitted(low: FloatArray, places: FloatArray, target: FloatArray) -> LevelProcess:
