@@ -65,10 +65,11 @@ class ModelSearch(SearchPolicy):
     """Begins the arm of which most is expected, and goes on with those that keep their promise.
 
     One Gaussian process (`LevelProcess`) models the values at all levels; how much a cheap level
-    says of the target is part of what it learns, so that a misleading one is not followed. The
-    next step is the one with the largest expected improvement at the target for what it costs to
-    get there: beginning a new arm, or going on with one. Arms are never stopped for good: one that
-    is left waits until nothing better is in sight (freezing and thawing).
+    says of the target is part of what it learns, so that a misleading one is not followed, and so
+    is the scale on which a number acts. The next step is the one with the largest expected
+    improvement at the target for what it costs to get there: beginning a new arm, or going on with
+    one. Arms are never stopped for good: one that is left waits until nothing better is in sight
+    (freezing and thawing).
 
     Parameters
     ----------
