@@ -38,9 +38,10 @@ class RaceSampler(FidelitySampler):
     When to use it: as you would use TPE with Hyperband, for any space and a budget of some tens or
     hundreds of full evaluations. A model of all levels of the fidelity decides which configuration
     to begin and which of those begun to go on with; it learns how far cheap levels can be relied
-    on. At the end, those that may be the best are evaluated again, and the answer has a mean, an
-    interval and a probability of being wrong. With the default share, that takes a budget of 40
-    full evaluations; below it, the answer is the search's own, and nothing is certain of its mean.
+    on, and on what scale a number acts. At the end, those that may be the best are evaluated again,
+    and the answer has a mean, an interval and a probability of being wrong. With the default share,
+    that takes a budget of 40 full evaluations; below it, the answer is the search's own, and
+    nothing is certain of its mean.
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. Of configurations outside the shortlist

@@ -34,9 +34,9 @@ class RaceSearch(FidelitySearch):
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
     tens or hundreds of full evaluations. A model of all levels of the fidelity decides which
     configuration to begin and which of those begun to go on with; it learns how far cheap levels
-    can be relied on. At the end, those that may be the best are evaluated again, and the answer has
-    a mean, an interval and a probability of being wrong. A space of some tens of configurations is
-    better raced whole, by `MFSearch`::
+    can be relied on, and on what scale a number acts. At the end, those that may be the best are
+    evaluated again, and the answer has a mean, an interval and a probability of being wrong. A
+    space of some tens of configurations is better raced whole, by `MFSearch`::
 
         search = RaceSearch("epochs", metric="accuracy", mode="max", budget=2000)
         tuner = tune.Tuner(

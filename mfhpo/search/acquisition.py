@@ -15,7 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
 _EDGE = 1.0 - 1e-9
-_NEAREST = 1e-4  # to an end, of what is not at it
+_NEAREST = 1e-4  # least distance from an end of what is drawn near it
 _BY_END = 2.0 / 3.0  # share of coordinates drawn anew that are at or near an end
 # Around good places: step, share of the coordinates moved, share drawn anew.
 _STEP, _SHARE, _ANEW = 0.1, 0.5, 0.05
@@ -137,15 +137,15 @@ class _Cube:
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
         """Some coordinates drawn anew; if they have an order, two thirds of them at or near an end.
 
-        Half of those are at the end, half are away from it by an order of magnitude that is drawn:
-        what is tried at the end of a range that is given evenly and acts by orders of magnitude, as
-        weight decays do, says nothing of what is next to it.
+        Half of those are at the end, half at a distance from it of which the order of magnitude is
+        drawn. Where a parameter acts by orders of magnitude, its value at the end says little of
+        the values next to it.
         """
         shape = places.shape
         away = _NEAREST ** self.rng.random(shape) * (self.rng.random(shape) < 0.5)
         by_end = np.where(self.rng.random(shape) < 0.5, away, 1.0 - away)
         chosen = self.ordered & (self.rng.random(shape) < _BY_END)
         drawn = np.where(chosen, by_end, self.rng.random(shape))
-        partly = np.where(self.rng.random(places.shape) < share, drawn, places)
+        partly = np.where(self.rng.random(shape) < share, drawn, places)
         clipped: FloatArray = np.clip(partly, 0.0, _EDGE)
         return clipped

@@ -284,9 +284,7 @@ class ModelSearch(SearchPolicy):
             fitted = following
         key = (fitted, self.space.n_features, self._corrections)
         if self._process is None or self._fitted != key:
-            self._process = LevelProcess(
-                self.space.n_features, len(self.costs), self.space.ordered_features
-            )
+            self._process = LevelProcess(self.space.n_features, len(self.costs), self.space.numbers)
             self._process.fit(self._data(_most_telling(self._rows(fitted), _MOST_FITTED)))
             self._fitted = key
         return self._process

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
-from mfhpo.search.warping import warped, warped_with_slopes
+from mfhpo.search.warping import warp, warp_with_slopes
 
 __all__ = ["LevelData", "LevelProcess"]
 
@@ -25,7 +25,7 @@ _SCALE_SPREAD, _MIXING_SPREAD, _NOISE_SPREAD = 1.0, 0.7, 1.5
 _OWN, _OWN_SPREAD = 1.2, 0.7  # of the target's own part, in standard deviations of its values
 _FAR = 20.0  # of the logarithm of a scale or a noise
 _FINER = 5.0  # the rough part's share of the scales is one in so many
-_WARP_SPREAD = 0.75
+_EXPONENT_SPREAD, _EXPONENT_MOST = 0.75, 3.0  # of the logarithms of what numbers are warped by
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
 
 
@@ -69,37 +69,38 @@ class LevelProcess:
     ----------
     n_features, n_levels
         Sizes.
-    unit
-        Which features are numbers from 0 to 1 that may be warped (`mfhpo.search.warping`), shape
-        (n_features,). None: none.
+    numbers
+        Which features are numbers in ranges from 0 to 1, which may be warped
+        (`mfhpo.search.warping`), shape (n_features,). None: none.
 
     References
     ----------
     Bonilla, Chai and Williams, Multi-task Gaussian process prediction, NIPS 2007. Swersky, Snoek
     and Adams, Multi-task Bayesian optimization, NIPS 2013. Kennedy and O'Hagan, Predicting the
     output from a complex computer code when fast approximations are available, Biometrika 2000,
-    for the target's own part.
+    for the target's own part. Snoek, Swersky, Zemel and Adams, Input warping for Bayesian
+    optimization of non-stationary functions, ICML 2014.
     """
 
     def __init__(
-        self, n_features: int, n_levels: int, unit: npt.NDArray[np.bool_] | None = None
+        self, n_features: int, n_levels: int, numbers: npt.NDArray[np.bool_] | None = None
     ) -> None:
         self.n_features = n_features
         self.n_levels = n_levels
-        self._warped = np.zeros(n_features, dtype=np.bool_) if unit is None else unit
+        self._numbers = np.zeros(n_features, dtype=np.bool_) if numbers is None else numbers
         self._triangle = np.tril_indices(n_levels)
         # Where the target's own part is among the parameters; one level alone needs none.
         first = n_features + 2 * len(self._triangle[0]) + n_levels
         self._own = slice(first, first + (n_features + 1 if n_levels > 1 else 0))
-        # Then the logarithms by which features are warped.
-        self._warps = slice(self._own.stop, self._own.stop + 2 * int(self._warped.sum()))
-        self._prior = self._first_guess()
+        # Then what numbers are warped by.
+        self._exponents = slice(self._own.stop, self._own.stop + 2 * int(self._numbers.sum()))
+        self._prior, self._precision = self._weak_prior()
         self._parameters = self._prior.copy()
 
     # Fitting.
 
     def fit(self, data: LevelData, steps: int = _STEPS) -> None:
-        """Fit scales, covariances and noise, from where the last fit ended.
+        """Fit scales, covariances, noise and warping, from where the last fit ended.
 
         Parameters
         ----------
@@ -109,18 +110,21 @@ class LevelProcess:
             Largest number of steps.
         """
         indicators = np.eye(self.n_levels)[data.levels]
+        most = np.full(len(self._parameters), np.inf)
+        most[self._exponents] = _EXPONENT_MOST
         result = minimize(
             self._loss,
             self._parameters,
             args=(data, indicators),
             jac=True,
             method="L-BFGS-B",
+            bounds=Bounds(-most, most),
             options={"maxiter": steps},
         )
         self._parameters = result.x
 
     def condition(self, data: LevelData) -> None:
-        """Learn what was observed, with scales, covariances and noise as fitted."""
+        """Learn what was observed, with everything else as fitted."""
         data = replace(data, features=self._on_their_scales(data.features))
         self._data = data
         self._scales, smooth, rough, self._noise = self._unpacked(self._parameters)
@@ -189,40 +193,29 @@ class LevelProcess:
     # Helpers.
 
     def _on_their_scales(self, features: FloatArray) -> FloatArray:
-        found = features.copy()
-        found[:, self._warped] = warped(features[:, self._warped], self._parameters[self._warps])
-        return found
+        scaled = features.copy()
+        scaled[:, self._numbers] = warp(
+            features[:, self._numbers], self._parameters[self._exponents]
+        )
+        return scaled
 
-    def _first_guess(self) -> FloatArray:
+    def _weak_prior(self) -> tuple[FloatArray, FloatArray]:
+        """Centre and precision of all parameters."""
         apart = np.abs(np.subtract.outer(np.arange(self.n_levels), np.arange(self.n_levels)))
         mixing = np.linalg.cholesky(_NEIGHBOURS**apart)[self._triangle]
         scales = np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1))))
-        own = np.append(scales, np.log(_OWN))
-        return np.concatenate(
-            [
-                scales,
-                _ALIKE * mixing,
-                _ROUGH * mixing,
-                np.full(self.n_levels, np.log(_NOISE)),
-                *([own] if self.n_levels > 1 else []),
-                np.zeros(2 * int(self._warped.sum())),
-            ]
-        )
-
-    def _precision(self) -> FloatArray:
-        mixing = 2 * len(self._triangle[0])
-        own = np.append(np.full(self.n_features, _SCALE_SPREAD), _OWN_SPREAD)
-        spreads = np.concatenate(
-            [
-                np.full(self.n_features, _SCALE_SPREAD),
-                np.full(mixing, _MIXING_SPREAD),
-                np.full(self.n_levels, _NOISE_SPREAD),
-                *([own] if self.n_levels > 1 else []),
-                np.full(2 * int(self._warped.sum()), _WARP_SPREAD),
-            ]
-        )
-        precision: FloatArray = spreads**-2.0
-        return precision
+        parts = [
+            (scales, _SCALE_SPREAD),
+            (_ALIKE * mixing, _MIXING_SPREAD),
+            (_ROUGH * mixing, _MIXING_SPREAD),
+            (np.full(self.n_levels, np.log(_NOISE)), _NOISE_SPREAD),
+        ]
+        if self.n_levels > 1:
+            parts += [(scales, _SCALE_SPREAD), (np.log([_OWN]), _OWN_SPREAD)]
+        parts.append((np.zeros(2 * int(self._numbers.sum())), _EXPONENT_SPREAD))
+        centre = np.concatenate([centres for centres, _ in parts])
+        spreads = np.repeat([spread for _, spread in parts], [len(one) for one, _ in parts])
+        return centre, spreads**-2.0
 
     def _unpacked(
         self, parameters: FloatArray
@@ -274,8 +267,8 @@ class LevelProcess:
         scales, smooth, rough, noise = self._unpacked(parameters)
         levels = np.ix_(data.levels, data.levels)
         features = data.features.copy()
-        features[:, self._warped], by_a, by_b = warped_with_slopes(
-            features[:, self._warped], parameters[self._warps]
+        features[:, self._numbers], by_a, by_b = warp_with_slopes(
+            features[:, self._numbers], parameters[self._exponents]
         )
         distance = _distances(features, features, scales)
         alike, near = _smooth_kernel(distance), _rough_kernel(distance)
@@ -290,7 +283,7 @@ class LevelProcess:
             noise[data.levels] ** 2 / data.counts + _JITTER
         )
         off = parameters - self._prior
-        precision = self._precision()
+        precision = self._precision
         try:
             factor = cholesky(covariance, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -326,8 +319,8 @@ class LevelProcess:
             own_gradient = (own_scaled * own_away).sum(axis=0)
             by_feature[top] -= own_away / values[:-1]
             gradient[self._own] = np.append(own_gradient, (pull_top * own).sum())
-        by_feature = by_feature[:, self._warped]
-        gradient[self._warps] = np.concatenate(
+        by_feature = by_feature[:, self._numbers]
+        gradient[self._exponents] = np.concatenate(
             [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
         )
         return loss + 0.5 * float(off**2 @ precision), gradient + precision * off

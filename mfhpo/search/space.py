@@ -25,7 +25,7 @@ Point: TypeAlias = Mapping[str, float]
 Parameters that do not apply to the configuration are absent.
 """
 
-_MISSING = 0.5  # the feature of a number that does not apply: the middle of its range
+_MISSING = 0.5  # the feature of a number that does not apply: the middle of its range as given
 _GRID = 1000  # places at which the values of a parameter with steps are looked up
 _CHOICE = math.sqrt(0.5)  # two choices are then as far apart as the ends of a range
 
@@ -138,7 +138,7 @@ class SearchSpace:
         return np.array([isinstance(one, Numeric) for one in self.parameters.values()], dtype=bool)
 
     @property
-    def ordered_features(self) -> npt.NDArray[np.bool_]:
+    def numbers(self) -> npt.NDArray[np.bool_]:
         """Which features are numbers, shape (n_features,)."""
         return np.repeat(self.ordered, [one.width for one in self.parameters.values()])
 

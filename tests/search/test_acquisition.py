@@ -132,6 +132,21 @@ def test_it_finds_a_top_in_a_corner(d: int) -> None:
         assert (place < 1.0).all()
 
 
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_it_finds_a_top_near_an_end_by_orders_of_magnitude(end: float) -> None:
+    """A thousandth of the range away from it, where a tenth of that and ten times it are bad."""
+
+    def merit(places: FloatArray) -> FloatArray:
+        away = np.abs(places[:, 0] - end) + 1e-6
+        heights: FloatArray = -((np.log10(away) + 3.0) ** 2) - (places[:, 1] - 0.4) ** 2
+        return heights
+
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        place = best_place(merit, rng.random((5, 2)), rng)
+        assert merit(place[None, :])[0] > -0.1
+
+
 def test_it_finds_the_corner_and_not_the_lower_top_within() -> None:
     """The top within is broad and known, that in the corner of six dimensions is twice as high."""
     within, corner = bump(np.full(6, 0.4), 0.5), bump(np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0]), 0.4)

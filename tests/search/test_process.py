@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from mfhpo.search.process import _FINER, LevelData, LevelProcess
-from mfhpo.search.warping import warped
+from mfhpo.search.warping import warp
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -39,8 +39,8 @@ def noises(process: LevelProcess) -> slice:
 def covariances(process: LevelProcess, data: LevelData, parameters: FloatArray) -> FloatArray:
     """Covariance of two observations, entry by entry, without noise."""
     features = data.features.copy()
-    unit = process._warped
-    features[:, unit] = warped(features[:, unit], parameters[process._warps])
+    numbers = process._numbers
+    features[:, numbers] = warp(features[:, numbers], parameters[process._exponents])
     scales, smooth, rough, _ = process._unpacked(parameters)
     between, alone = smooth @ smooth.T, rough @ rough.T
     own = np.exp(parameters[process._own])
@@ -101,11 +101,11 @@ def test_gradient_of_the_fit(d: int, n_levels: int, n_warped: int) -> None:
         assert gradient[index] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("unit", [None, np.array([False, True]), np.array([True, True])])
-def test_loss_by_plain_linear_algebra(unit: npt.NDArray[np.bool_] | None) -> None:
+@pytest.mark.parametrize("numbers", [None, np.array([False, True]), np.array([True, True])])
+def test_loss_by_plain_linear_algebra(numbers: npt.NDArray[np.bool_] | None) -> None:
     """Differences of the loss are those of the normal log density and of the prior."""
     rng = np.random.default_rng(0)
-    process = LevelProcess(2, 3, unit)
+    process = LevelProcess(2, 3, numbers)
     data = some_data(15, 2, 3, rng)
     centre = process._parameters.copy()
     losses, expected = [], []
@@ -116,7 +116,7 @@ def test_loss_by_plain_linear_algebra(unit: npt.NDArray[np.bool_] | None) -> Non
         matrix = covariances(process, data, parameters) + np.diag(noise[data.levels] ** 2)
         likelihood = data.values @ np.linalg.solve(matrix, data.values)
         likelihood += np.linalg.slogdet(matrix)[1]
-        prior = ((parameters - centre) ** 2) @ process._precision()
+        prior = ((parameters - centre) ** 2) @ process._precision
         expected.append(0.5 * float(likelihood + prior))
     assert np.diff(losses) == pytest.approx(np.diff(expected), abs=1e-3)
 
@@ -133,12 +133,12 @@ def test_the_fit_finds_better_parameters_and_goes_on_from_them() -> None:
 
 
 @pytest.mark.parametrize("n_levels", [1, 3])
-@pytest.mark.parametrize("unit", [None, np.array([False, True]), np.array([True, True])])
+@pytest.mark.parametrize("numbers", [None, np.array([False, True]), np.array([True, True])])
 def test_predictions_by_plain_linear_algebra(
-    n_levels: int, unit: npt.NDArray[np.bool_] | None
+    n_levels: int, numbers: npt.NDArray[np.bool_] | None
 ) -> None:
     rng = np.random.default_rng(n_levels)
-    process = LevelProcess(2, n_levels, unit)
+    process = LevelProcess(2, n_levels, numbers)
     process._parameters = some_parameters(process, rng)
     data = some_data(20, 2, n_levels, rng)
     process.condition(data)
@@ -258,13 +258,13 @@ def test_numbers_that_act_by_orders_of_magnitude_are_warped() -> None:
     asked = rng.random((300, 2))
     asked[:, 0] = 10.0 ** rng.uniform(-4.0, 0.0, 300)
     errors = []
-    for unit in (None, np.array([True, True])):
-        process = LevelProcess(2, 1, unit)
+    for numbers in (None, np.array([True, True])):
+        process = LevelProcess(2, 1, numbers)
         data = LevelData(places, np.zeros(40, dtype=int), value(places))
         process.fit(data)
         process.condition(data)
         errors.append(float(np.sqrt(((process.at_target(asked)[0] - value(asked)) ** 2).mean())))
-    a, b = process._parameters[process._warps].reshape(2, -1)
+    a, b = process._parameters[process._exponents].reshape(2, -1)
     assert a[0] < math.log(0.5)
     assert abs(a[1]) + abs(b[1]) < 0.7
     assert errors[1] < 0.5 * errors[0]

@@ -325,3 +325,8 @@ def test_spaces_are_equal_by_their_parameters() -> None:
 def test_a_parameter_has_a_choice(n: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="n must be"):
         OneOf(n)
+
+
+def test_which_features_are_numbers() -> None:
+    space = SearchSpace({"a": OneOf(3), "x": Numeric(), "b": OneOf(2)})
+    assert space.numbers.tolist() == [False, False, False, True, False, False]
