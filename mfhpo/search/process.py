@@ -283,7 +283,6 @@ class LevelProcess:
             noise[data.levels] ** 2 / data.counts + _JITTER
         )
         off = parameters - self._prior
-        precision = self._precision
         try:
             factor = cholesky(covariance, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -323,7 +322,7 @@ class LevelProcess:
         gradient[self._exponents] = np.concatenate(
             [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
         )
-        return loss + 0.5 * float(off**2 @ precision), gradient + precision * off
+        return loss + 0.5 * float(off**2 @ self._precision), gradient + self._precision * off
 
 
 def _smooth_kernel(distance: FloatArray) -> FloatArray:
