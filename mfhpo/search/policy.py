@@ -21,6 +21,8 @@ __all__ = ["Begin", "SearchPolicy"]
 FloatArray = npt.NDArray[np.float64]
 
 _MAX_FAILURES = 3
+# Once so many arms have left, and none that failed had a value later, one failure is enough.
+_ENOUGH_LEFT = 2
 # The first arms: how many, one in how many goes up, and how many there are at every level, for a
 # single value at the target does not say how far the levels agree.
 _FEWEST_FIRST, _MOST_FIRST = 9, 27
@@ -87,6 +89,7 @@ class SearchPolicy(abc.ABC):
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
         self._failures: dict[int, int] = {}
+        self._recovered = False  # whether any arm had a value after a failure
         self._out: set[int] = set()
         self._merged: set[int] = set()
         # Arm, level and value, or None where the arm left for its failures.
@@ -198,11 +201,13 @@ class SearchPolicy(abc.ABC):
         self._told += 1
         self._changes += 1
         if observation.has_value and observation.value is not None:
-            self._failures.pop(pull.arm, None)
+            self._recovered |= self._failures.pop(pull.arm, 0) > 0
             self._learn(pull.arm, pull.fidelity, float(observation.value))
             return
         self._failures[pull.arm] = self._failures.get(pull.arm, 0) + 1
-        if self._failures[pull.arm] >= _MAX_FAILURES and pull.arm not in self._out:
+        for_good = len(self._out) >= _ENOUGH_LEFT and not self._recovered
+        most = 1 if for_good else _MAX_FAILURES
+        if self._failures[pull.arm] >= most and pull.arm not in self._out:
             self._out.add(pull.arm)
             self._history.append((pull.arm, pull.fidelity, None))
 
@@ -278,6 +283,7 @@ class SearchPolicy(abc.ABC):
             "levels": len(self.costs),
             "history": [list(told) for told in self._history],
             "failures": {str(arm): count for arm, count in self._failures.items()},
+            "recovered": self._recovered,
             "out": sorted(self._out),
             "merged": sorted(self._merged),
             "told": self._told,
@@ -305,6 +311,7 @@ class SearchPolicy(abc.ABC):
             else:
                 self._learn(arm, level, value)
         self._failures = {int(arm): count for arm, count in state["failures"].items()}
+        self._recovered = state.get("recovered", False)
         self._out, self._merged = set(state["out"]), set(state["merged"])
         self._told = state["told"]
         self._changes += 1
