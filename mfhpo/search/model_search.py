@@ -71,6 +71,11 @@ class ModelSearch(SearchPolicy):
     one. Arms are never stopped for good: one that is left waits until nothing better is in sight
     (freezing and thawing).
 
+    Until the next arm is begun, what is expected is that of a model with parameters drawn from
+    their posterior, each time others (Thompson sampling of the model): the most probable model is
+    too sure of itself, and a search that follows it alone stays where it is. Which finished arm is
+    best is said by the most probable one.
+
     Parameters
     ----------
     costs, continues, initial, seed
@@ -126,7 +131,7 @@ class ModelSearch(SearchPolicy):
         self._random_share = random_share
         self._process: LevelProcess | None = None
         self._fitted = (0, 0, 0)
-        self._view: tuple[object, _View] | None = None
+        self._views: dict[bool, tuple[object, _View]] = {}
 
     # Asking.
 
@@ -139,7 +144,7 @@ class ModelSearch(SearchPolicy):
         if not self.finished_arms() or not self.space.parameters or not self._points:
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
-        view = self._see(pending)
+        view = self._see(pending, begun)
         busy = {pull.arm for pull in pending}
         waiting = [
             index
@@ -174,7 +179,7 @@ class ModelSearch(SearchPolicy):
         finished = self.finished_arms()
         if not finished or not self.space.parameters or not self._points:
             return super().leader()
-        view = self._see(())
+        view = self._see()
         where = {arm: index for index, arm in enumerate(view.arms)}
         known = [arm for arm in finished if arm in where]
         if not known:
@@ -187,7 +192,7 @@ class ModelSearch(SearchPolicy):
         finished = self.finished_arms()
         if not finished or not self.space.parameters or not self._points:
             return super().contenders(most)
-        view = self._see(())
+        view = self._see()
         where = {arm: index for index, arm in enumerate(view.arms)}
         known = [where[arm] for arm in finished if arm in where]
         if not known:
@@ -200,13 +205,15 @@ class ModelSearch(SearchPolicy):
 
     # The model.
 
-    def _see(self, pending: Sequence[Pull]) -> _View:
-        key = (self._changes, tuple(pending))
-        if self._view is None or self._view[0] != key:
-            self._view = (key, self._new_view(pending))
-        return self._view[1]
+    def _see(self, pending: Sequence[Pull] = (), begun: int | None = None) -> _View:
+        """The model as fitted, or the one by which the next arm after so many is chosen."""
+        key = (self._changes, tuple(pending), begun)
+        is_fitted = begun is None
+        if is_fitted not in self._views or self._views[is_fitted][0] != key:
+            self._views[is_fitted] = (key, self._new_view(pending, begun))
+        return self._views[is_fitted][1]
 
-    def _new_view(self, pending: Sequence[Pull]) -> _View:
+    def _new_view(self, pending: Sequence[Pull], begun: int | None) -> _View:
         rows = _most_telling(self._rows(len(self._history)), _MOST)
         under_way = [pull.arm for pull in pending if pull.arm in self._points]
         without_value = self._points.keys() - set().union(*self._values) - self._unfit
@@ -216,6 +223,9 @@ class ModelSearch(SearchPolicy):
         self.space.learn_conditions(seen)
         features = self.space.features([self._points[arm] for arm in arms])
         process = self._fit()
+        if begun is not None:
+            # The same for every step until the next arm is begun.
+            process = process.drawn(np.random.default_rng([self._seed, begun, 0, 1]))
         data = self._data(rows)
         process.condition(data)
         means, spreads = process.at_target(features)

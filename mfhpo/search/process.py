@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +28,7 @@ _FAR = 20.0  # of the logarithm of a scale or a noise
 _FINER = 5.0  # the rough part's share of the scales is one in so many
 _EXPONENT_SPREAD, _EXPONENT_MOST = 0.75, 3.0  # of the logarithms of what numbers are warped by
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
+_STEP = 1e-4  # in which curvature is measured, in standard deviations of the prior
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class LevelProcess:
     and Adams, Multi-task Bayesian optimization, NIPS 2013. Kennedy and O'Hagan, Predicting the
     output from a complex computer code when fast approximations are available, Biometrika 2000,
     for the target's own part. Snoek, Swersky, Zemel and Adams, Input warping for Bayesian
-    optimization of non-stationary functions, ICML 2014.
+    optimization of non-stationary functions, ICML 2014. Rasmussen and Williams, Gaussian Processes
+    for Machine Learning, MIT Press 2006, section 3.4, for Laplace's approximation.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class LevelProcess:
         self._exponents = slice(self._own.stop, self._own.stop + 2 * int(self._numbers.sum()))
         self._prior, self._precision = self._weak_prior()
         self._parameters = self._prior.copy()
+        self._deviations = np.diag(self._precision**-0.5)
 
     # Fitting.
 
@@ -122,6 +126,32 @@ class LevelProcess:
             options={"maxiter": steps},
         )
         self._parameters = result.x
+        self._deviations = self._how_far_off(data, indicators)
+
+    def drawn(self, rng: np.random.Generator) -> LevelProcess:
+        """A process with parameters drawn from what the prior and the data of the fit leave open.
+
+        The most probable parameters alone make a model too sure of itself: from few values they
+        say, for instance, that one feature does not matter, and what lies beyond is never tried.
+        Parameters are drawn from Laplace's approximation of their posterior, or from the prior if
+        nothing was fitted.
+
+        Parameters
+        ----------
+        rng
+            Source of randomness.
+
+        Returns
+        -------
+        LevelProcess
+            Not conditioned yet.
+        """
+        other = copy(self)
+        off = self._deviations @ rng.standard_normal(len(self._parameters))
+        other._parameters = self._parameters + off
+        warped = other._parameters[self._exponents]
+        other._parameters[self._exponents] = np.clip(warped, -_EXPONENT_MOST, _EXPONENT_MOST)
+        return other
 
     def condition(self, data: LevelData) -> None:
         """Learn what was observed, with everything else as fitted."""
@@ -191,6 +221,24 @@ class LevelProcess:
         return correlation
 
     # Helpers.
+
+    def _how_far_off(self, data: LevelData, indicators: FloatArray) -> FloatArray:
+        """A matrix that makes independent standard normal numbers the parameters' errors.
+
+        Its square is the inverse of the loss's curvature, which is taken to be nowhere less than
+        the prior's: a fit may have ended before the largest density was reached.
+        """
+        spreads = self._precision**-0.5
+        here = self._parameters
+        slopes = self._loss(here, data, indicators)[1]
+        curvature = np.empty((len(here), len(here)))
+        for i, spread in enumerate(spreads):
+            there = here.copy()
+            there[i] += _STEP * spread
+            curvature[i] = (self._loss(there, data, indicators)[1] - slopes) / _STEP * spreads
+        values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
+        deviations: FloatArray = spreads[:, None] * vectors / np.sqrt(np.maximum(values, 1.0))
+        return deviations
 
     def _on_their_scales(self, features: FloatArray) -> FloatArray:
         scaled = features.copy()

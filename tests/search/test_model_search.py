@@ -381,6 +381,26 @@ def test_a_parameter_that_acts_by_orders_of_magnitude(monkeypatch: pytest.Monkey
     assert mean_regret() > 5.0 * warped
 
 
+def test_each_new_arm_is_chosen_by_another_model_that_the_data_allow() -> None:
+    search = searching()
+    fill(search, 8)
+
+    def asked_by(begun: int) -> list[float]:
+        search.ask(begun)
+        drawn: list[float] = search._views[False][1].process._parameters.tolist()
+        return drawn
+
+    first = asked_by(8)
+    search.describe(8, drawn(search.space, 8))
+    search.tell(Pull(8, 0), Observation(0.5))
+    assert asked_by(8) == first  # until the next arm is begun, whatever becomes known
+    assert asked_by(9) != first
+    search.leader()
+    fitted = search._process
+    assert fitted is not None
+    assert search._views[True][1].process is fitted
+
+
 def test_an_arm_that_fails_at_the_target_only_is_left_alone() -> None:
     def objective(point: Mapping[str, float], level: int) -> float | None:
         return None if level == 2 and point["x"] > 0.8 else point["x"]

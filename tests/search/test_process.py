@@ -364,3 +364,107 @@ def test_the_noise_of_an_observation_at_the_target() -> None:
     process._parameters[noises(process)] = math.log(0.5), math.log(0.25)
     process.condition(LevelData(np.zeros((1, 1)), np.array([1]), np.zeros(1)))
     assert process.target_noise == pytest.approx(0.25)
+
+
+# Other parameters that the data allow.
+
+
+def parameters_drawn(process: LevelProcess, n: int) -> FloatArray:
+    rng = np.random.default_rng(0)
+    return np.array([process.drawn(rng)._parameters for _ in range(n)])
+
+
+def test_draws_before_a_fit_are_of_the_prior() -> None:
+    process = LevelProcess(2, 2, np.array([True, False]))
+    drawn = parameters_drawn(process, 4000)
+    spreads = process._precision**-0.5
+    assert drawn.mean(axis=0) == pytest.approx(process._prior, abs=0.08 * spreads.max())
+    assert drawn.std(axis=0) == pytest.approx(spreads, rel=0.06)
+    correlations = np.corrcoef(drawn.T) - np.eye(drawn.shape[1])
+    assert np.abs(correlations).max() < 0.08
+
+
+def test_draws_after_a_fit_have_the_inverse_curvature() -> None:
+    """By second differences of the loss itself, where it is curved more than the prior is."""
+    rng = np.random.default_rng(5)
+    places = rng.random((60, 1))
+    values = np.sin(9.0 * places[:, 0]) + 0.1 * rng.standard_normal(60)
+    data = LevelData(places, np.zeros(60, dtype=np.int64), values)
+    process = LevelProcess(1, 1)
+    process.fit(data, steps=500)
+    best, indicators = process._parameters, np.ones((60, 1))
+
+    def loss(*moves: FloatArray) -> float:
+        return process._loss(best + np.sum(moves, axis=0), data, indicators)[0]
+
+    steps = 1e-3 * np.eye(len(best))
+    curvature = np.array(
+        [
+            [(loss(a, b) - loss(a, -b) - loss(-a, b) + loss(-a, -b)) / 4e-6 for b in steps]
+            for a in steps
+        ]
+    )
+    assert np.linalg.eigvalsh(curvature * np.outer(*2 * [process._precision**-0.5])).min() > 1.0
+    expected = np.linalg.inv(curvature)
+    found = process._deviations @ process._deviations.T
+    assert found == pytest.approx(expected, rel=0.02, abs=1e-3 * expected.max())
+    drawn = parameters_drawn(process, 4000)
+    sizes = np.sqrt(np.diag(expected))
+    assert drawn.mean(axis=0) == pytest.approx(best, abs=0.08 * sizes.max())
+    assert drawn.std(axis=0) == pytest.approx(sizes, rel=0.06)
+
+
+def test_what_the_data_say_is_drawn_more_narrowly() -> None:
+    """The scale of the feature that matters is known, that of the other one only to be long."""
+    rng = np.random.default_rng(2)
+    places = rng.random((80, 2))
+    data = LevelData(places, np.zeros(80, dtype=np.int64), np.sin(9.0 * places[:, 0]))
+    process = LevelProcess(2, 1)
+    process.fit(data)
+    known, idle = parameters_drawn(process, 500)[:, :2].std(axis=0)
+    assert known < 0.2
+    assert idle > 2.5 * known
+
+
+def test_draws_know_that_few_values_may_mislead() -> None:
+    """Log density of values that were not seen: the mean of ten models', and one's alone."""
+    gains = []
+    for seed in range(40):
+        rng = np.random.default_rng([7, seed])
+        places = rng.random((32, 4))
+        weights = rng.normal(size=4) * (rng.random(4) < 0.5)
+        values = np.sin(4.0 * places @ weights) + np.where(places[:, 0] > 0.7, places[:, 1], 0.0)
+        values = (values - values.mean()) / (values.std() or 1.0)
+        data = LevelData(places[:12], np.zeros(12, dtype=np.int64), values[:12])
+        process = LevelProcess(4, 1)
+        process.fit(data)
+        densities = []
+        for model in [process, *[process.drawn(rng) for _ in range(10)]]:
+            model.condition(data)
+            means, spreads = model.at_target(places[12:])
+            variance = spreads**2 + model.target_noise**2
+            densities.append(-0.5 * ((values[12:] - means) ** 2 / variance + np.log(variance)))
+        together = np.log(np.mean(np.exp(densities[1:]), axis=0))
+        gains.append(float((together - densities[0]).mean()))
+    assert np.mean(gains) > 2.0 * np.std(gains) / math.sqrt(len(gains))
+
+
+@pytest.mark.parametrize("n_levels", [1, 3])
+def test_every_draw_can_be_conditioned(n_levels: int) -> None:
+    """Also on many values that are nearly the same, and without exponents out of bounds."""
+    rng = np.random.default_rng(3)
+    places = 0.5 + 1e-6 * rng.random((120, 3))
+    data = LevelData(places, rng.integers(n_levels, size=120), rng.normal(size=120))
+    fitted = LevelProcess(3, n_levels, np.array([True, True, False]))
+    unfitted = LevelProcess(3, n_levels, np.array([True, True, False]))
+    fitted.fit(data, steps=20)
+    for process in (fitted, unfitted):
+        before = process._parameters.copy()
+        for _ in range(100):
+            drawn = process.drawn(rng)
+            drawn.condition(data)
+            means, spreads = drawn.at_target(rng.random((5, 3)))
+            assert np.isfinite(means).all()
+            assert (spreads > 0.0).all()
+            assert np.abs(drawn._parameters[drawn._exponents]).max() <= 3.0
+        assert process._parameters == pytest.approx(before, abs=0.0)
