@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,10 +72,10 @@ class ModelSearch(SearchPolicy):
     one. Arms are never stopped for good: one that is left waits until nothing better is in sight
     (freezing and thawing).
 
-    Until the next arm is begun, what is expected is that of a model with parameters drawn from
-    their posterior, each time others (Thompson sampling of the model): the most probable model is
-    too sure of itself, and a search that follows it alone stays where it is. Which finished arm is
-    best is said by the most probable one.
+    Each new arm is chosen by a model of its own, with parameters drawn from their posterior
+    (Thompson sampling of the model), which also says until then what to go on with: the most
+    probable model is too sure of itself, and a search that follows it alone stays where it is.
+    Which finished arm is best is said by the most probable one.
 
     Parameters
     ----------
@@ -131,7 +132,8 @@ class ModelSearch(SearchPolicy):
         self._random_share = random_share
         self._process: LevelProcess | None = None
         self._fitted = (0, 0, 0)
-        self._views: dict[bool, tuple[object, _View]] = {}
+        self._view: tuple[int, _View] | None = None
+        self._drawn_view: tuple[object, _View] | None = None
 
     # Asking.
 
@@ -144,7 +146,7 @@ class ModelSearch(SearchPolicy):
         if not self.finished_arms() or not self.space.parameters or not self._points:
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
-        view = self._see(pending, begun)
+        view = self._see_by_draw(pending, begun)
         busy = {pull.arm for pull in pending}
         waiting = [
             index
@@ -203,29 +205,38 @@ class ModelSearch(SearchPolicy):
         chosen = reaching if len(reaching) > 1 else known[:2]
         return [view.arms[index] for index in chosen[:most]]
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See `SearchPolicy`."""
+        super().load_state_dict(state)
+        self._process = None  # of what was known before
+
     # The model.
 
-    def _see(self, pending: Sequence[Pull] = (), begun: int | None = None) -> _View:
-        """The model as fitted, or the one by which the next arm after so many is chosen."""
-        key = (self._changes, tuple(pending), begun)
-        is_fitted = begun is None
-        if is_fitted not in self._views or self._views[is_fitted][0] != key:
-            self._views[is_fitted] = (key, self._new_view(pending, begun))
-        return self._views[is_fitted][1]
+    def _see(self) -> _View:
+        """What the most probable model says."""
+        if self._view is None or self._view[0] != self._changes:
+            self._view = (self._changes, self._new_view(self._fit(), ()))
+        return self._view[1]
 
-    def _new_view(self, pending: Sequence[Pull], begun: int | None) -> _View:
+    def _see_by_draw(self, pending: Sequence[Pull], begun: int) -> _View:
+        """What the model says by which the next arm is chosen."""
+        key = (self._changes, tuple(pending), begun)
+        if self._drawn_view is None or self._drawn_view[0] != key:
+            # The same random numbers for every step until the next arm is begun.
+            process = self._fit().drawn(np.random.default_rng([self._seed, begun, 0, 1]))
+            view = self._new_view(process, pending)
+            # Of arms under way it is not known yet which parameters they are asked for.
+            seen = [self._points[arm] for arm in view.arms if self.level_of(arm) >= 0]
+            self.space.learn_conditions(seen)
+            self._drawn_view = (key, view)
+        return self._drawn_view[1]
+
+    def _new_view(self, process: LevelProcess, pending: Sequence[Pull]) -> _View:
         rows = _most_telling(self._rows(len(self._history)), _MOST)
         under_way = [pull.arm for pull in pending if pull.arm in self._points]
         without_value = self._points.keys() - set().union(*self._values) - self._unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *under_way})
-        seen = [self._points[arm] for arm in arms if self.level_of(arm) >= 0]
-        # Of arms under way it is not known yet which parameters they are asked for.
-        self.space.learn_conditions(seen)
         features = self.space.features([self._points[arm] for arm in arms])
-        process = self._fit()
-        if begun is not None:
-            # The same for every step until the next arm is begun.
-            process = process.drawn(np.random.default_rng([self._seed, begun, 0, 1]))
         data = self._data(rows)
         process.condition(data)
         means, spreads = process.at_target(features)

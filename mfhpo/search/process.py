@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,8 +80,9 @@ class LevelProcess:
     and Adams, Multi-task Bayesian optimization, NIPS 2013. Kennedy and O'Hagan, Predicting the
     output from a complex computer code when fast approximations are available, Biometrika 2000,
     for the target's own part. Snoek, Swersky, Zemel and Adams, Input warping for Bayesian
-    optimization of non-stationary functions, ICML 2014. Rasmussen and Williams, Gaussian Processes
-    for Machine Learning, MIT Press 2006, section 3.4, for Laplace's approximation.
+    optimization of non-stationary functions, ICML 2014. MacKay, Information Theory, Inference,
+    and Learning Algorithms, Cambridge University Press 2003, chapter 27, for Laplace's
+    approximation.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class LevelProcess:
         self._exponents = slice(self._own.stop, self._own.stop + 2 * int(self._numbers.sum()))
         self._prior, self._precision = self._weak_prior()
         self._parameters = self._prior.copy()
-        self._deviations = np.diag(self._precision**-0.5)
+        self._root = np.diag(self._precision**-0.5)  # of the parameters' covariance
 
     # Fitting.
 
@@ -126,7 +126,7 @@ class LevelProcess:
             options={"maxiter": steps},
         )
         self._parameters = result.x
-        self._deviations = self._how_far_off(data, indicators)
+        self._root = self._root_of_covariance(data, indicators)
 
     def drawn(self, rng: np.random.Generator) -> LevelProcess:
         """A process with parameters drawn from what the prior and the data of the fit leave open.
@@ -146,15 +146,16 @@ class LevelProcess:
         LevelProcess
             Not conditioned yet.
         """
-        other = copy(self)
-        off = self._deviations @ rng.standard_normal(len(self._parameters))
+        other = LevelProcess(self.n_features, self.n_levels, self._numbers)
+        off = self._root @ rng.standard_normal(len(self._parameters))
         other._parameters = self._parameters + off
         warped = other._parameters[self._exponents]
         other._parameters[self._exponents] = np.clip(warped, -_EXPONENT_MOST, _EXPONENT_MOST)
+        other._root = self._root
         return other
 
     def condition(self, data: LevelData) -> None:
-        """Learn what was observed, with everything else as fitted."""
+        """Learn what was observed, with everything else as it was fitted or drawn."""
         data = replace(data, features=self._on_their_scales(data.features))
         self._data = data
         self._scales, smooth, rough, self._noise = self._unpacked(self._parameters)
@@ -222,11 +223,12 @@ class LevelProcess:
 
     # Helpers.
 
-    def _how_far_off(self, data: LevelData, indicators: FloatArray) -> FloatArray:
-        """A matrix that makes independent standard normal numbers the parameters' errors.
+    def _root_of_covariance(self, data: LevelData, indicators: FloatArray) -> FloatArray:
+        """The matrix that makes independent standard normal numbers the parameters' errors.
 
-        Its square is the inverse of the loss's curvature, which is taken to be nowhere less than
-        the prior's: a fit may have ended before the largest density was reached.
+        Times its transpose it is the inverse of the loss's curvature, which is taken to be nowhere
+        less than the prior's: a fit may have ended before the largest density was reached. Of all
+        such matrices it is the one that moves little when the curvature does.
         """
         spreads = self._precision**-0.5
         here = self._parameters
@@ -237,8 +239,8 @@ class LevelProcess:
             there[i] += _STEP * spread
             curvature[i] = (self._loss(there, data, indicators)[1] - slopes) / _STEP * spreads
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
-        deviations: FloatArray = spreads[:, None] * vectors / np.sqrt(np.maximum(values, 1.0))
-        return deviations
+        root: FloatArray = vectors / np.sqrt(np.maximum(values, 1.0)) @ vectors.T
+        return spreads[:, None] * root
 
     def _on_their_scales(self, features: FloatArray) -> FloatArray:
         scaled = features.copy()

@@ -387,18 +387,45 @@ def test_each_new_arm_is_chosen_by_another_model_that_the_data_allow() -> None:
 
     def asked_by(begun: int) -> list[float]:
         search.ask(begun)
-        drawn: list[float] = search._views[False][1].process._parameters.tolist()
-        return drawn
+        parameters: list[float] = search._see_by_draw((), begun).process._parameters.tolist()
+        return parameters
 
     first = asked_by(8)
     search.describe(8, drawn(search.space, 8))
-    search.tell(Pull(8, 0), Observation(0.5))
-    assert asked_by(8) == first  # until the next arm is begun, whatever becomes known
+    search.tell(Pull(8, 0), Observation(0.5))  # the model is not fitted anew yet
+    assert asked_by(8) == first
     assert asked_by(9) != first
+    assert search._see().process is search._process
+
+
+def test_what_was_known_before_a_state_was_loaded_does_not_count() -> None:
+    one, other = searching(initial=4), searching(initial=4)
+    fill(one, 8)
+    fill(other, 8, lambda point, level: math.sin(9.0 * point["x"]))
+    one.ask(8)
+    one.load_state_dict(other.state_dict())
+    assert one.ask(8) == other.ask(8)
+    assert one.leader() == other.leader()
+
+
+def test_asking_twice_learns_the_same_conditions_again() -> None:
+    """Of an arm under way whose only value is not among those that the model is given."""
+    space = SearchSpace({"kind": OneOf(2), "x": Numeric(), "of_one": Numeric()})
+    search = searching(space, costs=(1.0, 3.0), initial=2, random_share=0.0)
+    rng = np.random.default_rng(0)
+    for arm in range(310):
+        point = {"kind": float(rng.integers(2)), "x": float(rng.random())}
+        if point["kind"] == 1.0 or arm == 5:
+            point["of_one"] = float(rng.random())
+        if arm == 5:
+            point["kind"] = 0.0
+        search.describe(arm, point)
+        value = -((point["x"] - 0.3) ** 2) - (point.get("of_one", 0.7) - 0.2) ** 2
+        search.tell(Pull(arm, int(arm != 5)), Observation(value if arm != 5 else -5.0))
+    pending = [Pull(5, 1)]
+    first = search.ask(310, pending)
     search.leader()
-    fitted = search._process
-    assert fitted is not None
-    assert search._views[True][1].process is fitted
+    assert search.ask(310, pending) == first
 
 
 def test_an_arm_that_fails_at_the_target_only_is_left_alone() -> None:

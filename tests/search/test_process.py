@@ -404,9 +404,10 @@ def test_draws_after_a_fit_have_the_inverse_curvature() -> None:
             for a in steps
         ]
     )
-    assert np.linalg.eigvalsh(curvature * np.outer(*2 * [process._precision**-0.5])).min() > 1.0
+    spreads = process._precision**-0.5
+    assert np.linalg.eigvalsh(curvature * np.outer(spreads, spreads)).min() > 1.0
     expected = np.linalg.inv(curvature)
-    found = process._deviations @ process._deviations.T
+    found = process._root @ process._root.T
     assert found == pytest.approx(expected, rel=0.02, abs=1e-3 * expected.max())
     drawn = parameters_drawn(process, 4000)
     sizes = np.sqrt(np.diag(expected))
@@ -449,15 +450,52 @@ def test_draws_know_that_few_values_may_mislead() -> None:
     assert np.mean(gains) > 2.0 * np.std(gains) / math.sqrt(len(gains))
 
 
+def test_draws_are_never_wider_than_the_prior() -> None:
+    """Also where a fit that ended early left the loss curved the wrong way."""
+    rng = np.random.default_rng(4)
+    data = some_data(40, 3, 3, rng)
+    process = LevelProcess(3, 3, np.array([True, False, True]))
+    process.fit(data, steps=2)
+    best, indicators = process._parameters, np.eye(3)[data.levels]
+    spreads = process._precision**-0.5
+    steps = 1e-5 * np.diag(spreads)
+    gradients = [
+        [process._loss(best + sign * step, data, indicators)[1] for step in steps]
+        for sign in (1.0, -1.0)
+    ]
+    curvature = (np.array(gradients[0]) - np.array(gradients[1])) / 2e-5 * spreads
+    values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
+    assert values.min() < 0.0
+    covariance = process._root @ process._root.T / np.outer(spreads, spreads)
+    assert np.linalg.eigvalsh(covariance).max() == pytest.approx(1.0)
+    along = np.einsum("ij,ik,kj->j", vectors, covariance, vectors)
+    assert along == pytest.approx(1.0 / np.maximum(values, 1.0), rel=0.01)
+
+
+def test_draws_hardly_move_with_rounding() -> None:
+    """Where nothing is known of many parameters, too, as of levels without values."""
+    rng = np.random.default_rng(6)
+    places, values = rng.random((20, 2)), rng.normal(size=20)
+    data = LevelData(places, np.full(20, 2), values)
+    process = LevelProcess(2, 3)
+    process.fit(data)
+    first = process.drawn(np.random.default_rng(0))._parameters
+    process._parameters = process._parameters * (1.0 + 1e-14)
+    process._root = process._root_of_covariance(data, np.eye(3)[data.levels])
+    again = process.drawn(np.random.default_rng(0))._parameters
+    assert again == pytest.approx(first, abs=1e-4)
+
+
 @pytest.mark.parametrize("n_levels", [1, 3])
 def test_every_draw_can_be_conditioned(n_levels: int) -> None:
-    """Also on many values that are nearly the same, and without exponents out of bounds."""
+    """Also on many values that are nearly the same, and with exponents at their bounds."""
     rng = np.random.default_rng(3)
     places = 0.5 + 1e-6 * rng.random((120, 3))
     data = LevelData(places, rng.integers(n_levels, size=120), rng.normal(size=120))
     fitted = LevelProcess(3, n_levels, np.array([True, True, False]))
     unfitted = LevelProcess(3, n_levels, np.array([True, True, False]))
     fitted.fit(data, steps=20)
+    fitted._parameters[fitted._exponents] = 2.9
     for process in (fitted, unfitted):
         before = process._parameters.copy()
         for _ in range(100):
