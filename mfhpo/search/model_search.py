@@ -119,7 +119,7 @@ class ModelSearch(SearchPolicy):
         *,
         continues: bool = False,
         initial: int | None = None,
-        patience: float = 0.5,
+        patience: float = 0.75,
         random_share: float = 0.05,
         seed: int = 0,
     ) -> None:

@@ -368,7 +368,7 @@ def test_a_parameter_that_acts_by_orders_of_magnitude(monkeypatch: pytest.Monkey
 
     def mean_regret() -> float:
         regrets = []
-        for seed in range(8):
+        for seed in range(16):
             play = Play(searching(initial=9, seed=seed), objective, seed).until(20.0 * COSTS[-1])
             leader = play.search.leader()
             assert leader is not None
