@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -103,6 +103,26 @@ class Fidelity:
                 f"costs='measured'."
             )
         return tuple(float(level) for level in levels)
+
+    def in_seconds(self) -> Fidelity:
+        """The same with costs that are measured, for a budget in seconds.
+
+        Raises
+        ------
+        ValueError
+            If costs are declared, which are in another unit.
+
+        Examples
+        --------
+        >>> Fidelity("epochs").in_seconds()
+        Fidelity(name='epochs', levels=None, costs='measured', bias=None)
+        """
+        if self.costs is not None and not isinstance(self.costs, str):
+            raise ValueError(
+                f"the fidelity {self.name!r} has costs={list(self.costs)}, which are no seconds: "
+                f"leave them out where the budget is in seconds, or give one in their unit."
+            )
+        return replace(self, costs="measured")
 
     def check_levels(self, levels: Sequence[Any]) -> None:
         """Raise ValueError unless these may be its levels, one for each cost and bound."""

@@ -16,7 +16,15 @@ from optuna.trial import FrozenTrial
 from mfhpo._validation import check_count, check_number, is_number
 from mfhpo.declared import SigmaLike, check_options
 from mfhpo.fidelity import Fidelity
-from mfhpo.search import HalvingSearch, ModelSearch, SearchPolicy, SearchRace
+from mfhpo.search import (
+    HalvingSearch,
+    ModelSearch,
+    SearchPolicy,
+    SearchRace,
+    check_budget,
+    fidelity_of,
+    has_levels,
+)
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._base import FidelitySampler
 from mfhpo_optuna._open_arms import OpenArms
@@ -24,7 +32,7 @@ from mfhpo_optuna._policy_sampler import Answer, stop
 from mfhpo_optuna._race import Race
 from mfhpo_optuna._race_recommendation import RaceRecommendation
 from mfhpo_optuna._replicates import RECORD
-from mfhpo_optuna._search_study import ONE_LEVEL, SearchStudy
+from mfhpo_optuna._search_study import SearchStudy
 from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY
 
 __all__ = ["RaceSampler", "training_of"]
@@ -64,13 +72,17 @@ class RaceSampler(FidelitySampler):
     budget
         What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
         sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
-        None, together with ``trials=None``: the search goes on as long as the study does, and
+        None, as `trials` and `seconds` are: the search goes on as long as the study does, and
         nothing is certified; see `conclude`, and `certify`. A study that is run again with a larger
         budget goes on with the search if that was not over, else with its certificate alone, which
         is then wrong with probability at most `delta` for each budget that it was looked at with.
     trials
         The budget in trials, instead of `budget`. A cheap trial counts as much as a dear one then,
         so that all are at the target.
+    seconds
+        The budget in seconds, instead of `budget`: what trials take, those of several workers added
+        up. What they cost is measured, with a fidelity and without one. The last trial ends when it
+        ends, so that a little more may be spent.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
@@ -133,6 +145,7 @@ class RaceSampler(FidelitySampler):
         *,
         budget: float | None = None,
         trials: int | None = None,
+        seconds: float | None = None,
         certify_share: float = 0.1,
         top: int = 8,
         delta: float = 0.05,
@@ -156,28 +169,23 @@ class RaceSampler(FidelitySampler):
                 f"single configurations; leave it out, or give another one such as RandomSampler()."
             )
         super().__init__(
-            fidelity=ONE_LEVEL if fidelity is None else fidelity,
+            fidelity=fidelity_of(fidelity, in_seconds=seconds is not None),
             arms=1,
             arm_sampler=proposer,
             lease=lease,
             progress=progress,
             seed=seed,
         )
-        if budget is not None and trials is not None:
-            raise ValueError(
-                f"budget={budget!r} and trials={trials!r} both say what may be spent; give one."
-            )
+        amount, unit = check_budget(budget, trials, seconds)
         if not isinstance(checkpoints, bool):
             raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")
-        if trials is not None:
-            trials = check_count("trials", trials, 1)
         if not 0.0 <= check_number("certify_share", certify_share) < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {certify_share!r}.")
-        check_options({"delta": delta, "epsilon": epsilon, "budget": budget})
+        check_options({"delta": delta, "epsilon": epsilon})
         self._checkpoints = checkpoints
         self._options: dict[str, Any] = {
-            "budget": budget if trials is None else float(trials),
-            "unit": "cost" if trials is None else "evaluations",
+            "budget": amount,
+            "unit": unit,
             "certify_share": float(certify_share),
             "top": check_count("top", top, 2),
             "delta": delta,
@@ -260,7 +268,7 @@ class RaceSampler(FidelitySampler):
         if not isinstance(arms, OpenArms):
             raise TypeError(f"arms must be OpenArms, got {arms!r}.")
 
-        if self._fidelity != ONE_LEVEL:
+        if has_levels(self._fidelity):
             self._note_fidelity(study)
 
         def make_race(levels: tuple[Any, ...], sign: float) -> SearchRace:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import optuna
 
 from mfhpo import Observation, Pull
-from mfhpo.search import Replicate, SearchRace
+from mfhpo.search import Replicate, SearchRace, has_levels
 from mfhpo_optuna._race import Listener, Race
 from mfhpo_optuna._race_sampler import RaceSampler
-from mfhpo_optuna._search_study import ONE_LEVEL
 
 __all__ = ["Evaluation", "SearchStory"]
 
@@ -72,7 +71,7 @@ class SearchStory:
     @property
     def has_fidelity(self) -> bool:
         """Whether the objective has levels."""
-        return self.race.fidelity != ONE_LEVEL
+        return has_levels(self.race.fidelity)
 
     def of_search(self, fidelity: int) -> list[Evaluation]:
         """The search's evaluations at a level that gave a value."""

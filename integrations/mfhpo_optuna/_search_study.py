@@ -15,16 +15,21 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Policy, Pull
 from mfhpo.fidelity import Fidelity
-from mfhpo.search import Numeric, OneOf, Point, Replicate, SearchRace, SearchSpace
+from mfhpo.search import (
+    Numeric,
+    OneOf,
+    Point,
+    Replicate,
+    SearchRace,
+    SearchSpace,
+    has_levels,
+)
 from mfhpo_optuna._open_arms import OpenArms
 from mfhpo_optuna._places import kind_of, point_of
 from mfhpo_optuna._race import Race
 from mfhpo_optuna._study_race import ARM_KEY, CERTIFICATE_KEY, Running
 
-__all__ = ["ONE_LEVEL", "SearchStudy"]
-
-ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
-"""Stands for the fidelity of an objective that has none."""
+__all__ = ["SearchStudy"]
 
 _HOPELESS = 30
 _MOST_OVERRIDDEN = 9  # of the first arms, which are all begun at the lowest level
@@ -51,7 +56,7 @@ class SearchStudy(Race):
         make_race: Callable[[tuple[Any, ...], float], SearchRace],
         lease: float | None = None,
     ) -> None:
-        self._owns_fidelity = fidelity != ONE_LEVEL
+        self._owns_fidelity = has_levels(fidelity)
         self._kinds: dict[str, Numeric | OneOf] = {}
         self._points: dict[int, Point] = {}
         self._begun_here: set[int] = set()

@@ -13,7 +13,16 @@ from mfhpo.certification import Candidate
 from mfhpo.declared import SigmaLike, check_options
 from mfhpo.fidelity import Fidelity
 from mfhpo.group_sequential_certification import GroupSequentialCertification
-from mfhpo.search import ModelSearch, Replicate, SearchPolicy, SearchRace, SearchSpace
+from mfhpo.search import (
+    ModelSearch,
+    Replicate,
+    SearchPolicy,
+    SearchRace,
+    SearchSpace,
+    check_budget,
+    fidelity_of,
+    has_levels,
+)
 from mfhpo_ray._fidelity_search import FidelitySearch
 from mfhpo_ray._open_candidates import OpenCandidates
 from mfhpo_ray._pulls import Ended
@@ -23,7 +32,6 @@ from mfhpo_ray._space import Config, assign, fingerprint
 
 __all__ = ["RaceSearch"]
 
-_NO_FIDELITY = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
 # Seeds differ between so many arms.
 _MOST_ARMS = 1 << 16
 
@@ -77,11 +85,15 @@ class RaceSearch(FidelitySearch):
     budget
         What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
         sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
-        Trials under way are counted at what they are expected to cost. None, together with
-        ``trials=None``: the search goes on as long as Tune does, and nothing is certified.
+        Trials under way are counted at what they are expected to cost. None, as `trials` and
+        `seconds` are: the search goes on as long as Tune does, and nothing is certified.
     trials
         The budget in trials that end, instead of `budget`. A cheap trial counts as much as a dear
         one then, so that all are at the target.
+    seconds
+        The budget in seconds, instead of `budget`: what trials take, all of them added up. What
+        they cost is measured, with a fidelity and without one. The last trial ends when it ends,
+        so that a little more may be spent.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
@@ -184,6 +196,7 @@ class RaceSearch(FidelitySearch):
         space: Mapping[str, Any] | None = None,
         budget: float | None = None,
         trials: int | None = None,
+        seconds: float | None = None,
         certify_share: float = 0.1,
         top: int = 8,
         delta: float = 0.05,
@@ -196,9 +209,11 @@ class RaceSearch(FidelitySearch):
         seed_key: str | None = "seed",
         seed: int | None = None,
     ) -> None:
-        if budget is not None and trials is not None:
+        amount, unit = check_budget(budget, trials, seconds)
+        if seconds is not None and prices is not None:
             raise ValueError(
-                f"budget={budget!r} and trials={trials!r} both say what may be spent; give one."
+                f"seconds={seconds!r} counts seconds alone, prices={dict(prices)!r} what they "
+                f"cost; leave prices out, or give budget=... and a Fidelity with costs='measured'."
             )
         if not isinstance(checkpoints, bool):
             raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")
@@ -206,14 +221,12 @@ class RaceSearch(FidelitySearch):
             raise TypeError(f"training_key must be a key of the configuration: {training_key!r}.")
         if not 0.0 <= check_number("certify_share", certify_share) < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {certify_share!r}.")
-        check_options({"delta": delta, "epsilon": epsilon, "budget": budget})
-        if trials is not None:
-            trials = check_count("trials", trials, 1)
+        check_options({"delta": delta, "epsilon": epsilon})
         self._checkpoints = checkpoints
         self._training_key = training_key
-        self._counts_trials = trials is not None
+        self._counts_trials = unit == "evaluations"
         super().__init__(
-            fidelity=_NO_FIDELITY if fidelity is None else fidelity,
+            fidelity=fidelity_of(fidelity, in_seconds=seconds is not None),
             arms=1,
             metric=metric,
             mode=mode,
@@ -225,8 +238,8 @@ class RaceSearch(FidelitySearch):
             seed_key=seed_key,
             seed=seed,
             options={
-                "budget": budget if trials is None else float(trials),
-                "unit": "cost" if trials is None else "evaluations",
+                "budget": amount,
+                "unit": unit,
                 "certify_share": float(certify_share),
                 "top": check_count("top", top, 2),
                 "delta": delta,
@@ -297,7 +310,7 @@ class RaceSearch(FidelitySearch):
         )
 
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
-        if self._fidelity is not _NO_FIDELITY:
+        if has_levels(self._fidelity):
             super()._look_up_levels(space)
 
     def _check_budget(self) -> None:
@@ -322,7 +335,7 @@ class RaceSearch(FidelitySearch):
 
     def _config(self, pull: Pull, replicate: int) -> Config:
         config = self._known_arms().config(pull.arm)
-        if self._fidelity is not _NO_FIDELITY:
+        if has_levels(self._fidelity):
             assign(config, self._owned, self._settings(pull))
         if self._checkpoints:
             assign(config, self._training_key, self._training_of(pull, replicate))

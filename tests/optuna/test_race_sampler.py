@@ -24,7 +24,7 @@ from optuna.samplers import (
 from optuna.trial import TrialState
 
 from mfhpo.search import SearchPolicy
-from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, training_of
+from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, plot_race, training_of
 from tests.optuna.samplers import CERTIFICATE, PULL, pulls
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -197,7 +197,16 @@ def test_costs_that_are_declared():
     assert study.sampler.recommendation(study).cost == spent
 
 
-def test_costs_that_are_measured():
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        RaceSampler(Fidelity("rows", costs="measured"), budget=0.4, seed=0),
+        RaceSampler("rows", seconds=0.4, seed=0),
+        RaceSampler(Fidelity("rows", levels=[1000, 9000]), seconds=0.4, seed=0),
+    ],
+    ids=["measured", "seconds", "levels"],
+)
+def test_costs_that_are_measured(sampler):
     """Levels of a thousand rows and more are no seconds: the search must begin all the same."""
 
     def objective(trial):
@@ -205,7 +214,6 @@ def test_costs_that_are_measured():
         rows = trial.suggest_int("rows", 1000, 9000)
         return (x - 0.3) ** 2 + 200 / rows + noise(trial)
 
-    sampler = RaceSampler(Fidelity("rows", costs="measured"), budget=0.4, seed=0)
     study = run(sampler, objective)
     assert len(pulls(study)) > 10
     dearest = max(t.user_attrs["mfhpo:seconds"] for t in pulls(study))
@@ -214,6 +222,52 @@ def test_costs_that_are_measured():
     assert cost <= 0.4 + dearest
     # What an evaluation will cost is a guess from what others have, so the end may come early.
     assert cost > 0.4 - 3 * dearest
+
+
+def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
+    def seconds_of(trial):
+        return 1.0 + abs(trial.params["x"])
+
+    monkeypatch.setattr("mfhpo_optuna._base.seconds_since_start", seconds_of)
+    options = {"seconds": 60.0, "certify_share": 0.5, "sigma": 0.05, "seed": 0}
+    study = run(RaceSampler(**options), flat)
+    seconds = [seconds_of(trial) for trial in pulls(study)]
+    again = [seconds_of(trial) for trial in replicates(study)]
+    assert 28.0 < sum(seconds) - sum(again) <= 32.0
+    assert 10 <= len(again) <= sum(again) <= 32.0
+    # Whoever reads the study later finds the same costs.
+    for sampler in (study.sampler, RaceSampler(**options)):
+        answer = sampler.recommendation(study)
+        assert answer.cost == pytest.approx(sum(seconds))
+        assert answer.certificate is not None
+        assert answer.params["x"] == pytest.approx(0.3, abs=0.2)
+    assert plot_race(study).layout.xaxis.title.text == "cost paid in seconds"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"budget": 10, "trials": 5}, ValueError, "budget=10 and trials=5 both say what may be"),
+        ({"trials": 5, "seconds": 2}, ValueError, "trials=5 and seconds=2 both say what may be"),
+        ({"budget": 1, "trials": 5, "seconds": 2}, ValueError, "and seconds=2 all say what may be"),
+        ({"seconds": -1.0}, ValueError, r"seconds must be positive or None, got -1\.0"),
+        ({"seconds": float("nan")}, ValueError, "seconds must be positive or None, got nan"),
+        ({"seconds": "60"}, TypeError, "seconds must be a number or None, got '60'"),
+        ({"budget": 0.0}, ValueError, r"budget must be positive or None, got 0\.0"),
+        ({"budget": True}, TypeError, "budget must be a number or None, got True"),
+        ({"trials": 0}, ValueError, "trials must be at least 1, got 0"),
+        ({"trials": 2.5}, TypeError, r"trials must be a whole number, got 2\.5"),
+        ({"fidelity": 3, "seconds": 1.0}, TypeError, "fidelity must be a name, a Fidelity or None"),
+        (
+            {"fidelity": Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0]), "seconds": 1.0},
+            ValueError,
+            r"'epochs' has costs=\[1\.0, 9\.0\], which are no seconds",
+        ),
+    ],
+)
+def test_budgets_that_are_none_raise(options, error, message):
+    with pytest.raises(error, match=message):
+        RaceSampler(**options)
 
 
 def test_without_a_budget_it_goes_on_until_concluded():

@@ -123,6 +123,35 @@ def test_measured_costs_are_the_seconds_of_the_trials():
     assert 50.0 < paid <= 60.0
 
 
+def test_a_budget_in_seconds_without_a_fidelity():
+    space = {"x": tune.uniform(-1, 1)}
+    search = RaceSearch(metric="loss", mode="min", space=space, seconds=120.0, sigma=0.1, seed=3)
+    paid, number = 0.0, 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        assert config.keys() == {"x", "seed"}
+        seconds = 1.0 + config["x"] ** 2
+        result = {"loss": abs(config["x"] - 0.5), "time_total_s": seconds}
+        search.on_trial_complete(str(number), result)
+        paid, number = paid + seconds, number + 1
+    answer = search.recommendation()
+    assert answer.cost == pytest.approx(paid)
+    assert 110.0 < paid <= 121.0
+    assert answer.certificate is not None
+    assert answer.config["x"] == pytest.approx(0.5, abs=0.2)
+
+
+def test_seconds_with_a_fidelity_are_measured_costs():
+    by_seconds = make(fidelity="epochs", budget=None, seconds=60.0)
+    measured = make(fidelity=Fidelity("epochs", costs="measured"), budget=60.0)
+    for number in range(30):
+        config = by_seconds.suggest(str(number))
+        assert config == measured.suggest(str(number))
+        result = {"loss": loss(config), "time_total_s": 0.5 * config["epochs"]}
+        by_seconds.on_trial_complete(str(number), result)
+        measured.on_trial_complete(str(number), result)
+    assert by_seconds.recommendation().cost == measured.recommendation().cost > 0.0
+
+
 def test_several_trials_at_once_keep_to_the_budget():
     search = make(budget=150)
     search.set_max_concurrency(4)
@@ -271,6 +300,13 @@ def test_the_key_of_the_training_can_be_named_and_is_no_part_of_the_space():
     [
         ({"budget": 10, "trials": 5}, ValueError, "both say what may be spent"),
         ({"trials": 0, "budget": None}, ValueError, "trials must be"),
+        ({"seconds": 5.0}, ValueError, "both say what may be spent"),
+        ({"seconds": 0.0, "budget": None}, ValueError, "seconds must be positive"),
+        (
+            {"seconds": 5.0, "budget": None, "prices": {"CPU": 1.0}},
+            ValueError,
+            "seconds=5.0 counts seconds alone",
+        ),
         ({"budget": -1.0}, ValueError, "budget must be positive"),
         ({"budget": "ten"}, TypeError, "budget must be"),
         ({"certify_share": 1.0}, ValueError, "certify_share must be in"),
