@@ -119,8 +119,8 @@ class Fidelity:
         """
         if self.costs is not None and not isinstance(self.costs, str):
             raise ValueError(
-                f"the fidelity {self.name!r} has costs={list(self.costs)}, which are no seconds: "
-                f"leave them out where the budget is in seconds, or give one in their unit."
+                f"the fidelity {self.name!r} has costs={list(self.costs)}, but costs are measured "
+                f"where the budget is in seconds: leave them out, or give budget=... in their unit."
             )
         return replace(self, costs="measured")
 

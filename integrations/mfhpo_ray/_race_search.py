@@ -92,8 +92,10 @@ class RaceSearch(FidelitySearch):
         one then, so that all are at the target.
     seconds
         The budget in seconds, instead of `budget`: what trials take, all of them added up. What
-        they cost is measured, with a fidelity and without one. The last trial ends when it ends,
-        so that a little more may be spent.
+        they cost is measured, with a fidelity and without one, and guessed from that for the next
+        ones, so that more or less may be spent: until the first trial ends nothing is known of it,
+        and every worker begins one. A certificate takes ten evaluations at the target, some 100
+        full evaluations in all with the default share.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
