@@ -40,7 +40,7 @@ def fidelity_of(fidelity: str | Fidelity | None, *, in_seconds: bool) -> Fidelit
         return _TIMED_LEVEL if in_seconds else ONE_LEVEL
     named = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
     if not isinstance(named, Fidelity):
-        raise TypeError(f"fidelity must be a name, a Fidelity or None, got {fidelity!r}.")
+        raise TypeError(f"fidelity must be a name or a Fidelity or None, got {fidelity!r}.")
     return named.in_seconds() if in_seconds else named
 
 
