@@ -214,8 +214,8 @@ class RaceSearch(FidelitySearch):
         amount, unit = check_budget(budget, trials, seconds)
         if seconds is not None and prices is not None:
             raise ValueError(
-                f"seconds={seconds!r} counts seconds alone, prices={dict(prices)!r} what they "
-                f"cost; leave prices out, or give budget=... and a Fidelity with costs='measured'."
+                f"seconds={seconds!r} counts seconds alone, prices={prices!r} what they cost; "
+                f"leave prices out, or give budget=... for a fidelity with costs='measured'."
             )
         if not isinstance(checkpoints, bool):
             raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")

@@ -3,13 +3,12 @@
 from mfhpo.search.budget import check_budget
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
-from mfhpo.search.one_level import ONE_LEVEL, fidelity_of, has_levels
+from mfhpo.search.one_level import fidelity_of, has_levels
 from mfhpo.search.policy import Begin, SearchPolicy
 from mfhpo.search.race import BudgetUnit, Replicate, SearchRace
 from mfhpo.search.space import Numeric, OneOf, Point, SearchSpace
 
 __all__ = [
-    "ONE_LEVEL",
     "Begin",
     "BudgetUnit",
     "HalvingSearch",

@@ -30,7 +30,8 @@ def check_budget(
     Raises
     ------
     TypeError, ValueError
-        If there is more than one, or one is no positive number.
+        If there is more than one, or trials or seconds are no positive number; `SearchRace` checks
+        a budget.
 
     Examples
     --------
@@ -45,7 +46,6 @@ def check_budget(
         raise ValueError(f"{words} {both} say what may be spent; give one.")
     if trials is not None:
         return float(check_count("trials", trials, 1)), "evaluations"
-    name, amount = ("budget", budget) if seconds is None else ("seconds", seconds)
-    if amount is not None and not check_number(name, amount, " or None") > 0.0:
-        raise ValueError(f"{name} must be positive or None, got {amount!r}.")
-    return amount, "cost"
+    if seconds is not None and not check_number("seconds", seconds, " or None") > 0.0:
+        raise ValueError(f"seconds must be positive or None, got {seconds!r}.")
+    return (budget if seconds is None else seconds), "cost"

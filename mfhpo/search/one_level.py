@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from mfhpo.fidelity import Fidelity
 
-__all__ = ["ONE_LEVEL", "fidelity_of", "has_levels"]
+__all__ = ["fidelity_of", "has_levels"]
 
-ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
-"""Stands for the fidelity of an objective that has none."""
-
-_TIMED_LEVEL = replace(ONE_LEVEL, costs="measured")
+# They stand for the fidelity of an objective that has none.
+_ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
+_TIMED_LEVEL = replace(_ONE_LEVEL, costs="measured")
 
 
 def fidelity_of(fidelity: str | Fidelity | None, *, in_seconds: bool) -> Fidelity:
@@ -37,7 +36,7 @@ def fidelity_of(fidelity: str | Fidelity | None, *, in_seconds: bool) -> Fidelit
     'measured'
     """
     if fidelity is None:
-        return _TIMED_LEVEL if in_seconds else ONE_LEVEL
+        return _TIMED_LEVEL if in_seconds else _ONE_LEVEL
     named = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
     if not isinstance(named, Fidelity):
         raise TypeError(f"fidelity must be a name or a Fidelity or None, got {fidelity!r}.")
@@ -49,7 +48,7 @@ def has_levels(fidelity: Fidelity) -> bool:
 
     Examples
     --------
-    >>> has_levels(Fidelity("epochs")), has_levels(ONE_LEVEL)
+    >>> has_levels(Fidelity("epochs")), has_levels(fidelity_of(None, in_seconds=False))
     (True, False)
     """
-    return fidelity not in (ONE_LEVEL, _TIMED_LEVEL)
+    return fidelity not in (_ONE_LEVEL, _TIMED_LEVEL)

@@ -72,7 +72,7 @@ class SearchRace(Policy):
         which the search then makes all at the target.
     certify_share
         Share of the budget that is kept for the shortlist; 0 for none. Where it does not pay for
-        two evaluations of two arms, nothing is kept.
+        two evaluations of two arms, or five where costs are measured, nothing is kept.
     top
         Largest size of the shortlist, at least 2. It is smaller where what is kept would not do for
         ten evaluations of each arm, so that there can be two looks at five and at ten.
@@ -506,15 +506,20 @@ class SearchRace(Policy):
         """What is kept of the budget for the shortlist; 0 if it is too little for a comparison."""
         if self._share == 0.0 or math.isinf(self._budget):
             return 0.0
-        least = 2 * LEAST_FIRST_LOOK * self._target_price
+        least = 2 * self._least_first_look * self._target_price
         kept = self._share * self._budget
         return kept if kept + _ROUNDING >= least else 0.0
 
     @property
+    def _least_first_look(self) -> int:
+        """Evaluations of each candidate without which nothing can be said of them."""
+        return LEAST_FIRST_LOOK if self._guess is None else FIRST_LOOK
+
+    @property
     def _too_little(self) -> str:
         return (
-            f"less than {2 * LEAST_FIRST_LOOK} evaluations at the target take, so that nothing is "
-            f"kept for a certificate: raise it, or the budget"
+            f"less than {2 * self._least_first_look} evaluations at the target take, so that "
+            f"nothing is kept for a certificate: raise it, or the budget"
         )
 
     def _cost_of_evaluations(self, n: float | None) -> float | None:

@@ -245,32 +245,6 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
     assert plot_race(study).layout.xaxis.title.text == "cost paid in seconds"
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"budget": 10, "trials": 5}, ValueError, "budget=10 and trials=5 both say what may be"),
-        ({"trials": 5, "seconds": 2}, ValueError, "trials=5 and seconds=2 both say what may be"),
-        ({"budget": 1, "trials": 5, "seconds": 2}, ValueError, "and seconds=2 all say what may be"),
-        ({"seconds": -1.0}, ValueError, r"seconds must be positive or None, got -1\.0"),
-        ({"seconds": float("nan")}, ValueError, "seconds must be positive or None, got nan"),
-        ({"seconds": "60"}, TypeError, "seconds must be a number or None, got '60'"),
-        ({"budget": 0.0}, ValueError, r"budget must be positive or None, got 0\.0"),
-        ({"budget": True}, TypeError, "budget must be a number or None, got True"),
-        ({"trials": 0}, ValueError, "trials must be at least 1, got 0"),
-        ({"trials": 2.5}, TypeError, r"trials must be a whole number, got 2\.5"),
-        ({"fidelity": 3, "seconds": 1.0}, TypeError, "fidelity must be a name or a Fidelity"),
-        (
-            {"fidelity": Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0]), "seconds": 1.0},
-            ValueError,
-            r"'epochs' has costs=\[1\.0, 9\.0\], but costs are measured",
-        ),
-    ],
-)
-def test_budgets_that_are_none_raise(options, error, message):
-    with pytest.raises(error, match=message):
-        RaceSampler(**options)
-
-
 def test_without_a_budget_it_goes_on_until_concluded():
     sampler = RaceSampler("epochs", seed=0)
     study = optuna.create_study(sampler=sampler)

@@ -27,6 +27,14 @@ def objective(trial):
         ({"budget": float("nan")}, ["budget", "nan"]),
         ({"trials": 0}, ["trials", "0", "at least 1"]),
         ({"budget": 50, "trials": 10}, ["budget=50", "trials=10", "give one"]),
+        ({"trials": 10, "seconds": 2}, ["trials=10 and seconds=2 both", "give one"]),
+        ({"budget": 5, "trials": 10, "seconds": 2}, ["budget=5", "trials=10", "seconds=2 all"]),
+        ({"seconds": -1.0}, ["seconds", "-1.0", "positive"]),
+        ({"seconds": float("nan")}, ["seconds", "nan", "positive"]),
+        (
+            {"fidelity": Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0]), "seconds": 1.0},
+            ["'epochs' has costs=[1.0, 9.0], but costs are measured"],
+        ),
         ({"certify_share": -0.1}, ["certify_share", "-0.1", "[0, 1)"]),
         ({"certify_share": 1.0}, ["certify_share", "1.0", "[0, 1)"]),
         ({"top": 1}, ["top", "1", "at least 2"]),
@@ -52,6 +60,8 @@ def test_bad_values(options, words):
     ("options", "words"),
     [
         ({"fidelity": 3}, ["fidelity", "name or a Fidelity", "3"]),
+        ({"fidelity": 3, "seconds": 1.0}, ["fidelity", "name or a Fidelity", "3"]),
+        ({"seconds": "60"}, ["seconds must be a number or None", "'60'"]),
         ({"budget": "100"}, ["budget", "'100'"]),
         ({"budget": True}, ["budget", "True"]),
         ({"trials": 2.5}, ["trials", "2.5"]),

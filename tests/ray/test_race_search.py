@@ -125,7 +125,8 @@ def test_measured_costs_are_the_seconds_of_the_trials():
 
 def test_a_budget_in_seconds_without_a_fidelity():
     space = {"x": tune.uniform(-1, 1)}
-    search = RaceSearch(metric="loss", mode="min", space=space, seconds=120.0, sigma=0.1, seed=3)
+    options = {"seconds": 120.0, "certify_share": 0.12, "sigma": 0.1, "seed": 3}
+    search = RaceSearch(metric="loss", mode="min", space=space, **options)
     paid, number = 0.0, 0
     while isinstance(config := search.suggest(str(number)), dict):
         assert config.keys() == {"x", "seed"}

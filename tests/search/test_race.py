@@ -237,6 +237,31 @@ def test_measured_increments_add_up_to_costs_from_scratch():
     assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
 
 
+@pytest.mark.parametrize(("full_evaluations", "keeps"), [(60, False), (120, True)])
+def test_measured_budgets_keep_nothing_that_is_too_little_to_say_anything(
+    full_evaluations: int, keeps: bool
+) -> None:
+    """Their first look is after five evaluations of each of two, whatever is left of the budget."""
+    race = make(costs=(1.0,), budget=10.0 * full_evaluations, measured=True, certify_share=0.1)
+    run = Run(race)
+    replicates = 0
+    while not race.finished:
+        (pull,) = race.ask()
+        run.begin(pull)
+        replicates += isinstance(pull, Replicate)
+        run.tell(pull, cost=10.0)
+    certificate = race.certificate()
+    if keeps:
+        assert replicates >= 10
+        assert certificate is not None
+        assert np.isfinite(certificate.interval).all()
+    else:
+        assert replicates == 0
+        assert certificate is None
+        assert race.cost == 600.0
+        assert "less than 10 evaluations at the target" in race.recommend().reason
+
+
 # The shortlist.
 
 
