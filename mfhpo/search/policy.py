@@ -117,20 +117,22 @@ class SearchPolicy(abc.ABC):
         if self._finds_initial:
             self._initial = self._usual_initial()
 
-    def shorten_beginning(self, most: float | None) -> None:
+    def shorten_beginning(self, most: float, *, fewest: bool = False) -> None:
         """Begin with fewer arms at random, if their number was not given.
 
         Parameters
         ----------
         most
             What evaluating the first arms may take, a cost or a number of evaluations, whichever
-            counts; None if costs are only guessed: then their number is the smallest usual one.
+            counts.
+        fewest
+            Whether their number is the smallest usual one at most, as where costs are but a guess.
         """
         if not self._finds_initial:
             return
-        if most is None:
+        self._initial = self._usual_initial()
+        if fewest:
             self._initial = min(self._initial, _FEWEST_FIRST)
-            return
         while self._initial > 2 and self._price_of_first() > most:
             self._initial -= 1
 

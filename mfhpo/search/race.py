@@ -20,6 +20,7 @@ from mfhpo.group_sequential_certification import (
 )
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.search.measured_costs import MeasuredCosts
 from mfhpo.search.policy import Begin, SearchPolicy
 from mfhpo.search.space import Point
 
@@ -79,7 +80,11 @@ class SearchRace(Policy):
     delta, epsilon, sigma, max_failures
         Of the certificate, see `mfhpo.group_sequential_certification`.
     measured
-        Whether the search's costs are but a guess, to be replaced by what evaluations cost.
+        Whether the search's costs are but a guess, to be replaced by what evaluations cost, see
+        `MeasuredCosts`. Until anything was paid, evaluations are begun as if they were free. So is
+        one of a higher level while a single level was paid for, by which the budget may be
+        exceeded; others wait for it, if they may be too dear. An evaluation that is told without
+        its cost counts at what is expected, and teaches nothing of costs.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params
@@ -138,16 +143,13 @@ class SearchRace(Policy):
         }
         self._sign = sign
         self._params = params
-        self._guess = search.costs if measured else None
-        self._paid: dict[int, float] = {}
-        self._paid_at: list[list[float]] = [[] for _ in search.costs]
+        self._measured: MeasuredCosts | None = None
+        if measured:
+            self._measured = MeasuredCosts(search.costs, continues=search.continues)
         self._levels: dict[int, int] = {}
         if self._in_evaluations:
             search.count_evaluations()
-        if measured and not self._in_evaluations:
-            search.shorten_beginning(None)
-        elif budget is not None:
-            search.shorten_beginning(_FIRST_SHARE * budget)
+        self._shorten_beginning()
         self._certification: GroupSequentialCertification | None = None
         self._replicates: list[tuple[int, float | None]] = []
         self._cost = 0.0
@@ -160,11 +162,13 @@ class SearchRace(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
-        cost = self._cost_of(pull) if observation.cost is None else observation.cost
+        cost = observation.cost
+        if cost is None:
+            cost = self._expected_cost(pull)
+        elif self._measured is not None:
+            self._learn_cost(self._measured, pull, cost)
         self._cost += cost
         self._evaluations += 1
-        if self._guess is not None:
-            self._learn_cost(pull, cost)
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
             reached = pull.fidelity if observation.has_value else -1
@@ -248,7 +252,7 @@ class SearchRace(Policy):
         Whoever reads of the race later has to find the same number, so that it must not depend on
         what was spent, nor on costs that are still being learned.
         """
-        if self._guess is not None or math.isinf(self._budget):
+        if self._measured is not None or math.isinf(self._budget):
             return FIRST_LOOK
         affordable = int((self._kept + _ROUNDING) / (n * self._target_price))
         return min(max(affordable, LEAST_FIRST_LOOK), FIRST_LOOK)
@@ -276,12 +280,16 @@ class SearchRace(Policy):
         return self._fits(pull, pending, 0.0)
 
     def _fits(self, pull: Pull, pending: Sequence[Pull], kept: float) -> bool:
-        return self._price(pull) <= self._left(pending) - kept + _ROUNDING
+        left = self._left(pending) - kept
+        return self._price(pull) <= left + _ROUNDING and left > _ROUNDING
 
     def _next(self, pending: Sequence[Pull]) -> Pull | None:
         shortlist = self.shortlist or _shortlist_of(pending)
         if not shortlist:
             pull = self._search_on(pending)
+            if self._may_be_too_dear(pull, pending):
+                self._asked = (self._next_arm(pending), None)
+                pull = Pull(self._next_arm(pending), self.search.lowest)
             kept = self._kept if len(self.search.finished_arms()) > 1 else 0.0
             if self._fits(pull, pending, kept):
                 return pull
@@ -294,8 +302,21 @@ class SearchRace(Policy):
         replicate = Replicate(chosen, self.search.target, None, shortlist)
         return replicate if self.fits(replicate, pending) else None
 
+    def _may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Whether a pull is to wait for one under way to tell what its level costs."""
+        if not (self._is_cost_unknown(pull) and any(map(self._is_cost_unknown, pending))):
+            return False
+        expected = sum(map(self._expected_cost, [pull, *pending]))
+        return expected > self._budget - self._spent + _ROUNDING
+
+    def _is_cost_unknown(self, pull: Pull) -> bool:
+        return self._measured is not None and self._measured.is_unknown(pull.fidelity)
+
+    def _next_arm(self, pending: Sequence[Pull]) -> int:
+        return max([self.begun, *(pull.arm + 1 for pull in pending)])
+
     def _search_on(self, pending: Sequence[Pull]) -> Pull:
-        begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
+        begun = self._next_arm(pending)
         under_way = [pull for pull in pending if not isinstance(pull, Replicate)]
         step = self.search.ask(begun, under_way)
         if not isinstance(step, Begin):
@@ -381,6 +402,8 @@ class SearchRace(Policy):
 
     def _why_no_certificate(self) -> str:
         lucky = "the mean is the search's own, of a configuration selected for it"
+        if self._evaluations and not self.search.finished_arms():
+            lucky = f"nothing was evaluated at the target yet; {lucky}"
         if self._share == 0.0 or math.isinf(self._budget):
             return f"nothing is kept for a certificate; {lucky}"
         if self._kept == 0.0:
@@ -462,8 +485,7 @@ class SearchRace(Policy):
             "levels": {str(arm): level for arm, level in self._levels.items()},
             "begun": self.begun,
             "costs": list(self.search.costs),
-            "paid": {str(arm): cost for arm, cost in self._paid.items()},
-            "paid_at": [list(paid) for paid in self._paid_at],
+            "measured": None if self._measured is None else self._measured.state_dict(),
             "cost": self._cost,
             "evaluations": self._evaluations,
         }
@@ -482,8 +504,9 @@ class SearchRace(Policy):
         self._levels = {int(arm): level for arm, level in state["levels"].items()}
         self.begun = state["begun"]
         self.search.costs = tuple(state["costs"])
-        self._paid = {int(arm): cost for arm, cost in state["paid"].items()}
-        self._paid_at = [list(paid) for paid in state["paid_at"]]
+        if self._measured is not None:
+            self._measured.load_state_dict(state["measured"])
+            self._shorten_beginning()
         self._cost, self._evaluations = state["cost"], state["evaluations"]
 
     # Paying.
@@ -513,7 +536,7 @@ class SearchRace(Policy):
     @property
     def _least_first_look(self) -> int:
         """Evaluations of each candidate without which nothing can be said of them."""
-        return LEAST_FIRST_LOOK if self._guess is None else FIRST_LOOK
+        return LEAST_FIRST_LOOK if self._measured is None else FIRST_LOOK
 
     @property
     def _too_little(self) -> str:
@@ -526,33 +549,37 @@ class SearchRace(Policy):
         return None if n is None else n * self.search.costs[-1]
 
     def _price(self, pull: Pull) -> float:
+        """What a pull takes of the budget, as far as anything is known of its cost."""
         if self._in_evaluations:
             return 1.0
-        if self._guess is not None and not any(self._paid_at):
-            return 0.0  # the guess has not even the right unit yet
-        return self._cost_of(pull)
+        return 0.0 if self._is_cost_unknown(pull) else self._expected_cost(pull)
 
-    def _cost_of(self, pull: Pull) -> float:
+    def _expected_cost(self, pull: Pull) -> float:
+        """What a pull costs; 0 while the guess has not even the right unit."""
+        if self._measured is not None and not self._measured.any_known:
+            return 0.0
         if isinstance(pull, Replicate):
             return self.search.costs[-1]
-        reached = self._levels.get(pull.arm, -1)
-        # Whoever was further already begins anew.
-        return self.search.cost_from(reached if reached < pull.fidelity else -1, pull.fidelity)
+        return self.search.cost_from(self._start_of(pull), pull.fidelity)
 
-    def _learn_cost(self, pull: Pull, cost: float) -> None:
-        """Take the mean of what evaluations from scratch cost; scale the guess for other levels."""
-        assert self._guess is not None
-        if self.search.continues and not isinstance(pull, Replicate):
-            cost += self._paid.get(pull.arm, 0.0)
-            self._paid[pull.arm] = cost
-        self._paid_at[pull.fidelity].append(cost)
-        guess = np.array(self._guess)
-        seen = np.array([bool(paid) for paid in self._paid_at])
-        means = np.array([np.mean(paid) if paid else np.nan for paid in self._paid_at])
-        scales = np.interp(np.log(guess), np.log(guess[seen]), means[seen] / guess[seen])
-        costs = np.maximum.accumulate(np.maximum(np.where(seen, means, scales * guess), 1e-9))
-        # Levels that cost the same by chance still have to be told apart.
-        self.search.costs = tuple(costs * (1.0 + 1e-9 * np.arange(len(costs))))
+    def _start_of(self, pull: Pull) -> int:
+        """The level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
+        reached = self._levels.get(pull.arm, -1)
+        return reached if reached < pull.fidelity else -1
+
+    def _learn_cost(self, measured: MeasuredCosts, pull: Pull, cost: float) -> None:
+        goes_on = self.search.continues and not isinstance(pull, Replicate)
+        measured.add(self._start_of(pull) if goes_on else -1, pull.fidelity, cost)
+        self.search.costs = measured.costs()
+        self._shorten_beginning()
+
+    def _shorten_beginning(self) -> None:
+        """Have the search begin with no more arms than the budget allows for."""
+        if self._measured is not None and not self._in_evaluations:
+            affordable = _FIRST_SHARE * self._budget if self._measured.any_known else math.inf
+            self.search.shorten_beginning(affordable, fewest=True)
+        elif not math.isinf(self._budget):
+            self.search.shorten_beginning(_FIRST_SHARE * self._budget)
 
 
 def _shortlist_of(pending: Sequence[Pull]) -> tuple[int, ...]:

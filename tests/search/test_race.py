@@ -219,14 +219,14 @@ def test_a_guess_of_another_unit_does_not_keep_the_race_from_beginning():
     assert race.search.costs == pytest.approx((0.001, 0.003, 0.009))
 
 
-def test_other_levels_costs_are_scaled_from_those_that_were_seen():
+def test_what_was_paid_becomes_the_costs_of_the_search():
     race = make(measured=True, budget=100.0)
     race.tell(Pull(0, 0), Observation(0.0, 0.5))
     race.tell(Pull(1, 0), Observation(0.0, 1.5))
     assert race.search.costs == pytest.approx((1.0, 3.0, 9.0))
     race.tell(Pull(0, 2), Observation(0.0, 90.0))
-    # Ten times the guess at the top, the guess below: geometrically half-way, the mean of both.
     assert race.search.costs == pytest.approx((1.0, 3.0 * 5.5, 90.0))
+    assert race.cost == 92.0
 
 
 def test_measured_increments_add_up_to_costs_from_scratch():
@@ -235,6 +235,108 @@ def test_measured_increments_add_up_to_costs_from_scratch():
     race.tell(Pull(0, 1), Observation(0.0, 5.0))
     race.tell(Pull(0, 2), Observation(0.0, 11.0))
     assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
+    race.tell(Replicate(0, 2, None, (0, 1)), Observation(0.0, 30.0))  # other arms, other costs
+    assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
+
+
+def test_a_step_that_failed_is_a_step_that_was_paid_for():
+    race = make(measured=True, continues=True, budget=100.0)
+    race.tell(Pull(0, 0), Observation(0.0, 2.0))
+    race.tell(Pull(0, 1), Observation(None, 3.0))
+    race.tell(Pull(0, 1), Observation(0.0, 5.0))
+    assert race.search.costs[:2] == pytest.approx((2.0, 6.0))
+    assert race.cost == 10.0
+
+
+def test_what_is_told_without_its_cost_counts_at_what_is_expected():
+    """As of a worker that died: nobody knows what it took, and no price is learned from it."""
+    race = make(measured=True, budget=100.0)
+    race.tell(Pull(0, 0), Observation(None))
+    assert race.cost == 0.0
+    race.tell(Pull(0, 0), Observation(0.0, 5.0))
+    race.tell(Pull(1, 2), Observation(None))
+    assert race.cost == pytest.approx(5.0 + 45.0)
+    assert race.search.costs == pytest.approx((5.0, 15.0, 45.0))
+
+
+def run_with_set_up(
+    costs: tuple[float, ...], budget: float, workers: int = 1, **options: object
+) -> tuple[SearchRace, list[Pull]]:
+    """Each evaluation takes 10 for setting up, and .01 for each unit of the guess."""
+    search = ModelSearch(costs)
+    search.space = SearchSpace({"x": Numeric()})
+    race = SearchRace(search, budget=budget, measured=True, **options)
+    run = Run(race, sigma=0.01)
+    pending: list[Pull] = []
+    while True:
+        asked = race.ask(1, pending) if len(pending) < workers else []
+        if asked:
+            run.begin(asked[0])
+            pending += asked
+        elif pending:
+            pull = pending.pop(0)
+            run.tell(pull, 10.0 + 0.01 * costs[pull.fidelity])
+        else:
+            return race, [pull for pull, _ in run.told]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("costs", [(1.0, 81.0), (1.0, 3.0, 9.0, 27.0, 81.0)])
+@pytest.mark.parametrize(("budget", "least"), [(200.0, 3), (600.0, 20)])
+def test_the_target_is_reached_though_the_guess_says_it_is_too_dear(costs, budget, least, workers):
+    """Of ten times the lowest level's cost, 81 times as much would leave nothing for the target."""
+    race, pulls = run_with_set_up(costs, budget, workers)
+    at_target = sum(pull.fidelity == len(costs) - 1 for pull in pulls)
+    assert at_target >= least
+    assert budget - 11.0 < race.cost <= budget + 11.0 * workers
+    assert "nothing was evaluated at the target" not in race.recommend().reason
+
+
+def test_one_evaluation_tells_what_a_dear_level_costs_while_others_begin():
+    """The guess says 810 of 600: eight workers do not all try it before the first knows."""
+    race = make(ModelSearch, costs=(1.0, 81.0), budget=600.0, measured=True, initial=2)
+    for arm in range(2):
+        race.search.describe(arm, {"x": 0.4 * arm})
+        race.tell(Pull(arm, 0), Observation(0.1 * arm, 10.0))
+    pulls = race.ask(8)
+    assert [pull.fidelity for pull in pulls] == [1] + [0] * 7
+    assert len({pull.arm for pull in pulls}) == 8
+    assert race.ask(8) == pulls
+    race.tell(pulls[0], Observation(0.1, 810.0))  # the guess was right: that was too much
+    assert race.finished
+
+
+def test_a_level_that_the_guess_allows_for_is_tried_by_several():
+    race = make(ModelSearch, costs=(1.0, 81.0), budget=6000.0, measured=True, initial=6)
+    for arm in range(6):
+        race.search.describe(arm, {"x": 0.15 * arm})
+        race.tell(Pull(arm, 0), Observation(0.1 * arm, 10.0))
+    assert [pull.fidelity for pull in race.ask(2)] == [1, 1]
+
+
+def test_an_answer_from_below_the_target_says_so():
+    race = make(budget=5.0)
+    Run(race).to_end()
+    assert race.search.finished_arms() == []
+    assert "nothing was evaluated at the target" in race.recommend().reason
+
+
+@pytest.mark.parametrize(
+    ("per_unit", "budget", "first"),
+    [(1.0, 73.0, 9), (1.2, 73.0, 6), (0.1, 73.0, 9), (10.0, 73.0, 2)],
+)
+def test_the_beginning_is_as_long_as_what_was_measured_allows(per_unit, budget, first):
+    """Nine, three and two arms at the levels take 9 + 9 + 18 units, six, two and two 30."""
+    race = SearchRace(ModelSearch(COSTS), budget=budget, measured=True)
+    at_lowest = 0
+    while (pull := race.ask()[0]).fidelity == 0:
+        race.tell(pull, Observation(float(pull.arm), per_unit * COSTS[0]))
+        at_lowest += 1
+        copy = SearchRace(ModelSearch(COSTS), budget=budget, measured=True)
+        copy.load_state_dict(json.loads(json.dumps(race.state_dict())))
+        assert copy.search.costs == race.search.costs
+        assert copy.ask(3) == race.ask(3)
+    assert at_lowest == first
 
 
 @pytest.mark.parametrize(("full_evaluations", "keeps"), [(60, False), (120, True)])

@@ -1,0 +1,138 @@
+"""What evaluations at each level cost, learned from those that were paid for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["MeasuredCosts"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_LEAST = 1e-9  # a coarse clock measures 0
+
+
+class MeasuredCosts:
+    """Learns the costs of levels; those that nothing was paid for are guessed.
+
+    Evaluations that begin from scratch tell the cost of their level, and those that go on from a
+    checkpoint the cost of the steps that they add. Both are means over whichever arms paid: of
+    steps the mean of each is taken before they are added up, since the arms that go up are others
+    than those that stay behind, and may be dearer or cheaper.
+
+    Parameters
+    ----------
+    guess
+        What the levels may cost relative to each other, in any unit, increasing.
+    continues
+        Whether evaluations go on from checkpoints, so that costs are sums of steps.
+
+    Examples
+    --------
+    >>> measured = MeasuredCosts((1.0, 3.0, 9.0), continues=False)
+    >>> measured.add(-1, 0, 20.0)
+    >>> [round(cost, 3) for cost in measured.costs()]
+    [20.0, 60.0, 180.0]
+    >>> measured.add(-1, 1, 22.0)  # most of it is for setting up: the target is not much dearer
+    >>> [round(cost, 3) for cost in measured.costs()]
+    [20.0, 22.0, 28.0]
+    """
+
+    def __init__(self, guess: Sequence[float], *, continues: bool) -> None:
+        self._guess = np.array(guess, dtype=np.float64)
+        self._continues = continues
+        # Number and sum of what was paid, by the level gone on from (-1 for none) and the level.
+        self._paid: dict[tuple[int, int], tuple[int, float]] = {}
+
+    def add(self, start: int, level: int, cost: float) -> None:
+        """Learn what an evaluation has cost.
+
+        Parameters
+        ----------
+        start
+            Index of the level that it went on from; -1 if it began from scratch.
+        level
+            Index of its own level.
+        cost
+            What was paid.
+        """
+        count, total = self._paid.get((start, level), (0, 0.0))
+        self._paid[start, level] = count + 1, total + cost
+
+    @property
+    def any_known(self) -> bool:
+        """Whether anything was paid, so that costs are in the right unit."""
+        return bool(self._paid)
+
+    def is_unknown(self, level: int) -> bool:
+        """Whether a level's cost is a mere guess: only a single lower level was paid for."""
+        paid = {level for _, level in self._paid}
+        return len(paid) == 1 and level > max(paid)
+
+    def costs(self) -> tuple[float, ...]:
+        """The cost of an evaluation from scratch at each level, increasing.
+
+        Between levels that were paid for, and below them, the guess is scaled as it has to be for
+        these. Above them the last scale holds too, unless a straight line through the two highest
+        ends lower: where each evaluation has to be set up first, dear levels cost less than the
+        guess says.
+        """
+        if not self._paid:
+            return tuple(self._guess.tolist())
+        if self._continues:
+            steps = np.array([self._mean_of_step(level) for level in range(len(self._guess))])
+            costs = np.cumsum(self._completed(steps, np.diff(self._guess, prepend=0.0)))
+        else:
+            means = [self._mean(level) for level in range(len(self._guess))]
+            costs = self._completed(np.array(means), self._guess)
+        costs = np.maximum.accumulate(costs)
+        # Levels that cost the same by chance still have to be told apart.
+        return tuple((costs * (1.0 + 1e-9 * np.arange(len(costs)))).tolist())
+
+    def _completed(self, known: FloatArray, guess: FloatArray) -> FloatArray:
+        """What is known, NaN where nothing is, completed by a guess, both of shape (levels,)."""
+        seen = np.flatnonzero(~np.isnan(known))
+        places = np.log(self._guess)
+        scales = np.interp(places, places[seen], known[seen] / guess[seen])
+        completed = np.where(np.isnan(known), scales * guess, known)
+        if len(seen) > 1:
+            below, top = seen[-2:]
+            if guess[top] > guess[below]:
+                slope = max(0.0, (known[top] - known[below]) / (guess[top] - guess[below]))
+                line = known[top] + slope * (guess - guess[top])
+                completed[top + 1 :] = np.minimum(completed, line)[top + 1 :]
+        return np.maximum(completed, _LEAST)
+
+    def _mean(self, level: int, start: int = -1) -> float:
+        count, total = self._paid.get((start, level), (0, math.nan))
+        return total / max(count, 1)
+
+    def _mean_of_step(self, level: int) -> float:
+        """What the step to a level costs; NaN if nobody paid for it.
+
+        Where nobody paid for it alone, it has its share of what was paid for several steps at once.
+        """
+        mean = self._mean(level, level - 1)
+        if not math.isnan(mean):
+            return mean
+        lower = np.concatenate(([0.0], self._guess))
+        shares = [
+            (count, total * (lower[level + 1] - lower[level]) / (lower[end + 1] - lower[start + 1]))
+            for (start, end), (count, total) in self._paid.items()
+            if start < level <= end
+        ]
+        number = sum(count for count, _ in shares)
+        return sum(total for _, total in shares) / number if number else math.nan
+
+    def state_dict(self) -> list[list[float]]:
+        """Everything learned so far, as plain JSON values."""
+        return [[*levels, *paid] for levels, paid in self._paid.items()]
+
+    def load_state_dict(self, state: Sequence[Sequence[float]]) -> None:
+        """Go on from a saved state."""
+        self._paid = {
+            (int(start), int(level)): (int(count), total) for start, level, count, total in state
+        }

@@ -1,0 +1,118 @@
+"""What levels cost, learned from what was paid."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.search.measured_costs import MeasuredCosts
+
+
+def learned(
+    guess: tuple[float, ...], paid: list[tuple[int, int, float]], *, continues: bool = False
+) -> MeasuredCosts:
+    measured = MeasuredCosts(guess, continues=continues)
+    for start, level, cost in paid:
+        measured.add(start, level, cost)
+    return measured
+
+
+def test_the_guess_holds_until_something_was_paid():
+    measured = learned((1.0, 3.0, 9.0), [])
+    assert measured.costs() == (1.0, 3.0, 9.0)
+    assert not measured.any_known
+    assert not measured.is_unknown(2)
+
+
+def test_levels_between_those_paid_for_are_scaled():
+    """Ten times the guess at the top, the guess below: geometrically half-way, their mean."""
+    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 0.5), (-1, 0, 1.5), (-1, 2, 90.0)])
+    assert measured.costs() == pytest.approx((1.0, 3.0 * 5.5, 90.0))
+
+
+def test_below_and_above_the_nearest_scale_holds():
+    assert learned((1.0, 3.0, 9.0), [(-1, 1, 6.0)]).costs() == pytest.approx((2.0, 6.0, 18.0))
+
+
+def test_two_levels_tell_what_setting_up_takes():
+    """10 and .5 for each unit: the third costs 14.5, not 3 * 11.5."""
+    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 10.5), (-1, 1, 11.5)])
+    assert measured.costs() == pytest.approx((10.5, 11.5, 14.5))
+
+
+def test_the_line_never_ends_above_the_scaled_guess():
+    """A dear arm at the second level: the line would say 5 + 2 * 6 = 17, the guess 9 * 5 / 3."""
+    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 1.0), (-1, 1, 5.0)])
+    assert measured.costs() == pytest.approx((1.0, 5.0, 15.0))
+
+
+def test_a_dearer_level_is_never_cheaper():
+    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 5.0), (-1, 1, 4.0)])
+    assert measured.costs() == pytest.approx((5.0, 5.0, 5.0))
+
+
+def test_steps_are_averaged_one_by_one():
+    """Dear arms stay behind: what the others add is not lost in the first level's mean."""
+    paid = [(-1, 0, 10.0)] * 9 + [(-1, 0, 0.1), (0, 1, 0.2), (1, 2, 0.6)]
+    measured = learned((1.0, 3.0, 9.0), paid, continues=True)
+    assert measured.costs() == pytest.approx((9.01, 9.21, 9.81))
+
+
+def test_steps_made_at_once_share_what_was_paid_where_nothing_else_is_known():
+    measured = learned((1.0, 3.0, 9.0), [(-1, 2, 18.0)], continues=True)
+    assert measured.costs() == pytest.approx((2.0, 6.0, 18.0))
+    measured.add(-1, 0, 5.0)
+    assert measured.costs() == pytest.approx((5.0, 9.0, 21.0))
+
+
+def test_steps_that_take_setting_up_are_continued_by_a_line():
+    """10 for each trial and 1 for each unit: steps of 11, 12 and, to come, 16."""
+    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 11.0), (0, 1, 12.0)], continues=True)
+    assert measured.costs() == pytest.approx((11.0, 23.0, 39.0))
+
+
+def test_a_step_that_is_no_larger_is_scaled():
+    """Steps of 1, 8 and 1: the line through the first two would go down."""
+    measured = learned((1.0, 9.0, 10.0), [(-1, 0, 2.0), (0, 1, 16.0)], continues=True)
+    assert measured.costs() == pytest.approx((2.0, 18.0, 20.0))
+
+
+def test_a_level_is_unknown_while_a_single_lower_one_was_paid_for():
+    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 1.0)])
+    assert [measured.is_unknown(level) for level in range(3)] == [False, True, True]
+    measured.add(-1, 1, 3.0)
+    assert not any(measured.is_unknown(level) for level in range(3))
+    above = learned((1.0, 3.0, 9.0), [(-1, 2, 9.0)])
+    assert not any(above.is_unknown(level) for level in range(3))
+
+
+@given(
+    guess=st.lists(st.floats(0.01, 1e4), min_size=1, max_size=6, unique=True).map(sorted),
+    entries=st.lists(st.tuples(st.integers(-1, 5), st.integers(0, 5), st.floats(0.0, 1e6))),
+    continues=st.booleans(),
+)
+def test_whatever_was_paid_costs_are_positive_and_increase(guess, entries, continues):
+    top = len(guess) - 1
+    paid = [
+        (start if continues else -1, level, cost)
+        for start, level, cost in entries
+        if start < level <= top
+    ]
+    measured = learned(tuple(guess), paid, continues=continues)
+    costs = np.array(measured.costs())
+    assert np.isfinite(costs).all()
+    assert (costs > 0.0).all()
+    assert (np.diff(costs) > 0.0).all()
+    again = MeasuredCosts(guess, continues=continues)
+    again.load_state_dict(json.loads(json.dumps(measured.state_dict())))
+    assert again.costs() == measured.costs()
+
+
+@given(st.permutations([(-1, 0, 1.0), (-1, 0, 3.0), (0, 1, 4.0), (1, 2, 9.0), (-1, 2, 20.0)]))
+def test_the_order_in_which_costs_are_learned_does_not_matter(entries):
+    costs = learned((1.0, 3.0, 9.0), entries, continues=True).costs()
+    assert costs == pytest.approx((2.0, 6.0, 15.0))
