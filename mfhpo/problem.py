@@ -44,7 +44,8 @@ class Observation:
         learned but that; so is a value that is not finite, or too large to be squared (1e150).
     cost
         What was really paid, in the unit of the problem's costs. None: the declared cost of the
-        fidelity.
+        fidelity; where costs are measured, only of a failure, as of a worker that died: it counts
+        at what others have paid on average.
     censored_at
         The limit, in seconds, at which the pull was stopped, or None.
     """

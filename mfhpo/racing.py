@@ -237,7 +237,7 @@ class RacingPolicy(Policy):
         """Learn from one observation (see `Policy.tell`)."""
         self._check(pull)
         arm, fidelity = int(pull.arm), int(pull.fidelity)
-        self._pay(fidelity, observation.cost)
+        self._pay(fidelity, observation)
         if observation.value is None or not observation.has_value:
             self._count_failure(arm, fidelity)
             return
@@ -411,13 +411,16 @@ class RacingPolicy(Policy):
 
     # Costs.
 
-    def _pay(self, fidelity: int, cost: float | None) -> None:
-        if cost is not None:
-            cost = check_nonnegative("cost", float(cost))
-        elif self.problem.costs is None:
-            raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
-        else:
+    def _pay(self, fidelity: int, observation: Observation) -> None:
+        if observation.cost is not None:
+            cost = check_nonnegative("cost", float(observation.cost))
+        elif self.problem.costs is not None:
             cost = self.problem.costs[fidelity]
+        elif observation.has_value:
+            raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
+        else:  # of a worker that died nobody knows it
+            self._cost += self._cost_of(fidelity)
+            return
         self._cost += cost
         self._cost_sums[fidelity] += cost
         self._cost_counts[fidelity] += 1

@@ -50,12 +50,23 @@ def draw_arms(
         Configurations of a Latin hypercube: each parameter takes a value from each of `n` equally
         likely parts of its range; fewer than `n` when a finite space gives repeats.
 
+    Raises
+    ------
+    TypeError
+        If anything but a distribution is given.
+
     Examples
     --------
     >>> from optuna.distributions import FloatDistribution
     >>> [round(arm["lr"], 1) for arm in draw_arms({"lr": FloatDistribution(0, 4)}, n=2, seed=1)]
     [3.6, 0.1]
     """
+    for name, distribution in distributions.items():
+        if not isinstance(distribution, BaseDistribution):
+            raise TypeError(
+                f"arms[{name!r}] must be a distribution such as FloatDistribution(0, 1), got "
+                f"{distribution!r}; give configurations as a list of dictionaries."
+            )
     grid_size = math.prod(_size(distribution) for distribution in distributions.values())
     if grid_size <= n:
         return _grid(distributions, int(grid_size))

@@ -56,7 +56,8 @@ class Race(StudyRace):
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
         self._seconds_per_cost = 0.0
-        self._early_failures: dict[int, int] = {}  # number of the trial: its arm
+        # By the number of the trial, its arm and what it has cost.
+        self._early_failures: dict[int, tuple[int, float | None]] = {}
         self._without_fidelity = 0
         self._missing_fidelity = ""
         self._overridden = 0
@@ -102,10 +103,11 @@ class Race(StudyRace):
             at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
             pull = replace(pull, arm=self._owner_of(pull.arm, trial)) if at_target else pull
         observed = self.sign * value if succeeded and belongs and value is not None else None
+        is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
-            self._early_failures[trial.number] = pull.arm
+            self._early_failures[trial.number] = pull.arm, seconds if is_measured else 0.0
         else:
-            cost = seconds if self.fidelity.costs == "measured" else None
+            cost = seconds if is_measured else None
             self._tell(trial.number, pull, Observation(observed, cost))
         return True
 
@@ -194,8 +196,8 @@ class Race(StudyRace):
             arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
             fidelity=lambda fidelity: f"{self.fidelity.name}={levels[fidelity]!r}",
         )
-        for trial_number, arm in self._early_failures.items():
-            self._tell(trial_number, Pull(arm, 0), Observation(None, 0.0))
+        for trial_number, (arm, cost) in self._early_failures.items():
+            self._tell(trial_number, Pull(arm, 0), Observation(None, cost))
         self._early_failures.clear()
 
     def _pull_of(self, trial: FrozenTrial, planned: Pull, whole: bool) -> tuple[Pull, bool]:

@@ -83,8 +83,10 @@ class RaceSampler(FidelitySampler):
         The budget in seconds, instead of `budget`: what trials take, those of several workers added
         up. What they cost is measured, with a fidelity and without one, and guessed from that for
         the next ones, so that more or less may be spent: until the first trial ends nothing is
-        known of it, and every worker begins one. A certificate takes ten evaluations at the target,
-        some 100 full evaluations in all with the default share.
+        known of it, and every worker begins one; and the first trial above the lowest level is
+        begun whatever it may take. A trial that fails is paid for, one whose worker dies counts at
+        what it would have taken. A certificate takes ten evaluations at the target, some 100 full
+        evaluations in all with the default share.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise

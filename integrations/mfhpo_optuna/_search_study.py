@@ -296,7 +296,7 @@ class SearchStudy(Race):
         """The number of the next new arm, for a trial."""
         told = 0 if self.race is None else self.race.begun
         under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
-        return max([told, *under_way, *(arm + 1 for arm in self._early_failures.values())])
+        return max([told, *under_way, *(arm + 1 for arm, _ in self._early_failures.values())])
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
         owner = self.arms.owner(arm, trial.params)

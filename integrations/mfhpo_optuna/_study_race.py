@@ -171,11 +171,9 @@ class StudyRace(abc.ABC):
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
                 self._begun += 1
                 self.resumed = True
-            seconds = None
-            if trial.datetime_start is not None and trial.datetime_complete is not None:
-                seconds = (trial.datetime_complete - trial.datetime_start).total_seconds()
-            seconds = trial.user_attrs.get(SECONDS_KEY, seconds)
-            self.finish(trial, trial.state, trial.value if trial.values else None, seconds)
+            self.finish(
+                trial, trial.state, trial.value if trial.values else None, _seconds_of(trial)
+            )
         return True
 
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
@@ -278,3 +276,15 @@ class StudyRace(abc.ABC):
                 f"decides what is not worth finishing.",
                 stacklevel=5,
             )
+
+
+def _seconds_of(trial: FrozenTrial) -> float | None:
+    """How long a finished trial took; None if nobody knows.
+
+    A trial whose worker died is failed by the storage when somebody notices, maybe days later.
+    """
+    noted: float | None = trial.user_attrs.get(SECONDS_KEY)
+    begun, ended = trial.datetime_start, trial.datetime_complete
+    if noted is not None or trial.state == TrialState.FAIL or begun is None or ended is None:
+        return noted
+    return (ended - begun).total_seconds()

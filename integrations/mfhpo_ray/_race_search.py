@@ -94,8 +94,9 @@ class RaceSearch(FidelitySearch):
         The budget in seconds, instead of `budget`: what trials take, all of them added up. What
         they cost is measured, with a fidelity and without one, and guessed from that for the next
         ones, so that more or less may be spent: until the first trial ends nothing is known of it,
-        and every worker begins one. A certificate takes ten evaluations at the target, some 100
-        full evaluations in all with the default share.
+        and every worker begins one; and the first trial above the lowest level is begun whatever
+        it may take. A certificate takes ten evaluations at the target, some 100 full evaluations in
+        all with the default share.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
@@ -216,6 +217,11 @@ class RaceSearch(FidelitySearch):
             raise ValueError(
                 f"seconds={seconds!r} counts seconds alone, prices={prices!r} what they cost; "
                 f"leave prices out, or give budget=... for a fidelity with costs='measured'."
+            )
+        if prices is not None and fidelity is None:
+            raise ValueError(
+                f"prices={prices!r} are for measured seconds, but without a fidelity a budget "
+                f"counts trials; leave prices out."
             )
         if not isinstance(checkpoints, bool):
             raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")

@@ -496,16 +496,24 @@ class SearchRace(Policy):
         Raises
         ------
         ValueError
-            If the state has another number of levels.
+            If the state has another number of levels, or its costs were declared and this race's
+            are measured, or the other way round.
         """
+        measured: list[list[float]] | None = state["measured"]
+        if (measured is None) != (self._measured is None):
+            words = [f"costs that are {_how_known(of)}" for of in (measured, self._measured)]
+            raise ValueError(
+                f"the state has {words[0]}, this race {words[1]}: give its budget in the unit "
+                f"that it was begun with."
+            )
         self.search.load_state_dict(state["search"])
         self.agree(state["shortlist"])
         self._replicates = [(arm, value) for arm, value in state["replicates"]]
         self._levels = {int(arm): level for arm, level in state["levels"].items()}
         self.begun = state["begun"]
         self.search.costs = tuple(state["costs"])
-        if self._measured is not None:
-            self._measured.load_state_dict(state["measured"])
+        if self._measured is not None and measured is not None:
+            self._measured.load_state_dict(measured)
             self._shorten_beginning()
         self._cost, self._evaluations = state["cost"], state["evaluations"]
 
@@ -580,6 +588,10 @@ class SearchRace(Policy):
             self.search.shorten_beginning(affordable, fewest=True)
         elif not math.isinf(self._budget):
             self.search.shorten_beginning(_FIRST_SHARE * self._budget)
+
+
+def _how_known(measured: object | None) -> str:
+    return "declared" if measured is None else "measured"
 
 
 def _shortlist_of(pending: Sequence[Pull]) -> tuple[int, ...]:

@@ -860,6 +860,18 @@ def test_measured_costs_are_the_means_of_what_was_paid() -> None:
     assert (policy.recommend().arm, policy.recommend().certified) == (2, True)
 
 
+def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others() -> None:
+    problem = Problem(3, None, Bias.max(0.2, 0.0), SubGaussian(0.1), n_fidelities=2)
+    policy = IISE(problem)
+    policy.tell(Pull(0, 0), Observation(None))
+    assert policy.cost == 0.0
+    policy.tell(Pull(0, 0), Observation(0.5, cost=2.0))
+    policy.tell(Pull(1, 0), Observation(0.5, cost=4.0))
+    for spent in (9.0, 12.0):  # it does not count among those that have paid
+        policy.tell(Pull(2, 0), Observation(None))
+        assert policy.cost == spent
+
+
 def test_a_race_ends_where_the_cheap_fidelity_costs_nothing() -> None:
     # A clock that is too coarse measures 0.
     problem = Problem(2, None, Bias.max(0.5, 0.0), SubGaussian(0.1), n_fidelities=2)

@@ -90,6 +90,7 @@ def test_bad_argument(options, words):
     [
         ({"arms": 3.5}, "arms"),
         ({"arms": ["a"]}, "arms"),
+        ({"arms": {"x": [0.1, 0.2]}}, r"arms\['x'\] must be a distribution .* got \[0.1, 0.2\]"),
         ({"measure": -1}, "measure"),
     ],
 )

@@ -325,6 +325,11 @@ def test_the_key_of_the_training_can_be_named_and_is_no_part_of_the_space():
         ({"space": 3}, TypeError, "space must be"),
         ({"mode": "least"}, ValueError, "mode must be"),
         ({"prices": {"CPU": 1.0}}, ValueError, "are for measured seconds"),
+        (
+            {"prices": {"CPU": 1.0}, "fidelity": None},
+            ValueError,
+            "without a fidelity a budget counts trials; leave prices out",
+        ),
     ],
 )
 def test_wrong_arguments_raise_at_once(options, error, message):

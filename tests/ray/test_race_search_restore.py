@@ -22,6 +22,8 @@ SEARCHES: dict[str, Callable[[], RaceSearch]] = {
     "levels": lambda: make(budget=120),
     "checkpoints": lambda: make(budget=60, checkpoints=True),
     "no fidelity": lambda: make(fidelity=None, space={"x": tune.uniform(-1, 1)}, budget=25),
+    "seconds": lambda: make(budget=None, seconds=80),
+    "seconds, checkpoints": lambda: make(budget=None, seconds=40, checkpoints=True),
     "few": lambda: make(space={"x": tune.choice([-0.5, 0.2, 0.9])}, budget=80),
 }
 
@@ -56,7 +58,9 @@ class Driver:
         if not self.running:
             return False
         ending = sorted(self.running)[len(self.history) % len(self.running)]
-        self.search.on_trial_complete(ending, _result(self.running.pop(ending)))
+        config = self.running.pop(ending)
+        seconds = 1.0 + 0.1 * config.get("epochs", 9)
+        self.search.on_trial_complete(ending, {**_result(config), "time_total_s": seconds})
         self.history.append(ending)
         return True
 
@@ -114,6 +118,18 @@ def test_other_levels_are_refused():
     assert other.suggest("b")["epochs"] == 1
     with pytest.raises(ValueError, match="in the saved race"):
         make(fidelity=Fidelity("epochs", levels=[1, 9])).set_state(search.get_state())
+
+
+def test_another_unit_of_the_budget_is_refused():
+    """Epochs that were paid are no seconds."""
+    search = make(budget=120)
+    search.suggest("a")
+    with pytest.raises(ValueError, match="costs that are declared, this race costs that are meas"):
+        make(budget=None, seconds=60).set_state(search.get_state())
+    search = make(budget=None, seconds=60)
+    search.suggest("a")
+    with pytest.raises(ValueError, match="costs that are measured, this race costs that are decl"):
+        make(budget=120).set_state(search.get_state())
 
 
 @settings(max_examples=15, deadline=None)
