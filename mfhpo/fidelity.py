@@ -104,6 +104,22 @@ class Fidelity:
             )
         return tuple(float(level) for level in levels)
 
+    def guessed_costs(self, levels: Sequence[Any]) -> tuple[float, ...]:
+        """The costs, or where they are measured what they may be relative to each other.
+
+        Proportional to levels that are positive numbers, and to the levels' places if not.
+
+        Examples
+        --------
+        >>> Fidelity("model", costs="measured").guessed_costs(["small", "large"])
+        (1.0, 2.0)
+        """
+        costs = self.costs_of(levels)
+        if costs is not None:
+            return costs
+        numbers = all(is_number(level) and level > 0 for level in levels)
+        return tuple(float(cost) for cost in (levels if numbers else range(1, len(levels) + 1)))
+
     def in_seconds(self) -> Fidelity:
         """The same with costs that are measured, for a budget in seconds.
 

@@ -154,7 +154,8 @@ class FidelitySampler(PolicySampler[Race]):
         value: float | None,
     ) -> bool:
         seconds = seconds_since_start(trial)
-        if seconds is not None and self._fidelity.costs == "measured":
+        # Of a failure, too: without it nobody could tell it from the trial of a worker that died.
+        if seconds is not None and (self._fidelity.costs == "measured" or state == TrialState.FAIL):
             write_attribute(study, trial, SECONDS_KEY, seconds)
         return race.finish(trial, state, value, seconds)
 

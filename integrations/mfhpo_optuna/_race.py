@@ -186,8 +186,8 @@ class Race(StudyRace):
         return max(60.0, 10.0 * self._seconds_per_cost * self._cost_of(pull))
 
     def _cost_of(self, pull: Pull) -> float:
-        costs = self.fidelity.costs_of(self.levels) if self.levels else None
-        return costs[pull.fidelity] if costs else 1.0
+        """What a pull costs, as far as the levels say."""
+        return self.fidelity.guessed_costs(self.levels)[pull.fidelity] if self.levels else 1.0
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
         self.policy = self._make_policy(len(self.arms), levels, self.sign)

@@ -13,7 +13,7 @@ import optuna
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_count, check_number, is_number
+from mfhpo._validation import check_count, check_number
 from mfhpo.declared import SigmaLike, check_options
 from mfhpo.fidelity import Fidelity
 from mfhpo.search import (
@@ -83,10 +83,10 @@ class RaceSampler(FidelitySampler):
         The budget in seconds, instead of `budget`: what trials take, those of several workers added
         up. What they cost is measured, with a fidelity and without one, and guessed from that for
         the next ones, so that more or less may be spent: until the first trial ends nothing is
-        known of it, and every worker begins one; and the first trial above the lowest level is
-        begun whatever it may take. A trial that fails is paid for, one whose worker dies counts at
-        what it would have taken. A certificate takes ten evaluations at the target, some 100 full
-        evaluations in all with the default share.
+        known of it, and every worker begins one; and a first trial above the lowest level is begun
+        whatever it may take, as long as anything is left. A trial that fails is paid for, one whose
+        worker dies counts at what others have taken. A certificate takes ten evaluations at the
+        target, some 100 full evaluations in all with the default share.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
@@ -286,15 +286,11 @@ class RaceSampler(FidelitySampler):
         return self._policy(levels, seed, sign, OpenArms(self._owned, seed))
 
     def _policy(self, levels: Sequence[Any], seed: int, sign: float, arms: OpenArms) -> SearchRace:
-        costs = self._fidelity.costs_of(levels)
-        measured = costs is None
-        if costs is None:
-            numbers = all(is_number(level) and level > 0 for level in levels)
-            costs = tuple(levels) if numbers else tuple(range(1, len(levels) + 1))
+        costs = self._fidelity.guessed_costs(levels)
         kind: type[SearchPolicy] = ModelSearch if self._arm_sampler is None else HalvingSearch
         return SearchRace(
             kind(costs, continues=self._checkpoints, seed=seed),
-            measured=measured,
+            measured=self._fidelity.costs == "measured",
             sign=sign,
             params=arms.params,
             **self._options,

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mfhpo import Observation, Policy, Problem, Pull
-from mfhpo._validation import check_count, check_number, is_number
+from mfhpo._validation import check_count, check_number
 from mfhpo.certification import Candidate
 from mfhpo.declared import SigmaLike, check_options
 from mfhpo.fidelity import Fidelity
@@ -94,9 +94,9 @@ class RaceSearch(FidelitySearch):
         The budget in seconds, instead of `budget`: what trials take, all of them added up. What
         they cost is measured, with a fidelity and without one, and guessed from that for the next
         ones, so that more or less may be spent: until the first trial ends nothing is known of it,
-        and every worker begins one; and the first trial above the lowest level is begun whatever
-        it may take. A certificate takes ten evaluations at the target, some 100 full evaluations in
-        all with the default share.
+        and every worker begins one; and a first trial above the lowest level is begun whatever it
+        may take, as long as anything is left. A certificate takes ten evaluations at the target,
+        some 100 full evaluations in all with the default share.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
@@ -294,11 +294,8 @@ class RaceSearch(FidelitySearch):
         self, problem: Problem | None, sign: float, options: Mapping[str, Any]
     ) -> SearchRace:
         levels = self._levels or (1,)
-        costs = self._fidelity.costs_of(levels) if self._levels else (1.0,)
-        measured = costs is None
-        if costs is None:
-            numbers = all(is_number(level) and level > 0 for level in levels)
-            costs = tuple(levels) if numbers else tuple(range(1, len(levels) + 1))
+        measured = self._levels != () and self._fidelity.costs == "measured"
+        costs = self._fidelity.guessed_costs(levels) if self._levels else (1.0,)
         of_race = dict(options)
         search = ModelSearch(costs, continues=self._checkpoints, seed=of_race.pop("seed"))
         return SearchRace(search, measured=measured, sign=sign, params=self._params, **of_race)

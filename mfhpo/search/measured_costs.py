@@ -98,13 +98,25 @@ class MeasuredCosts:
         places = np.log(self._guess)
         scales = np.interp(places, places[seen], known[seen] / guess[seen])
         completed = np.where(np.isnan(known), scales * guess, known)
-        if len(seen) > 1:
-            below, top = seen[-2:]
-            if guess[top] > guess[below]:
-                slope = max(0.0, (known[top] - known[below]) / (guess[top] - guess[below]))
-                line = known[top] + slope * (guess - guess[top])
-                completed[top + 1 :] = np.minimum(completed, line)[top + 1 :]
+        for level in range(seen[-1] + 1, len(guess)):
+            completed[level] = min(completed[level], _on_line(known, guess, guess[level]))
         return np.maximum(completed, _LEAST)
+
+    def from_scratch(self, level: int) -> float:
+        """The cost of an evaluation that begins anew at a level.
+
+        Where evaluations go on from checkpoints, that is less than the sum of the steps up to the
+        level if each of them has to be set up.
+        """
+        costs = self.costs()
+        if not self._continues or not self._paid:
+            return costs[level]
+        mean = self._mean(level)
+        if not math.isnan(mean):
+            return max(mean, _LEAST)
+        steps = np.array([self._mean_of_step(level) for level in range(len(self._guess))])
+        guess = np.diff(self._guess, prepend=0.0)
+        return min(costs[level], _on_line(steps, guess, self._guess[level]))
 
     def _mean(self, level: int, start: int = -1) -> float:
         count, total = self._paid.get((start, level), (0, math.nan))
@@ -136,3 +148,18 @@ class MeasuredCosts:
         self._paid = {
             (int(start), int(level)): (int(count), total) for start, level, count, total in state
         }
+
+
+def _on_line(known: FloatArray, guess: FloatArray, place: float) -> float:
+    """What the line through the two highest of what is known says of a larger guess.
+
+    Infinity where there is no such line.
+    """
+    seen = np.flatnonzero(~np.isnan(known))
+    if len(seen) < 2:
+        return math.inf
+    below, top = seen[-2:]
+    if not guess[below] < guess[top] < place:
+        return math.inf
+    slope = max(0.0, (known[top] - known[below]) / (guess[top] - guess[below]))
+    return float(known[top] + slope * (place - guess[top]))

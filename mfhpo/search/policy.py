@@ -126,7 +126,7 @@ class SearchPolicy(abc.ABC):
             What evaluating the first arms may take, a cost or a number of evaluations, whichever
             counts.
         fewest
-            Whether their number is the smallest usual one at most, as where costs are but a guess.
+            Whether their number is the smallest usual one at most, as where costs are measured.
         """
         if not self._finds_initial:
             return

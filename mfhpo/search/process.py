@@ -16,7 +16,7 @@ __all__ = ["LevelData", "LevelProcess"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-_JITTER = 1e-6
+_JITTER, _MOST_JITTER = 1e-6, 1e-2
 _STEPS = 100  # of a fit
 # Where a fit begins, and the centre of its prior. Scales grow with the number of features, as
 # distances do: two random configurations should tell a little of each other in any space.
@@ -171,7 +171,7 @@ class LevelProcess:
         covariance[np.diag_indices_from(covariance)] += (
             self._noise[levels] ** 2 / data.counts + _JITTER
         )
-        self._factor = cholesky(covariance, lower=True, check_finite=False)
+        self._factor = _factor(covariance)
         self._weights = cho_solve((self._factor, True), data.values, check_finite=False)
 
     # Predicting.
@@ -373,6 +373,24 @@ class LevelProcess:
             [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
         )
         return loss + 0.5 * float(off**2 @ self._precision), gradient + self._precision * off
+
+
+def _factor(covariance: FloatArray) -> FloatArray:
+    """The Cholesky factor, with more on the diagonal where rounding leaves it none.
+
+    As for many observations of configurations that are nearly the same, and hardly any noise.
+    """
+    jitter = _JITTER
+    while True:
+        try:
+            factor: FloatArray = cholesky(covariance, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            if jitter > _MOST_JITTER:
+                raise
+            jitter *= 10.0
+            covariance = covariance + jitter * np.eye(len(covariance))
+        else:
+            return factor
 
 
 def _smooth_kernel(distance: FloatArray) -> FloatArray:

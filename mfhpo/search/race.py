@@ -81,10 +81,11 @@ class SearchRace(Policy):
         Of the certificate, see `mfhpo.group_sequential_certification`.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost, see
-        `MeasuredCosts`. Until anything was paid, evaluations are begun as if they were free. So is
-        one of a higher level while a single level was paid for, by which the budget may be
-        exceeded; others wait for it, if they may be too dear. An evaluation that is told without
-        its cost counts at what is expected, and teaches nothing of costs.
+        `MeasuredCosts`; failures are paid for, but teach nothing of costs. Until anything was
+        learned, evaluations are begun as if they were free. So is one of a higher level while a
+        single level is known, by which the budget may be exceeded; others that may be too dear
+        wait for it, and new arms are begun at the lowest level in the meantime. An evaluation that
+        is told without its cost counts at what is expected, or as free where nothing is known.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params
@@ -146,6 +147,7 @@ class SearchRace(Policy):
         self._measured: MeasuredCosts | None = None
         if measured:
             self._measured = MeasuredCosts(search.costs, continues=search.continues)
+        self._from_scratch = search.costs
         self._levels: dict[int, int] = {}
         if self._in_evaluations:
             search.count_evaluations()
@@ -164,8 +166,8 @@ class SearchRace(Policy):
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
         cost = observation.cost
         if cost is None:
-            cost = self._expected_cost(pull)
-        elif self._measured is not None:
+            cost = 0.0 if self._is_cost_unknown(pull) else self._expected_cost(pull)
+        elif self._measured is not None and observation.has_value:
             self._learn_cost(self._measured, pull, cost)
         self._cost += cost
         self._evaluations += 1
@@ -303,14 +305,16 @@ class SearchRace(Policy):
         return replicate if self.fits(replicate, pending) else None
 
     def _may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Whether a pull is to wait for one under way to tell what its level costs."""
+        """Whether a pull has to wait until one that is under way tells what its level costs."""
         if not (self._is_cost_unknown(pull) and any(map(self._is_cost_unknown, pending))):
             return False
         expected = sum(map(self._expected_cost, [pull, *pending]))
         return expected > self._budget - self._spent + _ROUNDING
 
     def _is_cost_unknown(self, pull: Pull) -> bool:
-        return self._measured is not None and self._measured.is_unknown(pull.fidelity)
+        if self._measured is None or self._in_evaluations:
+            return False
+        return self._measured.is_unknown(pull.fidelity)
 
     def _next_arm(self, pending: Sequence[Pull]) -> int:
         return max([self.begun, *(pull.arm + 1 for pull in pending)])
@@ -484,7 +488,6 @@ class SearchRace(Policy):
             "replicates": [list(replicate) for replicate in self._replicates],
             "levels": {str(arm): level for arm, level in self._levels.items()},
             "begun": self.begun,
-            "costs": list(self.search.costs),
             "measured": None if self._measured is None else self._measured.state_dict(),
             "cost": self._cost,
             "evaluations": self._evaluations,
@@ -501,20 +504,18 @@ class SearchRace(Policy):
         """
         measured: list[list[float]] | None = state["measured"]
         if (measured is None) != (self._measured is None):
-            words = [f"costs that are {_how_known(of)}" for of in (measured, self._measured)]
             raise ValueError(
-                f"the state has {words[0]}, this race {words[1]}: give its budget in the unit "
-                f"that it was begun with."
+                f"the state has costs that are {_how_known(measured)}, this race costs that are "
+                f"{_how_known(self._measured)}: give its budget in the unit that it was begun with."
             )
         self.search.load_state_dict(state["search"])
         self.agree(state["shortlist"])
         self._replicates = [(arm, value) for arm, value in state["replicates"]]
         self._levels = {int(arm): level for arm, level in state["levels"].items()}
         self.begun = state["begun"]
-        self.search.costs = tuple(state["costs"])
         if self._measured is not None and measured is not None:
             self._measured.load_state_dict(measured)
-            self._shorten_beginning()
+            self._take_costs(self._measured)
         self._cost, self._evaluations = state["cost"], state["evaluations"]
 
     # Paying.
@@ -529,8 +530,8 @@ class SearchRace(Policy):
 
     @property
     def _target_price(self) -> float:
-        """What an evaluation at the target takes of the budget."""
-        return 1.0 if self._in_evaluations else self.search.costs[-1]
+        """What an evaluation at the target takes of the budget, from scratch."""
+        return 1.0 if self._in_evaluations else self._from_scratch[-1]
 
     @property
     def _kept(self) -> float:
@@ -554,7 +555,7 @@ class SearchRace(Policy):
         )
 
     def _cost_of_evaluations(self, n: float | None) -> float | None:
-        return None if n is None else n * self.search.costs[-1]
+        return None if n is None else n * self._from_scratch[-1]
 
     def _price(self, pull: Pull) -> float:
         """What a pull takes of the budget, as far as anything is known of its cost."""
@@ -566,9 +567,10 @@ class SearchRace(Policy):
         """What a pull costs; 0 while the guess has not even the right unit."""
         if self._measured is not None and not self._measured.any_known:
             return 0.0
-        if isinstance(pull, Replicate):
-            return self.search.costs[-1]
-        return self.search.cost_from(self._start_of(pull), pull.fidelity)
+        start = -1 if isinstance(pull, Replicate) else self._start_of(pull)
+        if start < 0:
+            return self._from_scratch[pull.fidelity]
+        return self.search.cost_from(start, pull.fidelity)
 
     def _start_of(self, pull: Pull) -> int:
         """The level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
@@ -578,7 +580,12 @@ class SearchRace(Policy):
     def _learn_cost(self, measured: MeasuredCosts, pull: Pull, cost: float) -> None:
         goes_on = self.search.continues and not isinstance(pull, Replicate)
         measured.add(self._start_of(pull) if goes_on else -1, pull.fidelity, cost)
+        self._take_costs(measured)
+
+    def _take_costs(self, measured: MeasuredCosts) -> None:
         self.search.costs = measured.costs()
+        levels = range(len(self.search.costs))
+        self._from_scratch = tuple(measured.from_scratch(level) for level in levels)
         self._shorten_beginning()
 
     def _shorten_beginning(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mfhpo.search.process import _FINER, LevelData, LevelProcess
+from mfhpo.search.process import _FINER, LevelData, LevelProcess, _factor
 from mfhpo.search.warping import warp
 
 FloatArray = npt.NDArray[np.float64]
@@ -506,3 +506,21 @@ def test_every_draw_can_be_conditioned(n_levels: int) -> None:
             assert (spreads > 0.0).all()
             assert np.abs(drawn._parameters[drawn._exponents]).max() <= 3.0
         assert process._parameters == pytest.approx(before, abs=0.0)
+
+
+def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal() -> None:
+    """Many observations of nearly one place, hardly any noise: as late in a long search."""
+    covariance = np.ones((60, 60)) - 1e-6 * np.eye(60)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(covariance)
+    before = covariance.copy()
+    factor = _factor(covariance)
+    assert (covariance == before).all()
+    off = factor @ factor.T - covariance
+    assert np.abs(off).max() < 1e-3
+    assert np.allclose(off, np.diag(np.diag(off)), atol=1e-12)
+
+
+def test_what_is_no_covariance_is_no_endless_loop() -> None:
+    with pytest.raises(np.linalg.LinAlgError):
+        _factor(-np.eye(3))

@@ -235,28 +235,72 @@ def test_measured_increments_add_up_to_costs_from_scratch():
     race.tell(Pull(0, 1), Observation(0.0, 5.0))
     race.tell(Pull(0, 2), Observation(0.0, 11.0))
     assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
-    race.tell(Replicate(0, 2, None, (0, 1)), Observation(0.0, 30.0))  # other arms, other costs
+    race.tell(Replicate(0, 2, None, (0, 1)), Observation(0.0, 12.0))  # set up only once
     assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
+    race.tell(Replicate(1, 2, None, (0, 1)), Observation(0.0))
+    assert race.cost == 18.0 + 12.0 + 12.0
 
 
-def test_a_step_that_failed_is_a_step_that_was_paid_for():
+def test_what_failed_was_paid_for_but_says_nothing_of_costs():
+    """A crash at once does not make a dear level cheap, for which many would then begin."""
     race = make(measured=True, continues=True, budget=100.0)
     race.tell(Pull(0, 0), Observation(0.0, 2.0))
-    race.tell(Pull(0, 1), Observation(None, 3.0))
+    race.tell(Pull(0, 1), Observation(None, 0.1))
+    assert race.search.costs == pytest.approx((2.0, 6.0, 18.0))
     race.tell(Pull(0, 1), Observation(0.0, 5.0))
-    assert race.search.costs[:2] == pytest.approx((2.0, 6.0))
-    assert race.cost == 10.0
+    assert race.search.costs[:2] == pytest.approx((2.0, 7.0))
+    assert race.cost == pytest.approx(7.1)
 
 
-def test_what_is_told_without_its_cost_counts_at_what_is_expected():
+def test_a_failure_without_its_cost_counts_at_what_is_expected():
     """As of a worker that died: nobody knows what it took, and no price is learned from it."""
     race = make(measured=True, budget=100.0)
     race.tell(Pull(0, 0), Observation(None))
     assert race.cost == 0.0
     race.tell(Pull(0, 0), Observation(0.0, 5.0))
+    race.tell(Pull(0, 2), Observation(None))  # a mere guess is not charged
+    assert race.cost == 5.0
+    race.tell(Pull(0, 1), Observation(0.0, 15.0))
     race.tell(Pull(1, 2), Observation(None))
-    assert race.cost == pytest.approx(5.0 + 45.0)
+    assert race.cost == pytest.approx(20.0 + 45.0)
     assert race.search.costs == pytest.approx((5.0, 15.0, 45.0))
+
+
+def test_where_trials_are_counted_measured_costs_decide_nothing():
+    """Three trials enqueued below the target took 100 each: that is no part of a budget of 40."""
+    asked = []
+    for measured in (True, False):
+        options = {"measured": measured, "budget": 40, "unit": "evaluations", "initial": 2}
+        race = make(kind=ModelSearch, **options)
+        for arm in range(3):
+            race.search.describe(arm, {"x": 0.3 * arm})
+            race.tell(Pull(arm, 0), Observation(0.1 * arm, 100.0 if measured else None))
+        pulls = race.ask(6)
+        asked.append([(pull, race.point_of(pull.arm)) for pull in pulls])
+    assert asked[0] == asked[1]
+    assert {pull.fidelity for pull, _ in asked[0]} == {2}
+    assert any(point is not None for _, point in asked[0])
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_while_a_dear_level_is_tried_it_is_tried_once(crashes):
+    """Nor does a crash there, which took no time, tell what it costs."""
+    race = make(ModelSearch, costs=(1.0, 81.0), budget=600.0, measured=True, initial=2)
+    for arm in range(2):
+        race.search.describe(arm, {"x": 0.4 * arm})
+        race.tell(Pull(arm, 0), Observation(0.1 * arm, 10.0))
+    if crashes:
+        race.tell(Pull(1, 1), Observation(None, 0.5))
+    (dear,) = race.ask()
+    assert dear.fidelity == 1
+    run = Run(race)
+    for _ in range(20):
+        (other,) = race.ask(1, [dear])
+        assert other.fidelity == 0
+        run.begin(other)
+        run.tell(other, 10.0)
+    race.tell(dear, Observation(0.1, 50.0))
+    assert race.ask(1)[0].fidelity == 1
 
 
 def run_with_set_up(
