@@ -266,22 +266,6 @@ def test_a_failure_without_its_cost_counts_at_what_is_expected():
     assert race.search.costs == pytest.approx((5.0, 15.0, 45.0))
 
 
-def test_where_trials_are_counted_measured_costs_decide_nothing():
-    """Three trials enqueued below the target took 100 each: that is no part of a budget of 40."""
-    asked = []
-    for measured in (True, False):
-        options = {"measured": measured, "budget": 40, "unit": "evaluations", "initial": 2}
-        race = make(kind=ModelSearch, **options)
-        for arm in range(3):
-            race.search.describe(arm, {"x": 0.3 * arm})
-            race.tell(Pull(arm, 0), Observation(0.1 * arm, 100.0 if measured else None))
-        pulls = race.ask(6)
-        asked.append([(pull, race.point_of(pull.arm)) for pull in pulls])
-    assert asked[0] == asked[1]
-    assert {pull.fidelity for pull, _ in asked[0]} == {2}
-    assert any(point is not None for _, point in asked[0])
-
-
 @pytest.mark.parametrize("crashes", [False, True])
 def test_while_a_dear_level_is_tried_it_is_tried_once(crashes):
     """Nor does a crash there, which took no time, tell what it costs."""
