@@ -16,7 +16,7 @@ __all__ = ["LevelData", "LevelProcess"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-_JITTER, _MOST_JITTER = 1e-6, 1e-2
+_JITTER, _MOST_JITTER = 1e-6, 1.0
 _STEPS = 100  # of a fit
 # Where a fit begins, and the centre of its prior. Scales grow with the number of features, as
 # distances do: two random configurations should tell a little of each other in any space.
@@ -378,14 +378,15 @@ class LevelProcess:
 def _factor(covariance: FloatArray) -> FloatArray:
     """The Cholesky factor, with more on the diagonal where rounding leaves it none.
 
-    As for many observations of configurations that are nearly the same, and hardly any noise.
+    As for many observations of configurations that are nearly the same, and hardly any noise, or
+    for a drawn scale so small that distances keep no digits.
     """
     jitter = _JITTER
     while True:
         try:
             factor: FloatArray = cholesky(covariance, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
-            if jitter > _MOST_JITTER:
+            if jitter >= _MOST_JITTER:
                 raise
             jitter *= 10.0
             covariance = covariance + jitter * np.eye(len(covariance))

@@ -523,4 +523,4 @@ def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal() -> None:
 
 def test_what_is_no_covariance_is_no_endless_loop() -> None:
     with pytest.raises(np.linalg.LinAlgError):
-        _factor(-np.eye(3))
+        _factor(-3.0 * np.eye(3))
