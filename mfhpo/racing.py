@@ -270,7 +270,7 @@ class RacingPolicy(Policy):
         """The best answer so far (see `Policy.recommend`)."""
         arm, mean, interval, fidelity = self.leader()
         roster = self._roster
-        certified = self._certified
+        certified = self._certified and not self.overtaken
         return Recommendation(
             arm=arm,
             mean=mean,
@@ -280,13 +280,23 @@ class RacingPolicy(Policy):
             epsilon=self.epsilon,
             finished=self.finished,
             certified=certified,
-            reason=self._reason(arm),
+            reason=self._overtaken_in_words() or self._reason(arm),
             cost=self.cost,
             pulls=self.pulls,
             survivors=tuple(self.active.tolist()),
             compared=self.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
             assumptions=self._assumptions(),
             remaining_cost=0.0 if certified else self._remaining_cost(arm),
+        )
+
+    def _overtaken_in_words(self) -> str:
+        """Why nothing is certified while overtaken evaluations are under way; else empty."""
+        if not (self._certified and self.overtaken):
+            return ""
+        arms = ", ".join(map(self.labels.arm, sorted(self.overtaken)))
+        return (
+            f"an evaluation of {arms} is still under way although later ones have ended; what "
+            f"takes long may be poor, so the certificate waits until it ends or counts as failed"
         )
 
     # What adapters show while the race runs.

@@ -1,0 +1,76 @@
+"""The sentences of a certificate: what it claims, under which conditions, what it cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["joined", "unseen_in_words", "unseen_share", "wrong_in_words"]
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Several phrases as a list in a sentence.
+
+    Examples
+    --------
+    >>> joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
+    """The probability of a wrong claim, with all that must hold for it.
+
+    Parameters
+    ----------
+    delta
+        The probability.
+    conditions
+        What must be true, as clauses.
+
+    Examples
+    --------
+    >>> wrong_in_words(0.05, ["evaluations are independent", "the noise is normal"])
+    'wrong with probability at most 0.05 if evaluations are independent and the noise is normal'
+    """
+    words = f"wrong with probability at most {delta:g}"
+    return f"{words} if {joined(conditions)}" if conditions else words
+
+
+def unseen_share(evaluations: int, delta: float) -> float:
+    """The largest share of outcomes that may have stayed unseen: 1 - delta^(1/n).
+
+    An outcome more frequent than that is missing from n independent evaluations with probability
+    below delta; 1 without evaluations.
+
+    Examples
+    --------
+    >>> round(unseen_share(10, 0.05), 3)
+    0.259
+    """
+    return 1.0 - delta ** (1.0 / evaluations) if evaluations else 1.0
+
+
+def unseen_in_words(counts: Sequence[tuple[str, int]], delta: float) -> str:
+    """Which rare outcomes the evaluations of some configurations cannot exclude.
+
+    Parameters
+    ----------
+    counts
+        The configurations by their names, and the number of evaluations of each at the target.
+    delta
+        Probability with which a more frequent outcome may have been missed.
+
+    Examples
+    --------
+    >>> unseen_in_words([("trial 3", 10), ("trial 8", 4)], 0.05)
+    'outcomes rarer than 26 % of evaluations of trial 3 (10 seen) and 53 % of trial 8 (4 seen)'
+    """
+    parts = [f"{unseen_share(seen, delta):.2g}" for _, seen in counts]
+    shares = [f"{100.0 * float(share):.2g} %" for share in parts]
+    words = [
+        f"{share} of {'evaluations of ' * (not place)}{name} ({seen} seen)"
+        for place, (share, (name, seen)) in enumerate(zip(shares, counts, strict=True))
+    ]
+    return f"outcomes rarer than {joined(words)}"

@@ -1,0 +1,79 @@
+"""Whether an arm fails so often that it leaves a race, and what an answer says about failures."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import betainc, betaln
+
+__all__ = ["evidence_of_failing", "fails_too_often", "outcomes_in_words"]
+
+# An arm may fail up to this share of its evaluations and stay in the race: it then costs twice as
+# much as one that never fails.
+_TOLERATED_RATE = 0.5
+
+# Probability with which an arm that fails at a tolerated rate ever leaves.
+_LEVEL = 0.01
+
+
+def fails_too_often(values: int, failures: int, max_failures: int) -> bool:
+    """Whether an arm should leave the race because its evaluations fail.
+
+    An arm without any value leaves after `max_failures` failures. One with values leaves once more
+    than half of its evaluations surely fail, so that failures at random do not remove an arm merely
+    because it is evaluated often.
+
+    Parameters
+    ----------
+    values, failures
+        Number of evaluations with and without a value.
+    max_failures
+        Failures after which an arm without any value leaves.
+
+    Examples
+    --------
+    >>> fails_too_often(values=0, failures=3, max_failures=3)
+    True
+    >>> fails_too_often(values=13, failures=9, max_failures=3)
+    False
+    >>> fails_too_often(values=1, failures=12, max_failures=3)
+    True
+    """
+    if values == 0:
+        return failures >= max_failures
+    if failures < max_failures or failures <= values:
+        return False
+    return evidence_of_failing(values, failures) >= 1.0 / _LEVEL
+
+
+def evidence_of_failing(values: int, failures: int) -> float:
+    """How strongly the outcomes say that more than half of the evaluations fail.
+
+    The likelihood of a failure rate drawn evenly between one half and 1, over that of one half: a
+    nonnegative supermartingale for every rate of at most one half, so that it ever reaches 1 / a
+    with probability at most a (Ville's inequality), however often it is looked at.
+
+    Examples
+    --------
+    >>> evidence_of_failing(values=0, failures=1)
+    1.5
+    """
+    a, b = failures + 1.0, values + 1.0
+    # The integral of r^failures (1 - r)^values from the tolerated rate to 1.
+    mass = betainc(b, a, 1.0 - _TOLERATED_RATE)
+    if mass == 0.0:
+        return 0.0
+    log_likelihood = float(betaln(a, b)) + math.log(mass) - math.log(1.0 - _TOLERATED_RATE)
+    log_at_rate = failures * math.log(_TOLERATED_RATE) + values * math.log(1.0 - _TOLERATED_RATE)
+    return math.exp(min(log_likelihood - log_at_rate, 700.0))
+
+
+def outcomes_in_words(values: int, failures: int) -> str:
+    """How many of an arm's evaluations failed.
+
+    Examples
+    --------
+    >>> outcomes_in_words(values=13, failures=9)
+    'failed 9 of 22'
+    """
+    return f"failed {failures} of {values + failures}"
