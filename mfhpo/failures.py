@@ -36,7 +36,7 @@ def fails_too_often(values: int, failures: int, max_failures: int) -> bool:
     True
     >>> fails_too_often(values=13, failures=9, max_failures=3)
     False
-    >>> fails_too_often(values=1, failures=12, max_failures=3)
+    >>> fails_too_often(values=1, failures=15, max_failures=3)
     True
     """
     if values == 0:
