@@ -38,8 +38,8 @@ class Evidence:
         Arms, fidelities and what is known of the noise.
     delta
         Probability with which any of the intervals may fail.
-    n_compared
-        Number of fidelities over which the union bound is taken.
+    compared
+        The fidelities whose values are evidence: the union bound is over these.
     radius
         Confidence radius, or one per fidelity; None: the tightest one for the problem's noise.
     adaptive
@@ -61,7 +61,7 @@ class Evidence:
         self,
         problem: Problem,
         delta: float,
-        n_compared: int,
+        compared: Sequence[int],
         radius: Radius | Sequence[Radius] | None,
         adaptive: bool = False,
         variances: bool = False,
@@ -73,13 +73,13 @@ class Evidence:
         share = 1.0
         if radius is None and isinstance(noise, EstimatedNoise):
             share -= _NOISE_SHARE
-            level = _NOISE_SHARE * delta / n_fidelities
+            level = _NOISE_SHARE * delta / len(compared)
             self._pooled = [PooledVariance(level) for _ in range(n_fidelities)]
             radius = MixtureRadius(1.0)
         self._own: list[list[PooledVariance]] = []
         if variances and isinstance(noise, Gaussian):
             share -= _NOISE_SHARE
-            level = _NOISE_SHARE * delta / (n_arms * n_fidelities)
+            level = _NOISE_SHARE * delta / (n_arms * len(compared))
             self._own = [
                 [PooledVariance(level) for _ in range(n_fidelities)] for _ in range(n_arms)
             ]
@@ -99,7 +99,8 @@ class Evidence:
                 f"give one, or one for each fidelity."
             )
         self._delta = share * delta
-        self._level = self._delta / (n_arms * n_compared)
+        self._compared = tuple(compared)
+        self._level = self._delta / (n_arms * len(compared))
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
         # Half-widths that were worked out, and whether something was learned since.
         self._half_widths = np.full((n_arms, n_fidelities), np.inf)
@@ -203,7 +204,8 @@ class Evidence:
             _, highest = self.intervals(others, bias)
             return np.asarray(lowest + epsilon >= highest)
         apart = np.zeros(len(others), dtype=bool)
-        for m, margin in enumerate(bias.bounds):
+        for m in self._compared:
+            margin = bias.bounds[m]
             low = self.means(one, m) - self.half_widths(one, m)
             high = self.means(others, m) + self.half_widths(others, m)
             apart |= low - high + epsilon >= margin

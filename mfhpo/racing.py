@@ -104,7 +104,7 @@ class RacingPolicy(Policy):
         self._evidence = Evidence(
             problem,
             self.delta - self._bias_delta,
-            len(self._compared_fidelities()),
+            self._compared_fidelities(),
             radius,
             adaptive=self._adaptive,
             variances=self._variances,

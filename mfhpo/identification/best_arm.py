@@ -6,20 +6,23 @@ import abc
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.answer import remaining_pulls
-from mfhpo.bias import BiasContradictedWarning, find_contradiction
+from mfhpo.bias import Bias, BiasContradictedWarning, find_contradiction
 from mfhpo.confidence import Radius
 from mfhpo.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing import RacingPolicy
 
-__all__ = ["BestArmPolicy"]
+__all__ = ["BestArmPolicy", "EstimatedBias"]
+
+EstimatedBias = Literal["steer", "eliminate"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -50,14 +53,24 @@ class BestArmPolicy(RacingPolicy):
         Number of pulls that the winner is to have at the target fidelity before the race ends,
         so that its value is known there also when cheaper fidelities decided.
     max_failures
-        An arm leaves the race after so many pulls in a row without a value. A timeout is no
-        failure, but this race cannot learn from it either, so it counts here too.
+        An arm without any value leaves the race after so many pulls. One with values leaves once
+        more than half of its pulls surely fail (`mfhpo.failures`). A timeout is no failure, but
+        this race cannot learn from it either, so it counts here too.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and pulls of each at every fidelity.
     audit
         Whether to compare what is observed at different fidelities with the bias bounds, and to
         widen the bounds where they are contradicted. It cannot see all: an arm that left at a
         cheap fidelity was never seen at a dearer one.
+    estimated_bias
+        What a race does at cheap fidelities where no bias bounds are declared.
+
+        - "steer": they only decide in which order the arms are tried at the target. Evidence is
+          what was seen at the target, so that an arm that is poor at first and good at the end is
+          not lost.
+        - "eliminate": bounds are estimated by a pilot, and arms leave by them. Half of delta pays
+          for the estimate, which takes the arms' biases as normal and alike: of arms that are
+          unlike those of the pilot nothing is known, and the answer says so.
     seed
         Chooses the pilot's arms.
 
@@ -80,10 +93,18 @@ class BestArmPolicy(RacingPolicy):
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
         audit: bool = True,
+        estimated_bias: EstimatedBias = "steer",
         seed: int = 0,
     ) -> None:
+        if estimated_bias not in get_args(EstimatedBias):
+            raise ValueError(
+                f"estimated_bias must be 'steer' or 'eliminate', got {estimated_bias!r}."
+            )
         self._measure = check_count("measure", measure, 0)
-        self._audit = audit
+        self._steers = problem.bias is None and estimated_bias == "steer"
+        if self._target_only:
+            problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
+        self._audit = audit and not self._target_only
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
         if epsilon is None and isinstance(problem.noise, SubGaussian):
             self._epsilon = problem.noise.at(problem.target, problem.n_fidelities)
@@ -107,11 +128,28 @@ class BestArmPolicy(RacingPolicy):
     # What a certificate rests on that was given while several arms were left.
     _certificate_reason = "no other arm can be better by more than epsilon"
 
+    @property
+    def _target_only(self) -> bool:
+        """Whether only what was seen at the target is evidence."""
+        return self._steers
+
+    @property
+    def _levels(self) -> slice:
+        """The fidelities that are evidence."""
+        return slice(self.problem.target if self._target_only else 0, None)
+
+    def _compared_fidelities(self) -> tuple[int, ...]:
+        if self._target_only:
+            return (self.problem.target,)
+        return super()._compared_fidelities()
+
     def _needs_pilot(self) -> bool:
         return self._epsilon is None or self._needs_bias_or_costs()
 
     def _needs_bias_or_costs(self) -> bool:
         """Whether the race needs a pilot to find out bias bounds or costs."""
+        if self._target_only:
+            return False
         return self.problem.bias is None or self.problem.costs is None
 
     @abc.abstractmethod

@@ -5,13 +5,12 @@ Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.bias import Bias, Kind, check_variant
+from mfhpo.bias import Kind, check_variant
 from mfhpo.identification.engine import Elimination
 from mfhpo.problem import Problem
 
@@ -23,7 +22,6 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class IISE(Elimination):
@@ -81,23 +79,9 @@ class SuccessiveElimination(Elimination):
     alone: d = delta / K.
     """
 
-    def __init__(self, problem: Problem, **options: Any) -> None:
-        no_bounds = Bias.order(*[0.0] * problem.n_fidelities)
-        super().__init__(replace(problem, bias=no_bounds), **(options | {"audit": False}))
-
-    def _compared_fidelities(self) -> tuple[int, ...]:
-        return (self.problem.target,)
-
-    def _needs_bias_or_costs(self) -> bool:
-        return False
-
-    def _elimination_margins(self, bias: Bias) -> FloatArray:
-        margins = np.full(self.problem.n_fidelities, np.inf)
-        margins[-1] = 0.0
-        return margins
-
-    def _choose_fidelities(self, margins: FloatArray, costs: FloatArray) -> BoolArray:
-        return np.asarray(margins == 0.0)
+    @property
+    def _target_only(self) -> bool:
+        return True
 
 
 class MaximumFidelityExploit(IISE):

@@ -63,9 +63,14 @@ class Elimination(BestArmPolicy):
 
     def _elimination_margins(self, bias: Bias) -> FloatArray:
         """By how much a lower bound must exceed an upper bound at each fidelity, shape (M,)."""
-        return np.array(bias.margins)
+        margins = np.array(bias.margins)
+        if self._target_only:
+            margins[:-1] = np.inf
+        return margins
 
     def _choose_fidelities(self, margins: FloatArray, costs: FloatArray) -> BoolArray:
+        if self._target_only:
+            return np.asarray(margins == 0.0)
         return select_fidelities(margins, costs, self._preselect)
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:

@@ -105,13 +105,14 @@ class MFGrad(MFTopTwo):
                 f"max_arms={max_arms} is below the {problem.n_arms} arms, none of which leaves on "
                 f"the way with stop='published': raise max_arms, or leave stop='mixture'."
             )
-        shape = (problem.n_arms, problem.n_fidelities)
-        self._gradients: FloatArray = np.zeros(shape)
         self._largest_squares = 0.0
-        self._planned_pulls: FloatArray = np.zeros(shape)
         self._cost_per_pull = 1.0
         self._steps = 0
         self._told_at_once = 1
+        steers = problem.bias is None and options.get("estimated_bias", "steer") == "steer"
+        shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
+        self._gradients: FloatArray = np.zeros(shape)
+        self._planned_pulls: FloatArray = np.zeros(shape)
         super().__init__(problem, **options)
 
     # The stop.
@@ -121,7 +122,7 @@ class MFGrad(MFTopTwo):
         """What the statistic against an arm must reach."""
         if not self._published_stop:
             return super().threshold
-        n_arms, n_fidelities = self._evidence.counts.shape
+        n_arms, n_fidelities = self._gradients.shape
         time = math.log(max(math.e, float(self.pulls)))
         return float(np.log(n_arms / self._evidence.delta) + n_fidelities * np.log(time + 1.0))
 
@@ -154,14 +155,20 @@ class MFGrad(MFTopTwo):
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         if len(arms) > self._max_arms:
             return super()._race_pull(counts, arms)
-        unseen = counts[arms] == 0
+        if self._target_only:
+            first = self._first_pull(counts, arms)
+            if first is not None:
+                return first
+        lowest = range(self.problem.n_fidelities)[self._levels][0]
+        counts = counts[arms, self._levels]
+        unseen = counts == 0
         if unseen.any():
             arm, fidelity = np.unravel_index(int(np.argmax(unseen)), unseen.shape)
-            return Pull(int(arms[arm]), int(fidelity))
-        lag = self._planned_pulls[arms] - counts[arms]
+            return Pull(int(arms[arm]), lowest + int(fidelity))
+        lag = self._planned_pulls[arms] - counts
         # Ties go to the cheaper fidelity, then to the earlier arm.
         fidelity, arm = np.unravel_index(int(np.argmax(lag.T)), lag.T.shape)
-        return Pull(int(arms[arm]), int(fidelity))
+        return Pull(int(arms[arm]), lowest + int(fidelity))
 
     def _judge_anew(self) -> None:
         # What was planned was for other arms, or for other bounds.
@@ -177,23 +184,24 @@ class MFGrad(MFTopTwo):
         decided = self.winner is not None or len(arms) < 2
         if self._standing is None or decided or len(arms) > self._max_arms:
             return
-        if self._evidence.counts[arms].all():
+        if self._evidence.counts[arms, self._levels].all():
             self._step(arms)
 
     def _step(self, arms: IntArray) -> None:
         """Move the shares, and plan one more pull by them."""
-        standing, costs = self._standing, self._planned_costs
+        standing = self._standing
         assert standing is not None
-        assert costs is not None
+        assert self._planned_costs is not None
+        costs, counts = self._planned_costs[self._levels], self._evidence.counts[arms, self._levels]
         if self._steps == 0:
-            self._planned_pulls[arms] = self._evidence.counts[arms]
+            self._planned_pulls[arms] = counts
             # Even shares of the cost.
             self._cost_per_pull = 1.0 / float(np.mean(1.0 / costs))
         variances = standing.likelihood.variances[arms]
-        means = self._evidence.all_means(arms)
+        means = self._evidence.all_means(arms)[:, self._levels]
         # As if the pulls so far had been shared like this.
         pulls = self._shares(arms) / costs
-        pulls *= self._evidence.counts[arms].sum() / pulls.sum()
+        pulls *= counts.sum() / pulls.sum()
         spent = self._likelihood(arms, means, pulls, prior=0.0)
         if not spent.weights.any():  # the noise is not known anywhere
             self._plan_pulls(arms, np.full(variances.shape, 1.0 / variances.size))
@@ -216,7 +224,7 @@ class MFGrad(MFTopTwo):
     def _shares(self, arms: IntArray) -> FloatArray:
         """omega: the shares of the cost, shape (n, M), in total 1."""
         if self._learning_rate == "adaptive":
-            logs = math.log(len(arms) * self.problem.n_fidelities)
+            logs = math.log(self._gradients[arms].size)
             rate = math.sqrt(logs / self._largest_squares) if self._largest_squares > 0.0 else 0.0
         elif self._learning_rate == "decreasing":
             rate = 1.0 / math.sqrt(self._steps + 1.0)
@@ -230,9 +238,10 @@ class MFGrad(MFTopTwo):
         """Plan what follows: in proportion to shares over costs, and a part evenly."""
         assert self._planned_costs is not None
         self._steps += self._told_at_once
-        pulls = shares / self._planned_costs
+        costs = self._planned_costs[self._levels]
+        pulls = shares / costs
         pulls /= pulls.sum()
-        self._cost_per_pull = float((pulls * self._planned_costs).sum())
+        self._cost_per_pull = float((pulls * costs).sum())
         even = 1.0 / (4.0 * math.sqrt(self._steps))
         planned = (1.0 - even) * pulls + even / pulls.size
         self._planned_pulls[arms] += self._told_at_once * planned

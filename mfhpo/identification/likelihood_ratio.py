@@ -94,7 +94,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     problem
         What is known.
     variant
-        "max" or "order": the kind of bias bounds to estimate when none are declared. Order bounds
+        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). Order bounds
         are never more than twice the others, and mostly far less, as what all arms' biases have
         in common does not count.
     **options
@@ -148,12 +148,14 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _new_standing(self, counts: IntArray) -> Standing:
         """Who leads, if the present means came of these counts, shape (K, M).
 
-        Where there is no value yet, the one that is expected is taken for the mean.
+        The fidelities that are evidence are looked at. Where there is no value yet, the one that is
+        expected is taken for the mean.
         """
-        n_arms = self.problem.n_arms
+        n_arms, levels = self.problem.n_arms, self._levels
         arms = np.arange(n_arms)
-        means = self._evidence.all_means(arms)
-        awaited = (counts > 0) & (self._evidence.counts == 0)
+        counts = counts[:, levels]
+        means = self._evidence.all_means(arms)[:, levels]
+        awaited = (counts > 0) & (self._evidence.counts[:, levels] == 0)
         if awaited.any():
             means = np.where(awaited, self._expected_means(means), means)
         likelihood = self._likelihood(arms, means, counts, self._prior)
@@ -177,33 +179,39 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _likelihood(
         self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
     ) -> PairLikelihood:
-        """The likelihood of some arms, if the means came of these counts, shape (n, M)."""
+        """The likelihood of some arms, if the means came of these counts.
+
+        Both have a column for each fidelity that is evidence.
+        """
         assert self._bias is not None
         kind = OwnBiasLikelihood if self._bias.kind == "max" else OrderBiasLikelihood
         return kind(
             means,
             counts,
-            self._evidence.variance_bounds(arms),
-            np.array(self._bias.bounds),
+            self._variance_bounds(arms),
+            np.array(self._bias.bounds)[self._levels],
             prior,
         )
 
     def _take_note(self, arm: int) -> None:
         if self._standing is None:
             return
-        likelihood = self._standing.likelihood
+        likelihood, levels = self._standing.likelihood, self._levels
         self._changed[arm] = True
         if self._evidence.estimates_variances:
-            everyone = np.arange(self.problem.n_arms)
-            variances = self._evidence.variance_bounds(everyone)
+            variances = self._variance_bounds(np.arange(self.problem.n_arms))
             self._changed |= (variances != likelihood.variances).any(axis=1)
         arms = np.flatnonzero(self._changed)
         likelihood.update(
             arms,
-            self._evidence.all_means(arms),
-            self._evidence.counts[arms],
-            self._evidence.variance_bounds(arms),
+            self._evidence.all_means(arms)[:, levels],
+            self._evidence.counts[arms, levels],
+            self._variance_bounds(arms),
         )
+
+    def _variance_bounds(self, arms: IntArray) -> FloatArray:
+        """Bounds on the noise's variance at the fidelities that are evidence."""
+        return self._evidence.variance_bounds(arms)[:, self._levels]
 
     def _judge_all(self) -> None:
         self._plan()
@@ -267,6 +275,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             return None
         # What is missing is compared with the ratio, of which the statistic falls short.
         factors = np.maximum(self.threshold - standing.statistics[others], 0.0) / gained
-        assert self._planned_costs is not None
-        paid = self._evidence.counts @ self._planned_costs
+        levels = range(self.problem.n_fidelities)[self._levels]
+        costs = np.array([self._cost_of(m) for m in levels])
+        paid = self._evidence.counts[:, self._levels] @ costs
         return float(paid[others] @ factors + paid[standing.leader] * factors.max())

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo._compiled import compiled
-from mfhpo.bias import Bias
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.explore import (
     BY_INDEX,
@@ -94,7 +92,8 @@ class MFLUCB(BestArmPolicy):
     Parameters
     ----------
     problem
-        What is known. The bias bounds must be of kind "max", or None: then they are estimated.
+        What is known. The bias bounds must be of kind "max", or None (see
+        `estimated_bias`).
     explore
         How a fidelity is chosen for an arm. One that was measured to cost no less than one with
         a larger index is never chosen.
@@ -181,16 +180,13 @@ class MFLUCB(BestArmPolicy):
                 f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
                 f"they bound the best and the second-best mean."
             )
-        if explore == "top":
-            # Of kind "order", so that no cheaper fidelity says anything of a target mean.
-            problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
-            options = options | {"audit": False}
-        elif problem.bias is not None and problem.bias.kind != "max":
+        steers = problem.bias is None and options.get("estimated_bias", "steer") == "steer"
+        if explore != "top" and problem.bias is not None and problem.bias.kind != "max":
             raise ValueError(
                 "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
                 "with IISE, which takes order bounds."
             )
-        self._explore = _EXPLORE[explore]
+        self._explore = TARGET_ONLY if steers else _EXPLORE[explore]
         self._best_at_most = best_at_most
         self._second_at_least = second_at_least
         self._factor = (1.0 + ratio) / (1.0 - ratio)
@@ -200,7 +196,7 @@ class MFLUCB(BestArmPolicy):
         if schedule is not None:
             if options.get("radius") is not None:
                 raise ValueError("radius and schedule exclude each other; leave one of them out.")
-            self._published = published_radii(problem, explore == "top")
+            self._published = published_radii(problem, self._explore == TARGET_ONLY)
             options = options | {"radius": self._published}
         self._explorations = 0
         self._committed: IntArray = np.full(problem.n_arms, NOT_COMMITTED, dtype=np.int64)
@@ -215,13 +211,9 @@ class MFLUCB(BestArmPolicy):
 
     # The base's questions.
 
-    def _compared_fidelities(self) -> tuple[int, ...]:
-        if self._explore == TARGET_ONLY:
-            return (self.problem.target,)
-        return super()._compared_fidelities()
-
-    def _needs_bias_or_costs(self) -> bool:
-        return self._explore != TARGET_ONLY and super()._needs_bias_or_costs()
+    @property
+    def _target_only(self) -> bool:
+        return self._explore == TARGET_ONLY
 
     def _plan(self) -> None:
         """Gather what the decisions depend on."""

@@ -26,6 +26,9 @@ _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 # starves while nothing of what tells them apart came from it.
 _LEAST_SHARE = 0.1
 
+# A glance at each arm decides on their order if it costs at most this share of a full evaluation.
+_CHEAP_GLANCE = 0.1
+
 # Noise below this share of the largest at any fidelity counts as this share.
 _LEAST_NOISE = 1e-6
 
@@ -84,21 +87,46 @@ class MFTopTwo(LikelihoodRatioPolicy):
         super()._take_note(arm)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
-        unseen = arms[~counts[arms].any(axis=1)]
-        if unseen.size:
-            return Pull(int(unseen[0]), 0)
+        first = self._first_pull(counts, arms)
+        if first is not None:
+            return first
         standing = self._standing
         if counts is not self._evidence.counts:
             standing = self._new_standing(counts)
         assert standing is not None
         if standing.leader is None:  # the noise is not known anywhere
-            return Pull(int(arms[np.argmin(counts[arms, 0])]), 0)
+            lowest = range(self.problem.n_fidelities)[self._levels][0]
+            return Pull(int(arms[np.argmin(counts[arms, lowest])]), lowest)
         return self._pull_of_two(standing, self._rival(standing, counts, arms), counts)
+
+    def _first_pull(self, counts: IntArray, arms: IntArray) -> Pull | None:
+        """The pull of an arm of which nothing is known that is evidence; None if there is none."""
+        unseen = arms[~counts[arms, self._levels].any(axis=1)]
+        if not unseen.size:
+            return None
+        if not self._target_only:
+            return Pull(int(unseen[0]), 0)
+        if self._glances:
+            never = unseen[counts[unseen, 0] == 0]
+            if never.size:
+                return Pull(int(never[0]), 0)
+        # The best at a glance first: whoever follows is compared with a good one.
+        glances = self._evidence.means(unseen, 0)
+        seen = self._evidence.counts[unseen, 0] > 0
+        best = np.argmax(np.where(seen, glances, -np.inf)) if seen.any() else 0
+        return Pull(int(unseen[best]), self.problem.target)
+
+    @property
+    def _glances(self) -> bool:
+        """Whether all arms are first looked at where it is cheapest, for their order."""
+        costs = self.problem.costs
+        return costs is not None and costs[0] <= _CHEAP_GLANCE * costs[-1]
 
     def _rival(self, standing: Standing, counts: IntArray, arms: IntArray) -> int:
         """The arm that the leader is least told from, rarely pulled ones first."""
         others = arms[arms != standing.leader]
-        log_counts = np.log1p(counts[others] / prior_count(self._level)).sum(axis=1)
+        seen = counts[others, self._levels]
+        log_counts = np.log1p(seen / prior_count(self._level)).sum(axis=1)
         return int(others[np.argmin(standing.ratios[others] + log_counts)])
 
     def _explored_fidelity(self) -> int:
@@ -109,6 +137,10 @@ class MFTopTwo(LikelihoodRatioPolicy):
     def _pull_of_two(self, standing: Standing, rival: int, counts: IntArray) -> Pull:
         """Choose the leader or its rival, and a fidelity."""
         assert standing.leader is not None
+        if self._target_only:
+            gains = standing.likelihood.weights[[rival, standing.leader], 0].tolist()
+            leads = self._is_leaders_turn(gains, np.ones(2), counts)
+            return Pull(standing.leader if leads else rival, self.problem.target)
         if isinstance(standing.likelihood, OwnBiasLikelihood):
             return self._pull_of_each(standing.likelihood, standing, rival, counts)
         return self._pull_of_both(standing.likelihood, standing.leader, rival, counts)
