@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.bias import Bias
+from mfhpo.claims import unseen_share
 from mfhpo.evidence import Evidence
 
-__all__ = ["bias_in_words", "remaining_pulls", "surest_arm", "surest_at_target"]
+__all__ = ["bias_condition", "bias_in_words", "remaining_pulls", "surest_arm", "surest_at_target"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -80,6 +81,31 @@ def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: fl
     target = counts.shape[1] - 1
     needed = evidence.pulls_until(target, gaps / 2.0)
     return float(np.maximum(0.0, needed - counts[:, target]).sum())
+
+
+def bias_condition(bias: Bias | None, n_pilot: int, level: float) -> str:
+    """What must be true of the fidelities' bias for a certificate, as a clause.
+
+    Parameters
+    ----------
+    bias
+        The bounds in force.
+    n_pilot
+        Number of arms from which they were estimated.
+    level
+        The error probability that was set aside for the estimate.
+    """
+    if bias is None:
+        return "the bias is as it will be found"
+    if bias.source == "declared":
+        return "the declared bias bounds hold"
+    if bias.source == "widened":
+        return "the bias bounds hold as they were widened"
+    share = 100.0 * unseen_share(n_pilot, level)
+    return (
+        f"the arms' biases are alike ({n_pilot} were seen, which covers all but {share:.2g} % of "
+        f"the arms)"
+    )
 
 
 def bias_in_words(bias: Bias | None, n_pilot: int) -> str:

@@ -149,7 +149,7 @@ class HoeffdingRadius(Radius):
     sigma: float
 
     theorem = "Hoeffding's inequality with a union bound over the number of pulls (paper 002)"
-    assumption = "noise sub-Gaussian with the declared sigma"
+    assumption = "the noise is sub-Gaussian with the declared sigma"
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -191,7 +191,7 @@ class StitchedRadius(Radius):
         "polynomial stitching, Howard, Ramdas, McAuliffe and Sekhon 2021, Annals of Statistics, "
         "Theorem 1"
     )
-    assumption = "noise sub-Gaussian with the declared sigma"
+    assumption = "the noise is sub-Gaussian with the declared sigma"
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -246,7 +246,7 @@ class MixtureRadius(Radius):
         "two-sided normal mixture, Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, "
         "Annals of Statistics, Eq. 14"
     )
-    assumption = "noise sub-Gaussian with the declared sigma"
+    assumption = "the noise is sub-Gaussian with the declared sigma"
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -300,7 +300,7 @@ class EmpiricalBernsteinRadius(Radius):
         "empirical Bernstein bound with polynomial stitching, Howard, Ramdas, McAuliffe and "
         "Sekhon 2021, Annals of Statistics, Theorems 1 and 4"
     )
-    assumption = "values within the declared bounds"
+    assumption = "all values lie within the declared bounds"
     needs_prediction_errors = True
 
     def __post_init__(self) -> None:
@@ -354,7 +354,7 @@ class StudentMixtureRadius(Radius):
         "t-test martingale with a Gaussian mixture, Lai 1976; Wang and Ramdas 2024, "
         "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance"
     )
-    assumption = "Gaussian noise, its variance unknown and each arm's own"
+    assumption = "the noise is normal"
     needs_squares = True
 
     def __post_init__(self) -> None:
@@ -405,7 +405,7 @@ class TightestRadius(Radius):
         facts = {
             "radii": radii,
             "theorem": "; ".join(dict.fromkeys(radius.theorem for radius in radii)),
-            "assumption": "; ".join(dict.fromkeys(radius.assumption for radius in radii)),
+            "assumption": " and ".join(dict.fromkeys(radius.assumption for radius in radii)),
             "first_guess": next((r.first_guess for r in radii if r.needs_prediction_errors), 0.0),
             "needs_squares": any(radius.needs_squares for radius in radii),
             "needs_prediction_errors": any(radius.needs_prediction_errors for radius in radii),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,19 @@ import numpy.typing as npt
 
 from mfhpo.bias import Bias
 from mfhpo.confidence import MixtureRadius, Radius, default_radius, pulls_until
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, PooledVariance, declared_sigmas
+from mfhpo.noise import (
+    Bounded,
+    EstimatedNoise,
+    Gaussian,
+    NoiseAudit,
+    PooledVariance,
+    SubGaussian,
+    declared_sigmas,
+)
+from mfhpo.normality import NORMALITY_LEVEL, departure_in_words
 from mfhpo.problem import Problem
 from mfhpo.statistics import PullStatistics
+from mfhpo.variances import SharedVariance, share_variances
 
 __all__ = ["Evidence", "NoNoiseWarning"]
 
@@ -23,6 +33,10 @@ IntArray = npt.NDArray[np.int64]
 
 # Of delta, the share that pays for the upper bounds on an estimated noise variance.
 _NOISE_SHARE = 0.1
+
+# What the arms' variances have in common is estimated anew once the degrees of freedom have grown
+# by this factor.
+_RENEWAL = 1.1
 
 
 class NoNoiseWarning(UserWarning):
@@ -70,11 +84,19 @@ class Evidence:
         self._sigmas = declared_sigmas(noise, n_fidelities)
         self._adaptive = adaptive
         self._pooled: list[PooledVariance] = []
+        self._shared: list[SharedVariance] = []
+        self._shared_at: list[float] = []
+        self._audits: list[NoiseAudit] = []
         share = 1.0
+        if radius is None and isinstance(noise, SubGaussian):
+            assert self._sigmas is not None
+            self._audits = [NoiseAudit(sigma) for sigma in self._sigmas]
         if radius is None and isinstance(noise, EstimatedNoise):
             share -= _NOISE_SHARE
             level = _NOISE_SHARE * delta / len(compared)
             self._pooled = [PooledVariance(level) for _ in range(n_fidelities)]
+            self._shared = [SharedVariance() for _ in range(n_fidelities)]
+            self._shared_at = [0.0] * n_fidelities
             radius = MixtureRadius(1.0)
         self._own: list[list[PooledVariance]] = []
         if variances and isinstance(noise, Gaussian):
@@ -102,6 +124,8 @@ class Evidence:
         self._compared = tuple(compared)
         self._level = self._delta / (n_arms * len(compared))
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
+        # What is taken for the noise's variance where it is estimated.
+        self._estimated: FloatArray = np.full((n_arms, n_fidelities), np.inf)
         # Half-widths that were worked out, and whether something was learned since.
         self._half_widths = np.full((n_arms, n_fidelities), np.inf)
         self._is_stale = np.ones((n_arms, n_fidelities), dtype=bool)
@@ -126,20 +150,39 @@ class Evidence:
     @property
     def estimates_variances(self) -> bool:
         """Whether `variance_bounds` depend on what was observed."""
-        return bool(self._pooled or self._own)
+        return bool(self._pooled or self._own) or self.widened
+
+    @property
+    def widened(self) -> bool:
+        """Whether a declared scale of the noise was contradicted, and is taken to be larger."""
+        return any(audit.contradicted for audit in self._audits)
 
     @property
     def assumption(self) -> str:
-        """What the intervals rest on, in words."""
+        """What must be true of the noise, as a clause."""
         if self._pooled:
-            return (
-                "noise: Gaussian, one variance for all arms of a fidelity, estimated with an "
-                "upper confidence bound (an arm that spreads more is given its own)"
-            )
+            return "the noise is normal"
+        if self.widened:
+            return "the noise is normal (the declared sigma is too small)"
         return self._radii[-1].assumption
 
-    def add(self, arm: int, fidelity: int, value: float) -> None:
-        """Learn one value."""
+    @property
+    def estimate(self) -> str:
+        """How the noise was estimated, in words; empty where it was not."""
+        if self._pooled:
+            return (
+                "noise: estimated, one variance as far as the arms agree; an arm that spreads "
+                "more is given its own"
+            )
+        return ""
+
+    @property
+    def supposes_normal(self) -> bool:
+        """Whether the intervals rest on normal noise."""
+        return bool(self._pooled or self._own) or "normal" in self.assumption
+
+    def add(self, arm: int, fidelity: int, value: float) -> str:
+        """Learn one value; return what it contradicts, in words, or an empty string."""
         count = int(self.counts[arm, fidelity])
         growth = self._statistics.add(arm, fidelity, value)
         self._is_stale[arm, fidelity] = True
@@ -150,8 +193,10 @@ class Evidence:
             pooled = self._pooled[fidelity]
             before = pooled.bound
             pooled.add(prediction_error if self._adaptive else growth, 1)
-            if pooled.bound != before:
+            if pooled.bound != before or self._renew_shared(fidelity):
                 self._is_stale[:, fidelity] = True
+                self._estimate(slice(None), fidelity)
+            self._estimate(arm, fidelity)
             if math.isinf(before) and pooled.bound == 0.0:
                 warnings.warn(
                     "repeated evaluations give exactly the same values, so there is no noise to "
@@ -160,6 +205,33 @@ class Evidence:
                     NoNoiseWarning,
                     stacklevel=4,
                 )
+        if self._audits and count:
+            found = self._audits[fidelity].add(growth)
+            if self._audits[fidelity].contradicted:
+                self._is_stale[:, fidelity] = True
+            return found
+        return ""
+
+    def _renew_shared(self, fidelity: int) -> bool:
+        """Estimate anew what the arms' variances have in common, if it is time to."""
+        degrees = self._pooled[fidelity].degrees
+        if degrees <= _RENEWAL * self._shared_at[fidelity]:
+            return False
+        self._shared_at[fidelity] = degrees
+        self._shared[fidelity] = share_variances(
+            self._statistics.squares[:, fidelity], self.counts[:, fidelity]
+        )
+        return True
+
+    def _estimate(self, arms: int | slice, fidelity: int) -> None:
+        """Bring the estimated variances of some arms up to date.
+
+        Never below the bound on what all arms share, nor below what the arm's own values say.
+        """
+        own = self._shared[fidelity].of_arms(
+            self._statistics.squares[arms, fidelity], self.counts[arms, fidelity], self._level
+        )
+        self._estimated[arms, fidelity] = np.maximum(self._pooled[fidelity].bound, own)
 
     def set_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""
@@ -237,10 +309,11 @@ class Evidence:
             prediction_errors=self._statistics.prediction_errors[arms, fidelity],
         )
         if self._pooled:
-            own = squares / np.maximum(self.counts[arms, fidelity] - 1, 1)
-            scale = np.sqrt(np.maximum(self._pooled[fidelity].bound, own))
+            scale = np.sqrt(self._estimated[arms, fidelity])
             known = np.isfinite(half)
             half[known] *= scale[known]
+        if self._audits:
+            half *= self._audits[fidelity].factor
         return half
 
     def radius_after(self, counts: IntArray, fidelity: int) -> FloatArray:
@@ -280,11 +353,35 @@ class Evidence:
         Declared, or estimated: then they all hold with the probability that was set aside for it.
         """
         if self._sigmas is not None:
-            return np.tile(np.square(self._sigmas), (len(arms), 1))
+            sigmas = np.array(self._sigmas)
+            if self._audits:
+                sigmas = sigmas * [audit.factor for audit in self._audits]
+            return np.tile(np.square(sigmas), (len(arms), 1))
         if self._own:
             return np.array([[own.bound for own in self._own[arm]] for arm in arms])
-        own = self._statistics.squares[arms] / np.maximum(self.counts[arms] - 1, 1)
-        return np.maximum([pooled.bound for pooled in self._pooled], own)
+        estimated: FloatArray = self._estimated[arms]
+        return estimated
+
+    def departures(
+        self, arms: IntArray, fidelity: int, shown: Callable[[float], float]
+    ) -> list[tuple[int, str]]:
+        """Which arms' values at a fidelity are clearly not normal, and how, in words."""
+        seen, level = self._statistics, NORMALITY_LEVEL / len(self.counts)
+        found = []
+        for arm in arms.tolist():
+            cell = (arm, fidelity)
+            words = departure_in_words(
+                int(seen.counts[cell]),
+                float(seen.sums[cell]) / max(int(seen.counts[cell]), 1),
+                [float(sums[cell]) for sums in (seen.squares, seen.cubes, seen.fourths)],
+                float(seen.lows[cell]),
+                float(seen.highs[cell]),
+                level,
+                shown,
+            )
+            if words:
+                found.append((arm, words))
+        return found
 
     def noise_scale(self, fidelity: int) -> float:
         """Pooled standard deviation of the values around their arms' means; NaN without repeats."""
@@ -316,6 +413,9 @@ class Evidence:
             "statistics": self._statistics.state_dict(),
             "pooled": [pooled.state_dict() for pooled in self._pooled],
             "own": [[own.state_dict() for own in row] for row in self._own],
+            "shared": [[shared.variance, shared.degrees] for shared in self._shared],
+            "shared_at": self._shared_at,
+            "audits": [audit.state_dict() for audit in self._audits],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -330,6 +430,12 @@ class Evidence:
         self._statistics.load_state_dict(state["statistics"])
         for pooled, saved in zip(self._pooled, state["pooled"], strict=True):
             pooled.load_state_dict(saved)
+        self._shared = [SharedVariance(*saved) for saved in state["shared"]]
+        self._shared_at = list(state["shared_at"])
+        for audit, saved in zip(self._audits, state["audits"], strict=True):
+            audit.load_state_dict(saved)
+        for fidelity in range(len(self._pooled)):
+            self._estimate(slice(None), fidelity)
         for row, saved_row in zip(self._own, state["own"], strict=True):
             for own, saved in zip(row, saved_row, strict=True):
                 own.load_state_dict(saved)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from scipy.stats import chi2
 
@@ -16,6 +16,8 @@ __all__ = [
     "EstimatedNoise",
     "Gaussian",
     "Noise",
+    "NoiseAudit",
+    "NoiseContradictedWarning",
     "PooledVariance",
     "SubGaussian",
     "declared_sigmas",
@@ -93,10 +95,10 @@ class Bounded:
 
 @dataclass(frozen=True)
 class EstimatedNoise:
-    """Nothing is declared: Gaussian noise, one variance for all arms of a fidelity, estimated.
+    """Nothing is declared: Gaussian noise, its variance estimated at every fidelity.
 
-    The certificate then says that the noise was estimated. An arm whose own sample variance is
-    above the common bound is given its own.
+    The arms share one variance as far as their values agree on one; where they do not, each has its
+    own (`mfhpo.variances`).
     """
 
 
@@ -178,3 +180,65 @@ class PooledVariance:
         self.degrees = int(state["degrees"])
         self.renewals = int(state["renewals"])
         self.bound = math.inf if state["bound"] < 0.0 else float(state["bound"])
+
+
+class NoiseContradictedWarning(UserWarning):
+    """Values spread more than the declared noise allows; it is taken to be larger."""
+
+
+# Probability with which a scale that is declared rightly is ever found to be too small.
+_AUDIT_LEVEL = 0.001
+
+
+class NoiseAudit:
+    """Whether values spread more around their arms' means than a declared scale allows.
+
+    The sum of squares around the arms' means over the variance is at most chi-squared for normal
+    noise, with as many degrees of freedom as there are values beyond each arm's first. It is
+    compared with a quantile when these reach 4, 8, 16, ..., the j-th time at level
+    .001 / (j (j + 1)). Once it is too large, the noise is estimated as by `PooledVariance`.
+
+    Parameters
+    ----------
+    sigma
+        The declared scale.
+    """
+
+    def __init__(self, sigma: float) -> None:
+        self._sigma = sigma
+        self._estimate = PooledVariance(_AUDIT_LEVEL)
+        self.contradicted = False
+
+    @property
+    def factor(self) -> float:
+        """How many times larger the scale is taken to be, at least 1."""
+        if not self.contradicted or self._sigma == 0.0:
+            return 1.0
+        return max(1.0, math.sqrt(self._estimate.bound) / self._sigma)
+
+    def add(self, squares: float) -> str:
+        """Add the squares of one value more; return what they contradict, in words, or nothing."""
+        estimate = self._estimate
+        before = estimate.renewals
+        estimate.add(squares, 1)
+        if self.contradicted or self._sigma == 0.0 or estimate.renewals == before:
+            return ""
+        level = _AUDIT_LEVEL / (estimate.renewals * (estimate.renewals + 1))
+        most = self._sigma**2 * float(chi2.isf(level, estimate.degrees))
+        if estimate.squares <= most:
+            return ""
+        self.contradicted = True
+        seen = math.sqrt(estimate.squares / estimate.degrees)
+        return (
+            f"values spread by {seen:.3g} around their means, more than the declared "
+            f"sigma={self._sigma:.3g} allows"
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as plain JSON values."""
+        return {"estimate": self._estimate.state_dict(), "contradicted": self.contradicted}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a saved state."""
+        self._estimate.load_state_dict(state["estimate"])
+        self.contradicted = bool(state["contradicted"])

@@ -174,6 +174,17 @@ class Recommendation:
     remaining_cost
         A guess of what it would still take to certify: 0 when certified, infinite when it looks as
         if no amount will (a tie and epsilon = 0), None when too little is known.
+    conditions
+        What must be true for the claim, as clauses: "wrong with probability at most delta if ...".
+    unseen
+        Which rare outcomes of the arm and its closest rival the evaluations cannot exclude, in
+        words; empty without an arm.
+    not_compared
+        The arms that left because their evaluations failed, in words.
+    failures
+        Number of pulls that gave no value.
+    notices
+        What was observed that speaks against the conditions, in words.
     """
 
     arm: int | None
@@ -191,6 +202,11 @@ class Recommendation:
     compared: int
     assumptions: tuple[str, ...] = ()
     remaining_cost: float | None = None
+    conditions: tuple[str, ...] = ()
+    unseen: str = ""
+    not_compared: tuple[str, ...] = ()
+    failures: int = 0
+    notices: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The recommendation as plain JSON values (what is not finite becomes None)."""

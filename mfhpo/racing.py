@@ -18,10 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
-from mfhpo.answer import bias_in_words, surest_arm
+from mfhpo.answer import bias_condition, bias_in_words, surest_arm
 from mfhpo.bias import Bias, Kind
+from mfhpo.claims import unseen_in_words
 from mfhpo.confidence import Radius
 from mfhpo.evidence import Evidence
+from mfhpo.failures import fails_too_often, outcomes_in_words
+from mfhpo.noise import NoiseContradictedWarning
+from mfhpo.normality import REMEDY
 from mfhpo.pilot import Pilot
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
@@ -37,7 +41,7 @@ _BIAS_SHARE = 0.5
 
 
 class ArmWithdrawnWarning(UserWarning):
-    """An arm left the race because its pulls kept failing."""
+    """An arm left the race because too many of its pulls failed."""
 
 
 class RacingPolicy(Policy):
@@ -55,7 +59,8 @@ class RacingPolicy(Policy):
     budget
         Largest total cost, or None.
     max_failures
-        An arm leaves the race after so many pulls in a row without a value.
+        An arm without any value leaves the race after so many pulls; one with values, once more
+        than half of its pulls surely fail (`mfhpo.failures`).
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and pulls of each at every one of its fidelities.
     radius
@@ -192,18 +197,82 @@ class RacingPolicy(Policy):
         """Why the race is where it is, given the best answer so far."""
 
     def _noise_in_words(self) -> str:
-        """What is taken for true of the noise."""
+        """What must be true of the noise, as a clause."""
         return self._evidence.assumption
 
+    def _conditions(self) -> tuple[str, ...]:
+        """What must be true for the answer, as clauses."""
+        parts = ["evaluations are independent", self._noise_in_words()]
+        if len(self._compared_fidelities()) > 1:
+            parts.append(bias_condition(self._bias, self._n_pilot, self._bias_delta))
+        return tuple(parts)
+
     def _assumptions(self) -> tuple[str, ...]:
-        """What the answer rests on, in words."""
-        parts = [self._noise_in_words()]
+        """What was estimated or declared, in words."""
+        parts = [self._evidence.estimate]
         if len(self._compared_fidelities()) > 1:
             parts.append(bias_in_words(self._bias, self._n_pilot))
-        if self._roster.withdrawn.any():
-            gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
-            parts.append(f"not compared, because their pulls gave no value: {gone}")
-        return tuple(parts)
+        elif self.problem.n_fidelities > 1:
+            parts.append("bias: nothing is taken for true of it; the target's values decide")
+        return tuple(part for part in parts if part)
+
+    def _not_compared(self) -> tuple[str, ...]:
+        """The arms that left without a comparison, and their outcomes."""
+        values = self._evidence.counts.sum(axis=1)
+        return tuple(
+            f"{self.labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures))}"
+            for arm, failures in enumerate(self._roster.failures.tolist())
+            if self._roster.withdrawn[arm]
+        )
+
+    def _unseen(self, arm: int | None) -> str:
+        """What the values of an arm and of its closest rival at the target cannot exclude."""
+        target = self.problem.target
+        if arm is None:
+            return ""
+        others = np.flatnonzero(~(self._roster.withdrawn | self._roster.merged))
+        others = others[others != arm]
+        seen = self._evidence.counts[others, target] > 0
+        pair = [arm]
+        if others.size:
+            means = np.where(seen, self._evidence.means(others, target), -np.inf)
+            pair.append(int(others[np.argmax(means)]))
+        counts = [(self.labels.arm(one), int(self._evidence.counts[one, target])) for one in pair]
+        return unseen_in_words(counts, self.delta)
+
+    def _notices(self) -> tuple[str, ...]:
+        """What was observed that speaks against the conditions."""
+        if not self._evidence.supposes_normal:
+            return ()
+        arms = np.flatnonzero(~self._roster.merged)
+        return tuple(
+            f"{self.labels.arm(arm)} at {self.labels.fidelity(m)}: {words}; {REMEDY}"
+            for m in self._compared_fidelities()
+            for arm, words in self._evidence.departures(arms, m, self.labels.value)
+        )
+
+    def _lost_leader(self, winner: int | None) -> int | None:
+        """An arm that left because it failed, and was or would be the best by its values."""
+        roster, target = self._roster, self.problem.target
+        if winner is None or not roster.withdrawn.any():
+            return None
+        counts = self._evidence.counts[:, target]
+        ahead = roster.withdrawn & (counts > 0)
+        if counts[winner]:
+            means = self._evidence.means(np.arange(len(counts)), target)
+            ahead &= means > means[winner]
+        lost = np.flatnonzero(ahead | roster.led)
+        return int(lost[0]) if lost.size else None
+
+    def _leads(self, arm: int) -> bool:
+        """Whether no remaining arm has a larger mean at the highest fidelity where this one has."""
+        seen = np.flatnonzero(self._evidence.counts[arm])
+        if not seen.size:
+            return False
+        arms = self.active[self._evidence.counts[self.active, seen[-1]] > 0]
+        means = self._evidence.means(arms, int(seen[-1]))
+        mean = float(self._evidence.means(np.array([arm]), int(seen[-1]))[0])
+        return len(arms) > 1 and mean >= float(means.max())
 
     def _remaining_cost(self, leader: int | None) -> float | None:
         """A guess at what a certificate still costs; None where there is none."""
@@ -242,12 +311,22 @@ class RacingPolicy(Policy):
             self._count_failure(arm, fidelity)
             return
         self.pulls += 1
-        self._roster.failures[arm] = 0
-        self._evidence.add(arm, fidelity, float(observation.value))
+        contradicted = self._evidence.add(arm, fidelity, float(observation.value))
         self._take_note(arm)
+        if contradicted:
+            warnings.warn(
+                f"{contradicted} at {self.labels.fidelity(fidelity)}; it is estimated from now on, "
+                f"and the arms that had left are compared again",
+                NoiseContradictedWarning,
+                stacklevel=2,
+            )
         if self._piloting:
             self._end_pilot()
             return
+        if contradicted:
+            self._plan()
+            self._roster.restore_eliminated()
+            self._judge_anew()
         self._audit_bias(fidelity)
         self._judge(fidelity)
 
@@ -258,7 +337,7 @@ class RacingPolicy(Policy):
         """
         self._check(Pull(arm, 0))
         if duplicate_of is None:
-            self._roster.withdraw(arm)
+            self._roster.withdraw(arm, led=self._leads(arm))
         else:
             self._roster.merge(arm, duplicate_of)
         if self._piloting:
@@ -270,7 +349,8 @@ class RacingPolicy(Policy):
         """The best answer so far (see `Policy.recommend`)."""
         arm, mean, interval, fidelity = self.leader()
         roster = self._roster
-        certified = self._certified and not self.overtaken
+        refused = self._refusal(arm) if self._certified else ""
+        certified = self._certified and not refused
         return Recommendation(
             arm=arm,
             mean=mean,
@@ -280,18 +360,32 @@ class RacingPolicy(Policy):
             epsilon=self.epsilon,
             finished=self.finished,
             certified=certified,
-            reason=self._overtaken_in_words() or self._reason(arm),
+            reason=refused or self._reason(arm),
             cost=self.cost,
             pulls=self.pulls,
             survivors=tuple(self.active.tolist()),
             compared=self.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
             assumptions=self._assumptions(),
-            remaining_cost=0.0 if certified else self._remaining_cost(arm),
+            remaining_cost=0.0 if certified else None if refused else self._remaining_cost(arm),
+            conditions=self._conditions(),
+            unseen=self._unseen(arm),
+            not_compared=self._not_compared(),
+            failures=int(roster.failures.sum()),
+            notices=self._notices(),
         )
 
-    def _overtaken_in_words(self) -> str:
-        """Why nothing is certified while overtaken evaluations are under way; else empty."""
-        if not (self._certified and self.overtaken):
+    def _refusal(self, winner: int | None) -> str:
+        """Why an answer is not certified although the race has ended; empty if it is."""
+        lost = self._lost_leader(winner)
+        if lost is not None:
+            values = int(self._evidence.counts[lost].sum())
+            outcomes = outcomes_in_words(values, int(self._roster.failures[lost]))
+            return (
+                f"{self.labels.arm(lost)} led when it left the race, or would lead by its values: "
+                f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
+                f"for it, or leave it out"
+            )
+        if not self.overtaken:
             return ""
         arms = ", ".join(map(self.labels.arm, sorted(self.overtaken)))
         return (
@@ -395,11 +489,12 @@ class RacingPolicy(Policy):
 
     def _count_failure(self, arm: int, fidelity: int) -> None:
         self._roster.failures[arm] += 1
-        failures = int(self._roster.failures[arm])
-        if failures >= self._max_failures and not self._roster.withdrawn[arm]:
+        failures, values = int(self._roster.failures[arm]), int(self._evidence.counts[arm].sum())
+        too_often = fails_too_often(values, failures, self._max_failures)
+        if too_often and not self._roster.withdrawn[arm]:
             warnings.warn(
-                f"{self.labels.arm(arm)} leaves the race: {failures} pulls in a row gave no value "
-                f"(they failed, were pruned or ran out of time), the last at "
+                f"{self.labels.arm(arm)} leaves the race: {failures} of {failures + values} pulls "
+                f"gave no value (they failed, were pruned or ran out of time), the last at "
                 f"{self.labels.fidelity(fidelity)}; mend the objective for this configuration, or "
                 f"raise max_failures={self._max_failures}",
                 ArmWithdrawnWarning,

@@ -31,16 +31,19 @@ class Roster:
         Masks of shape (K,): still racing, left without a comparison, left as the repeat of another
         arm. An arm that is none of these was eliminated.
     failures
-        Pulls in a row without a value, shape (K,).
+        Pulls without a value, shape (K,): in all, or in a row, as the race counts them.
+    led
+        Mask of shape (K,): withdrawn while nobody else was seen to be better.
     """
 
-    _masks = ("active", "withdrawn", "merged")
+    _masks = ("active", "withdrawn", "merged", "led")
     _arrays = (*_masks, "failures", "_exit_fidelity", "_exit_by", "_exit_excess")
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
         self.withdrawn: BoolArray = np.zeros(n_arms, dtype=bool)
         self.merged: BoolArray = np.zeros(n_arms, dtype=bool)
+        self.led: BoolArray = np.zeros(n_arms, dtype=bool)
         self.failures: IntArray = np.zeros(n_arms, dtype=np.int64)
         self._exit_fidelity: IntArray = np.full(n_arms, -1, dtype=np.int64)
         self._exit_by: IntArray = np.full(n_arms, -1, dtype=np.int64)
@@ -79,9 +82,10 @@ class Roster:
         self._exit_by[arms] = by
         self._exit_excess[arms] = excess
 
-    def withdraw(self, arm: int) -> None:
+    def withdraw(self, arm: int, led: bool = False) -> None:
         """Take an arm out for good, and put back the arms that it had eliminated."""
         self.withdrawn[arm] = True
+        self.led[arm] = led
         self._set_active(arm, False)
         self._restore(self._exit_by == arm)
 

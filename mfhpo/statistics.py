@@ -32,6 +32,10 @@ class PullStatistics:
         Sum of the values, shape (K, M).
     squares
         Sum of squared deviations from the cell's mean, shape (K, M).
+    cubes, fourths
+        The same of third and fourth powers, shape (K, M).
+    lows, highs
+        Smallest and largest value, shape (K, M); infinite where there is none.
     prediction_errors
         Sum of squared deviations of each value from the mean of the earlier ones, shape (K, M).
     """
@@ -43,6 +47,10 @@ class PullStatistics:
         self.sums: FloatArray = np.zeros(shape)
         self.squares: FloatArray = np.zeros(shape)
         self.prediction_errors: FloatArray = np.zeros(shape)
+        self.cubes: FloatArray = np.zeros(shape)
+        self.fourths: FloatArray = np.zeros(shape)
+        self.lows: FloatArray = np.full(shape, np.inf)
+        self.highs: FloatArray = np.full(shape, -np.inf)
 
     def add(self, arm: int, fidelity: int, value: float) -> float:
         """Add a value; return by how much the cell's `squares` grew."""
@@ -53,12 +61,29 @@ class PullStatistics:
         self.sums[cell] += value
         self.prediction_errors[cell] += (value - earlier) ** 2
         growth = (value - earlier) ** 2 * count / (count + 1)
+        if count:
+            self._add_higher_powers(cell, (value - earlier) / (count + 1), count, float(growth))
         self.squares[cell] += growth
+        self.lows[cell] = min(self.lows[cell], value)
+        self.highs[cell] = max(self.highs[cell], value)
         return float(growth)
+
+    def _add_higher_powers(
+        self, cell: tuple[int, int], step: float, count: int, growth: float
+    ) -> None:
+        """Update cubes and fourths, given by how much the mean moves (Pébay 2008, Eq. 1.1)."""
+        squares, cubes, n = float(self.squares[cell]), float(self.cubes[cell]), count + 1
+        self.fourths[cell] += (
+            growth * step**2 * (n**2 - 3 * n + 3) + 6.0 * step**2 * squares - 4.0 * step * cubes
+        )
+        self.cubes[cell] += growth * step * (n - 2) - 3.0 * step * squares
 
     def state_dict(self) -> dict[str, Any]:
         """The arrays as nested lists."""
-        return {name: getattr(self, name).tolist() for name in self._arrays}
+        state = {name: getattr(self, name).tolist() for name in self._arrays}
+        for name in ("lows", "highs"):  # plain JSON knows no infinity
+            state[name] = np.where(self.counts > 0, getattr(self, name), 0.0).tolist()
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up saved arrays.
@@ -77,5 +102,16 @@ class PullStatistics:
                     f"(arms, fidelities); load it into a policy made with the same arguments."
                 )
             setattr(self, name, saved)
+        self.lows = np.where(self.counts > 0, self.lows, np.inf)
+        self.highs = np.where(self.counts > 0, self.highs, -np.inf)
 
-    _arrays = ("counts", "sums", "squares", "prediction_errors")
+    _arrays = (
+        "counts",
+        "sums",
+        "squares",
+        "prediction_errors",
+        "cubes",
+        "fourths",
+        "lows",
+        "highs",
+    )

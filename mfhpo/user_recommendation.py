@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+from mfhpo.claims import wrong_in_words
 from mfhpo.problem import Recommendation, plain
 
 __all__ = ["UserRecommendation", "short"]
@@ -54,6 +55,16 @@ class UserRecommendation:
     remaining_cost
         A guess of what certifying would still take; infinite when it will never, None when too
         little is known.
+    conditions
+        What must be true for the claim, as clauses: "wrong with probability at most delta if ...".
+    unseen
+        Which rare outcomes of the arm and its closest rival the evaluations cannot exclude.
+    not_compared
+        The arms that left because their evaluations failed, in words.
+    failures
+        Number of evaluations that gave no value.
+    notices
+        What was observed that speaks against the conditions.
     """
 
     params: dict[str, Any]
@@ -73,6 +84,11 @@ class UserRecommendation:
     compared: int
     assumptions: tuple[str, ...]
     remaining_cost: float | None
+    conditions: tuple[str, ...]
+    unseen: str
+    not_compared: tuple[str, ...]
+    failures: int
+    notices: tuple[str, ...]
 
     @classmethod
     def of(
@@ -115,6 +131,11 @@ class UserRecommendation:
             compared=answer.compared,
             assumptions=answer.assumptions,
             remaining_cost=answer.remaining_cost,
+            conditions=answer.conditions,
+            unseen=answer.unseen,
+            not_compared=answer.not_compared,
+            failures=answer.failures,
+            notices=answer.notices,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,13 +155,15 @@ class UserRecommendation:
         if not self.certifies:
             head, claim = (
                 "BEST SO FAR",
-                f"  interval    wrong with probability at most {self.delta:g}",
+                f"  interval    {wrong_in_words(self.delta, self.conditions)}",
             )
         elif self.certified:
             head = "CERTIFIED"
             claim = (
-                f"  claim       within epsilon = {self.epsilon:.3g} of the best of {self.compared} "
-                f"arms, wrong with probability at most delta = {self.delta:g}"
+                f"  claim       within epsilon = {self.epsilon:.3g} of the best of the "
+                f"{self.compared} arms that were compared, "
+                f"{wrong_in_words(self.delta, self.conditions)}; the interval may be wrong with "
+                f"the same probability"
             )
         else:
             head = "NOT CERTIFIED"
@@ -150,8 +173,12 @@ class UserRecommendation:
             mean,
             claim,
             f"  {'because' if self.certifies else 'note':12}{self.reason}",
-            f"  cost        {self.cost:.6g} in {self.trials} trials",
+            f"  cost        {self.cost:.6g} in {self.trials} trials{self._failures_in_words()}",
         ]
+        if self.unseen and self.certifies:
+            lines.append(f"  not seen    {self.unseen}")
+        lines += [f"  not compared  {arm}" for arm in self.not_compared]
+        lines += [f"  notice      {notice}" for notice in self.notices]
         if self.certifies and not self.certified:
             if self.remaining_cost is None:
                 guess = "not known yet"
@@ -162,6 +189,12 @@ class UserRecommendation:
             lines.append(f"  to certify  {guess}")
         lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
+
+    def _failures_in_words(self) -> str:
+        if not self.failures:
+            return ""
+        pulls = self.trials + self.failures
+        return f"; failed {self.failures} of {pulls}, and all values are those of the others"
 
 
 def short(value: Any) -> str:

@@ -238,7 +238,6 @@ class BestArmPolicy(RacingPolicy):
         counts = self._evidence.counts[arm, pull.fidelity] + count
         sums = self._evidence.sums(arm, pull.fidelity) + total
         self._take_sums(arm, pull.fidelity, counts, sums)
-        self._roster.failures[pull.arm] = 0
         self._take_note(pull.arm)
         self._audit_bias(pull.fidelity)
         self._judge(pull.fidelity)
@@ -331,7 +330,7 @@ class BestArmPolicy(RacingPolicy):
         elif self._certificate is not None:
             return self._certificate_reason
         elif self._alone:
-            return "every other arm left without being compared, because its pulls gave no value"
+            return "every other arm left without being compared, because its pulls failed"
         elif self._roster.eliminated.any():
             return "every other arm was eliminated"
         else:

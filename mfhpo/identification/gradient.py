@@ -136,11 +136,10 @@ class MFGrad(MFTopTwo):
             return others[:0]
         return super()._eliminable(others, beaten)
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _conditions(self) -> tuple[str, ...]:
         if not self._published_stop:
-            return super()._assumptions()
-        heuristic = "the published stop of MF-GRAD keeps delta, which is not proven"
-        return (heuristic, *super()._assumptions())
+            return super()._conditions()
+        return (*super()._conditions(), "the published stop of MF-GRAD keeps delta, unproven")
 
     # The pulls.
 

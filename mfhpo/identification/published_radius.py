@@ -52,7 +52,7 @@ class PublishedRadius(Radius):
     """
 
     theorem = "Hoeffding's inequality with a union bound over time (paper 002, Section 3.2.1)"
-    assumption = "noise sub-Gaussian with the declared sigma"
+    assumption = "the noise is sub-Gaussian with the declared sigma"
     changes = True
 
     def __init__(self, sigma: float, n_fidelities: int = 1) -> None:

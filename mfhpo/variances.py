@@ -1,0 +1,115 @@
+"""Each arm's noise variance where nothing is declared: shared as far as the arms agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri, polygamma, psi, stdtrit
+
+__all__ = ["SharedVariance", "share_variances"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Degrees of freedom beyond which arms count as having one variance.
+_MOST_DEGREES = 1e6
+
+
+@dataclass(frozen=True)
+class SharedVariance:
+    """What the arms' variances have in common (Smyth 2004, "Linear models and empirical Bayes").
+
+    The variances of the arms are taken as draws from a scaled inverse chi-squared distribution.
+
+    Parameters
+    ----------
+    variance
+        Its scale.
+    degrees
+        Its degrees of freedom: how many values of an arm what is known of the others is worth. 0 if
+        nothing is known of them.
+    """
+
+    variance: float = 0.0
+    degrees: float = 0.0
+
+    def of_arms(self, squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
+        """Variances to use as if they were known.
+
+        An arm's own variance and the shared one are averaged by their degrees of freedom, and
+        raised by the squared ratio of Student's quantile to the normal one (the moderated t).
+
+        Parameters
+        ----------
+        squares, counts
+            Sums of squared deviations and numbers of values of each arm, any one shape.
+        level
+            One-sided error probability at which the variances are used.
+
+        Returns
+        -------
+        array of that shape
+            Infinite where nothing is known.
+        """
+        own = np.maximum(counts - 1, 0)
+        degrees = own + self.degrees
+        total = np.where(own > 0, squares, 0.0) + self.degrees * self.variance
+        known = degrees > 0.0
+        safe = np.where(known, degrees, 1.0)
+        inflation = (stdtrit(safe, level) / ndtri(level)) ** 2
+        return np.where(known, total / safe * inflation, np.inf)
+
+
+def share_variances(squares: FloatArray, counts: IntArray) -> SharedVariance:
+    """Estimate what the arms' variances have in common, cautiously.
+
+    The spread of the logarithms of the sample variances beyond what chance makes of equal ones
+    gives the degrees of freedom (Smyth 2004, Section 6.2). That spread is raised by its own
+    standard error, so that few arms are not taken to be alike for lack of evidence.
+
+    Parameters
+    ----------
+    squares, counts
+        Sums of squared deviations and numbers of values of each arm, shape (K,).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> alike = rng.chisquare(4, 200)
+    >>> share_variances(alike, np.full(200, 5)).degrees > 10
+    True
+    >>> unlike = alike * np.repeat([1.0, 400.0], 100)
+    >>> share_variances(unlike, np.full(200, 5)).degrees < 1
+    True
+    """
+    chosen = (counts > 1) & (squares > 0.0)
+    n_arms = int(chosen.sum())
+    if n_arms < 2:
+        return SharedVariance()
+    half = (counts[chosen] - 1) / 2.0
+    logs = np.log(squares[chosen] / (2.0 * half)) - psi(half) + np.log(half)
+    by_chance = polygamma(1, half)
+    weights = 1.0 / by_chance
+    centre = float(np.average(logs, weights=weights))
+    spread = float(np.average((logs - centre) ** 2, weights=weights)) * n_arms / (n_arms - 1)
+    expected = float(np.average(by_chance, weights=weights))
+    # Of a sample variance; the fourth moment of a logarithm is larger than a normal one's.
+    error = np.sqrt(np.average(polygamma(3, half) + 2.0 * by_chance**2, weights=weights) / n_arms)
+    excess = max(spread - expected + float(error), 2.0 / _MOST_DEGREES)
+    prior = _inverse_trigamma(excess)
+    variance = float(np.exp(centre + psi(prior) - np.log(prior)))
+    return SharedVariance(variance, 2.0 * prior)
+
+
+def _inverse_trigamma(value: float) -> float:
+    """Solve trigamma(x) = value by Newton's method on 1 / trigamma, which is nearly linear."""
+    x = 0.5 + 1.0 / value
+    for _ in range(50):
+        trigamma = float(polygamma(1, x))
+        step = trigamma * (1.0 - trigamma / value) / float(polygamma(2, x))
+        x += step
+        if -step < 1e-10 * x:
+            break
+    return x
