@@ -134,6 +134,10 @@ class FidelitySearch(PolicySearch[Policy]):
                 f"means are those of the others"
             )
             answer = replace(answer, assumptions=(*answer.assumptions, assumption))
+        waiting = "" if answer.finished else self._waiting_in_words()
+        if waiting:
+            reason = f"{answer.reason}; values count in the order in which trials began, and the "
+            answer = replace(answer, reason=f"{reason}race waits for {waiting}")
         return TuneRecommendation.of(answer, self._sign, params, level, certifies)
 
     def _tell(self, policy: Policy, ended: Ended) -> None:

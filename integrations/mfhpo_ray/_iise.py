@@ -80,8 +80,9 @@ class IISESearch(FidelitySearch):
         `mfhpo.Bias`. None: estimated by a pilot, which evaluates some arms at every level.
     budget
         Largest total cost, in the unit of the fidelity's costs. When it is spent, the run ends
-        with the best answer so far, marked as not certified. Trials under way are not counted: n
-        concurrent ones may overspend by n - 1 trials.
+        with the best answer so far, marked as not certified. Trials under way are not counted, nor
+        are those that wait for an earlier one to end: n concurrent ones may overspend by n - 1
+        trials, and each trial that hangs by ten, or by 3 n.
     prices
         What a second of a trial costs for each unit of a resource that it holds, such as
         ``{"CPU": 1, "GPU": 20}``, where costs are measured; what is not named is free. It needs
@@ -121,10 +122,16 @@ class IISESearch(FidelitySearch):
     ``search.scheduler()``, and are not part of the answer or its cost; with any other scheduler
     they run to their ends. Schedulers that stop trials early, such as ASHA, falsify the values.
 
-    Evaluations of one configuration at one level are told to the policy in the order in which they
-    were begun: with several workers the quick ones end first, and where they are not like the slow
-    ones, their mean would be biased. One that hangs is overtaken after a while; give trials a limit
-    all the same, ``search.scheduler(limit=...)``.
+    Evaluations of one configuration at one level count in the order in which they were begun, those
+    that fail too. With several workers the quick ones end first, and where they are not like the
+    slow ones, their mean would be biased. The race never gives up on a slow one: once ten have
+    ended after it, or three for each concurrent trial, no more of that configuration and level are
+    begun, and slots may stay free until it ends. A trial that hangs stops the race in this way.
+    `recommendation` and a warning in the log name it; the answer is not certified by values that
+    wait for it. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there
+    counts in its turn. A trial whose process or node dies is left out, as is one that is under way
+    when the driver dies and that Ray does not run again. That is right if their values had nothing
+    to do with it.
 
     With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
     where it stopped. Ray's own results lack trials that were begun after its last snapshot; the

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mfhpo import Pull
@@ -10,15 +12,37 @@ from mfhpo.in_order import InOrder
 from mfhpo.search import Replicate
 from mfhpo_ray._pulls import Ended, UnderWay
 
-__all__ = ["OpenPulls"]
+__all__ = ["OpenPulls", "WaitedFor"]
 
-# A pull that is overtaken by so many later ones of its arm and fidelity is not waited for any
-# longer: at least, and for each pull that was under way at once.
-_LEAST_PATIENCE = 10
-_OVERTAKEN_PER_WORKER = 3
+# No more pulls of an arm and fidelity are begun once so many have ended that wait for an earlier
+# one: at least, and for each pull that was under way at once. Fewer would idle workers whose trials
+# differ a little in time; more would be paid for though the race may never use them.
+_LEAST_HELD = 10
+_HELD_PER_WORKER = 3
+# The order is never given up for a pull that takes long.
+_FOR_EVER = sys.maxsize
 
 # Arm, fidelity, and whether it is for a certificate: pulls of a kind are told in order.
 _Kind: TypeAlias = tuple[int, int, bool]
+
+
+@dataclass(frozen=True)
+class WaitedFor:
+    """A pull under way that holds back later ones which have ended.
+
+    Parameters
+    ----------
+    trial_id
+        The trial that evaluates it; None if it is not known, as after a restart.
+    pull
+        The pull.
+    n_held
+        How many pulls of its arm and fidelity have ended and wait for it.
+    """
+
+    trial_id: str | None
+    pull: Pull
+    n_held: int
 
 
 class OpenPulls:
@@ -29,13 +53,15 @@ class OpenPulls:
     in_order
         Whether the pulls of one arm and fidelity, those for a certificate apart from those of a
         search, are told in the order in which they were begun, by `mfhpo.in_order.InOrder`; else
-        as they end. The replicate of a pull is its ticket.
+        as they end. The replicate of a pull is its ticket. The order is kept however long a pull
+        takes, and for pulls without a value too; `is_full` says when to begin no more.
     """
 
     def __init__(self, in_order: bool) -> None:
         self._in_order = in_order
         self._under_way: dict[str, UnderWay] = {}
         self._orders: dict[_Kind, InOrder[Ended]] = {}
+        self._most_under_way = 0
 
     def __len__(self) -> int:
         """Number of pulls under way."""
@@ -75,25 +101,40 @@ class OpenPulls:
         order = self._order(pull)
         replicate = order.begin()
         self._under_way[trial_id] = UnderWay(pull, replicate, now)
-        if self._in_order:
-            # Many workers overtake a slow pull often, without any that hangs.
-            order.patience = max(order.patience, _OVERTAKEN_PER_WORKER * len(self._under_way))
+        self._most_under_way = max(self._most_under_way, len(self._under_way))
         return replicate
+
+    def is_full(self, pull: Pull) -> bool:
+        """Whether so many pulls of this kind wait for an earlier one that no more should begin."""
+        order = self._orders.get(_kind_of(pull))
+        most = max(_LEAST_HELD, _HELD_PER_WORKER * self._most_under_way)
+        return order is not None and len(order.held) >= most
+
+    @property
+    def waited_for(self) -> list[WaitedFor]:
+        """For each arm and fidelity, the first pull that holds back others which have ended."""
+        trial_ids = {
+            (_kind_of(begun.pull), begun.replicate): trial_id
+            for trial_id, begun in self._under_way.items()
+        }
+        found = []
+        for kind, order in self._orders.items():
+            if held := order.held:
+                trial_id = trial_ids.get((kind, order.awaited[0]))
+                found.append(WaitedFor(trial_id, held[0][1].pull, len(held)))
+        return found
 
     def end(self, ended: Ended) -> list[Ended]:
         """Note that a pull has ended, and return those that are to be told now, in order.
 
-        One without a value is told at once: it is in no mean, and an arm that only fails should
-        leave soon. After a restart, another trial may have begun the same pull again: it is
-        dropped.
+        One without a value waits for its turn too: failures that are quicker than values would
+        make an arm look as if it failed more often than it does. After a restart, another trial
+        may have begun the same pull again: it is dropped.
         """
         for trial_id, begun in list(self._under_way.items()):
             if begun.pull == ended.pull and begun.replicate == ended.replicate:
                 del self._under_way[trial_id]
-        order = self._order(ended.pull)
-        if not ended.observation.has_value:
-            return [ended, *order.drop(ended.replicate)]
-        return order.end(ended.replicate, ended)
+        return self._order(ended.pull).end(ended.replicate, ended)
 
     def drop(self, trial_ids: Iterable[str]) -> list[Ended]:
         """Drop the pulls of some trials, and return those that are to be told now, in order."""
@@ -127,10 +168,10 @@ class OpenPulls:
         """All of it, as plain JSON values."""
         return {
             "under_way": {name: begun.state_dict() for name, begun in self._under_way.items()},
+            "most_under_way": self._most_under_way,
             "orders": [
                 {
                     "kind": list(kind),
-                    "patience": order.patience,
                     "begun": order.begun,
                     "awaited": order.awaited,
                     "held": [ended.to_record() for _, ended in order.held],
@@ -144,12 +185,12 @@ class OpenPulls:
         self._under_way = {
             name: UnderWay.from_state_dict(begun, now) for name, begun in state["under_way"].items()
         }
+        self._most_under_way = int(state.get("most_under_way", len(self._under_way)))
         self._orders = {}
         for saved in state["orders"]:
             arm, fidelity, certifies = saved["kind"]
             held = map(Ended.from_record, saved["held"])
             order = self._order_of((int(arm), int(fidelity), bool(certifies)))
-            order.patience = int(saved["patience"])
             order.load(
                 int(saved["begun"]), saved["awaited"], [(ended.replicate, ended) for ended in held]
             )
@@ -159,7 +200,7 @@ class OpenPulls:
 
     def _order_of(self, kind: _Kind) -> InOrder[Ended]:
         if kind not in self._orders:
-            self._orders[kind] = InOrder(_LEAST_PATIENCE if self._in_order else 1)
+            self._orders[kind] = InOrder(_FOR_EVER if self._in_order else 1)
         return self._orders[kind]
 
 

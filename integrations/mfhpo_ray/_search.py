@@ -22,7 +22,7 @@ from mfhpo_ray._encoding import decode, differ
 from mfhpo_ray._journal import Journal
 from mfhpo_ray._losses import Losses
 from mfhpo_ray._numbers import as_number
-from mfhpo_ray._open_pulls import OpenPulls
+from mfhpo_ray._open_pulls import OpenPulls, WaitedFor
 from mfhpo_ray._pull_scheduler import PullScheduler
 from mfhpo_ray._pulls import Ended, UnderWay, scalars
 from mfhpo_ray._recommendation import RECOMMENDATION, Answer, to_record
@@ -38,16 +38,20 @@ _logger = logging.getLogger("mfhpo_ray")
 
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
+# A reason names so many of the trials that are waited for.
+_MOST_NAMED = 3
 
 
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     """Runs a policy: each trial is one pull, and the run ends by itself.
 
     The values of an arm at a level count in the order in which their trials were begun, so that
-    quick ones are not over-represented where the time that a trial takes goes with its value: a
-    trial that ends is held back while an earlier one of the same arm and level runs. One that is
-    overtaken by ten later ones, and three for each concurrent trial, is not waited for any longer,
-    so that one which hangs does not stop the race. What is still held back at the end is not used.
+    quick ones are not over-represented where the time that a trial takes goes with its value. A
+    trial that ends, with a value or without one, is held back while an earlier one of the same arm
+    and level runs. The search waits for that one as long as it takes: once ten have ended after it,
+    or three for each concurrent trial, no more of that arm and level are begun, and slots stay
+    free if the race needs nothing else. `recommendation` names the trial that is waited for. A time
+    limit ends one that hangs. What is still held back at the end is not used.
 
     Parameters
     ----------
@@ -107,6 +111,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._written_at = float("-inf")
         self._losses = Losses()
         self._warned_of_no_number = False
+        self._warned_of_waiting: set[str | None] = set()
         self._warned_of_merging = False
 
     # What differs from search to search.
@@ -281,6 +286,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._write_answer(policy, urgent=True)
             return self.FINISHED
         if pull is None:
+            return None
+        if self._open.is_full(pull):
+            self._warn_of_waiting(pull)
             return None
         return self._config(pull, self._open.begin(trial_id, pull, self._clock()))
 
@@ -702,6 +710,34 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 stacklevel=3,
             )
         return value if value is not None and Observation(value).has_value else None
+
+    def _waiting_in_words(self) -> str:
+        """Which trials hold back others that have ended; empty if none does."""
+        waits = sorted(self._open.waited_for, key=lambda waits: -waits.n_held)
+        parts = [self._in_words(each) for each in waits[:_MOST_NAMED]]
+        if len(waits) > _MOST_NAMED:
+            parts.append(f"and {len(waits) - _MOST_NAMED} more")
+        return ", ".join(parts)
+
+    def _in_words(self, waits: WaitedFor) -> str:
+        trial = "a trial" if waits.trial_id is None else f"trial {waits.trial_id}"
+        labels = self._labels()
+        return (
+            f"{trial} of {labels.arm(waits.pull.arm)} at {labels.fidelity(waits.pull.fidelity)} "
+            f"({waits.n_held} later ones have ended)"
+        )
+
+    def _warn_of_waiting(self, pull: Pull) -> None:
+        for waits in self._open.waited_for:
+            same = (waits.pull.arm, waits.pull.fidelity) == (pull.arm, pull.fidelity)
+            if same and waits.trial_id not in self._warned_of_waiting:
+                self._warned_of_waiting.add(waits.trial_id)
+                _logger.warning(
+                    "The race waits for %s. Values count in the order in which their trials "
+                    "began, so no more of this arm is begun at this level until that trial ends. "
+                    "If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
+                    self._in_words(waits),
+                )
 
     def _end(self, policy: PolicyT, ended: Ended) -> None:
         """Tell of a pull that has ended, and of those that waited for it, if it is their turn."""

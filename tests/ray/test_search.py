@@ -238,8 +238,7 @@ def test_unknown_trials_and_second_ends_are_ignored():
 def test_any_order_of_ends_tells_the_policy_what_happened(data):
     """Whatever Tune does, the policy has seen what a bare one sees that is told the same.
 
-    Failures are told at once, values as soon as all earlier pulls of their arm and level have
-    ended.
+    Values and failures are told as soon as all earlier pulls of their arm and level have ended.
     """
     search, bare = make(), Bare()
     begun: dict[Pull, list[str]] = {}
@@ -258,30 +257,28 @@ def test_any_order_of_ends_tells_the_policy_what_happened(data):
         trial_id = data.draw(st.sampled_from(sorted(running)))
         config = running.pop(trial_id)
         pull = _pull(config)
-        is_value = True
+        has_ended = True
         match data.draw(st.sampled_from(["value", "value", "error", "NaN", "pending", "discard"])):
             case "value":
                 search.on_trial_complete(trial_id=trial_id, result={"loss": bowl(config)})
                 ended[trial_id] = Observation(-bowl(config))
             case "error":
-                begun[pull].remove(trial_id)
                 search.on_trial_complete(trial_id=trial_id, error=True)
-                bare.policy.tell(pull, Observation(None))
+                ended[trial_id] = Observation(None)
             case "NaN":
-                begun[pull].remove(trial_id)
                 search.on_trial_complete(trial_id=trial_id, result={"loss": math.nan})
-                bare.policy.tell(pull, Observation(None))
+                ended[trial_id] = Observation(None)
             case "pending":
                 begun[pull].remove(trial_id)
-                is_value = False
+                has_ended = False
                 search.on_trial_complete(trial_id=trial_id)
             case "discard":
                 begun[pull].remove(trial_id)
-                is_value = False
+                has_ended = False
                 search.discard(trial_id)
                 search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})
         search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})  # once more
-        told_late = is_value or not bare.policy.finished
+        told_late = has_ended or not bare.policy.finished
         while begun[pull] and begun[pull][0] in ended:
             observation = ended.pop(begun[pull].pop(0))
             if told_late:

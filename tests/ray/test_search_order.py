@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import heapq
 import json
+import logging
 import math
+from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mfhpo import Bounded, Fidelity
-from mfhpo_ray import IISESearch
+from mfhpo.racing import ArmWithdrawnWarning
+from mfhpo_ray import IISESearch, MFLUCBSearch, MFSearch
+from mfhpo_ray._time_limits import CENSORED_KEY
 from tests.ray.searching import Memory, make
 
 
@@ -96,25 +101,156 @@ def test_what_is_dropped_holds_back_nothing():
     assert _told(search) == (1, 3.0)
 
 
-def test_one_that_hangs_is_overtaken():
-    search, _ = _begun(2)
-    for number in range(1, 11):
-        assert _told(search)[0] == 0
-        search.on_trial_complete(str(number), {"loss": 1.0})
-        search.suggest(str(number + 1))
-    assert _told(search)[0] == 10
-    search.on_trial_complete("0", {"loss": 12.0})
-    assert _told(search) == (11, 2.0)
+@pytest.mark.parametrize(("workers", "most"), [(2, 10), (20, 60)])
+def test_one_that_hangs_is_waited_for(workers, most, caplog):
+    """Others of its kind are begun until so many wait for it; then slots stay free."""
+    search, _ = _begun(workers)
+    running, number = [str(k) for k in range(1, workers)], workers
+    with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
+        search.on_trial_complete(running.pop(0), {"loss": 1.0})
+        while isinstance(search.suggest(str(number)), dict):
+            running.append(str(number))
+            search.on_trial_complete(running.pop(0), {"loss": 1.0})
+            number += 1
+        assert search.suggest("more") is None
+    assert len(search._open.pending) - len(search._open) == most
+    for trial_id in running:
+        search.on_trial_complete(trial_id, {"loss": 1.0})
+    assert len(caplog.messages) == 1
+    assert (
+        f"The race waits for trial 0 of arm 0 {{'x': 0.0}} at epochs=1 ({most} later"
+        in (caplog.messages[0])
+    )
+    answer = search.recommendation()
+    assert (answer.trials, answer.certified, answer.finished) == (0, False, False)
+    assert "the race waits for trial 0 of arm 0 {'x': 0.0} at epochs=1" in answer.reason
+    search.on_trial_complete("0", {"loss": 2.0})
+    assert _told(search) == (number, pytest.approx(1.0 + 1.0 / number))
+    assert "waits for" not in search.recommendation().reason
+    assert isinstance(search.suggest("more"), dict)
 
 
-def test_many_workers_are_more_patient():
-    search, _ = _begun(20)
-    for number in range(1, 60):
-        search.on_trial_complete(str(number), {"loss": 1.0})
-        search.suggest(str(number + 19))
+def test_other_arms_go_on_as_long_as_the_race_needs_them():
+    search, _ = _begun(0, arms=[{"x": 0.0}, {"x": 1.0}], bias=[0.0], epsilon=0.01)
+    assert search.suggest("hangs")["x"] == 0.0
+    begun, number = Counter(), 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        begun[config["x"]] += 1
+        search.on_trial_complete(str(number), {"loss": 0.0})
+        number += 1
+    assert begun == {0.0: 10, 1.0: 11}
+    assert _told(search)[0] == 11
+
+
+def test_failures_count_in_their_order_too():
+    """Failures that are quick say nothing about how often an arm fails."""
+    search, _ = _begun(6, max_failures=3)
+    for number in range(2, 5):
+        search.on_trial_complete(str(number), error=True)
     assert _told(search)[0] == 0
-    search.on_trial_complete("60", {"loss": 1.0})
-    assert _told(search)[0] == 60
+    assert search._made_policy().active.tolist() == [0]
+    for number in (0, 1):
+        search.on_trial_complete(str(number), {"loss": 1.0})
+    assert _told(search) == (2, 1.0)
+    assert search._made_policy().active.tolist() == [0]
+
+
+def test_an_arm_that_only_fails_leaves_as_soon_as_before():
+    search, _ = _begun(4, arms=[{"x": 0.0}, {"x": 1.0}], bias=[0.0], max_failures=3)
+    with pytest.warns(ArmWithdrawnWarning):
+        for number in range(4, 9):
+            if search.suggest(str(number))["x"] == 0.0:
+                search.on_trial_complete(str(number), error=True)
+        for number in range(4):
+            search.on_trial_complete(str(number), error=True)
+    assert search._made_policy().active.size < 2
+
+
+def test_one_that_is_stopped_at_its_limit_counts_in_its_turn():
+    search, _ = _begun(3)
+    search.on_trial_complete("1", {CENSORED_KEY: 5.0, "time_total_s": 5.0})
+    search.on_trial_complete("2", {"loss": 1.0})
+    assert _told(search)[0] == 0
+    assert not any("time limit" in assumed for assumed in search.recommendation().assumptions)
+    search.on_trial_complete("0", {CENSORED_KEY: 5.0, "time_total_s": 5.0})
+    assert _told(search) == (1, 1.0)
+    assumptions = search.recommendation().assumptions
+    assert any("2 were stopped at a time limit" in assumed for assumed in assumptions)
+
+
+def _rival(
+    seed: int, poor_share: float, at_most: int, cls: Any = IISESearch, interrupted_at: int = -1
+) -> tuple[Any, list[str]]:
+    """The best arm's mean is 0. A rival's value is 1, or -5 in trials that take 300 times as long.
+
+    Returns the search, which is saved and restored before one of the trials if that is asked for,
+    and the configurations of all trials.
+    """
+
+    def new() -> Any:
+        search = cls(
+            Fidelity("epochs", levels=[1]),
+            [{"rival": False}, {"rival": True}],
+            metric="value",
+            mode="max",
+            epsilon=0.0,
+            measure=1,
+            seed=seed,
+        )
+        search.set_max_concurrency(16)
+        return search
+
+    search = new()
+    under_way: list[tuple[float, str, float]] = []
+    configs: list[str] = []
+    now = 0.0
+    while not search.finished and len(configs) < at_most:
+        if len(configs) >= interrupted_at >= 0:
+            state, interrupted_at = json.dumps(search.get_state()), -1
+            search = new()
+            search.set_state(json.loads(state))
+            search.connect(Memory())
+            for _, trial_id, _ in under_way:  # Ray runs them again
+                search.note_resources(trial_id, {"CPU": 1.0})
+        while isinstance(config := search.suggest(str(len(configs))), dict):
+            random = np.random.default_rng(config["seed"])
+            value, seconds = random.normal(), 1.0
+            if config["rival"]:
+                value, seconds = (-5.0, 300.0) if random.random() < poor_share else (1.0, 1.0)
+            heapq.heappush(under_way, (now + seconds, str(len(configs)), float(value)))
+            configs.append(json.dumps(config))
+        now, trial_id, value = heapq.heappop(under_way)
+        search.on_trial_complete(trial_id, {"value": value})
+    return search, configs
+
+
+@pytest.mark.parametrize("seed", [7, 9, 11, 13])
+def test_a_rival_whose_poor_values_take_long_is_not_certified(seed):
+    """With patience for 48 quick ones, the rival was certified with seed 13."""
+    answer = _rival(seed, poor_share=0.3, at_most=2500)[0].recommendation()
+    assert answer.certified
+    assert answer.config == {"rival": False}
+
+
+@pytest.mark.parametrize("cls", [IISESearch, MFLUCBSearch, MFSearch])
+@pytest.mark.parametrize("seed", [2, 4])
+def test_the_quick_values_of_a_rival_certify_nothing(seed, cls):
+    """With patience, all three certified the rival within some 200 trials."""
+    search, _ = _rival(seed, poor_share=0.2, at_most=600, cls=cls)
+    answer = search.recommendation()
+    assert not answer.certified
+    if search._open.waited_for:
+        assert "values count in the order in which trials began" in answer.reason
+        assert str(search._open.waited_for[0].trial_id) in answer.reason
+
+
+@pytest.mark.parametrize("interrupted_at", [50, 300])
+def test_a_race_that_is_saved_while_it_waits_goes_on_as_if_it_had_not(interrupted_at):
+    search, configs = _rival(9, poor_share=0.3, at_most=2500)
+    again, the_same = _rival(9, poor_share=0.3, at_most=2500, interrupted_at=interrupted_at)
+    assert the_same == configs
+    assert again.recommendation() == search.recommendation()
+    assert again.get_state() == search.get_state()
 
 
 def test_what_is_held_is_in_the_journal_and_in_the_state():
