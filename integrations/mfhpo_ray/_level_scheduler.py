@@ -22,6 +22,7 @@ from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.curves import check_steps
 from mfhpo_ray._arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray._ladder import Ladder
+from mfhpo_ray._level_order import Arrived, LevelOrder, Place
 from mfhpo_ray._prices import Prices
 from mfhpo_ray._recommendation import TuneRecommendation
 from mfhpo_ray._runs import Run
@@ -35,6 +36,8 @@ IntArray = npt.NDArray[np.int64]
 
 # How often the policy is asked for something else when there is no trial for what it wants.
 _MOST_CHOICES = 4
+# A reason names so many of the trials that are waited for.
+_MOST_NAMED = 3
 
 
 class Order(NamedTuple):
@@ -76,6 +79,8 @@ class LevelScheduler(ArmScheduler):
         self._policy: BestArmPolicy | None = None
         self._observed: dict[str, list[list[Any]]] = {}
         self._n_observed = 0
+        self._places: dict[str, list[Place]] = {}
+        self._in_order = LevelOrder()
         self._ladder = Ladder(0, len(self._levels))
         # How often each arm has shown a value at each level.
         self._seen: IntArray = np.zeros((0, len(self._levels)), dtype=np.int64)
@@ -105,6 +110,9 @@ class LevelScheduler(ArmScheduler):
         if not answer.finished and (self._closed or self._nothing_is_left()):
             reason = f"no replicates are left to tell: {answer.reason}"
             answer = replace(answer, finished=True, reason=reason)
+        elif not answer.finished and self._in_order.waited_for:
+            reason = f"{answer.reason}; values count in the order in which trials began, and the "
+            answer = replace(answer, reason=f"{reason}race waits for {self._waiting_in_words()}")
         config = {} if answer.arm is None else self._runs.configs[answer.arm]
         return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
 
@@ -139,7 +147,7 @@ class LevelScheduler(ArmScheduler):
         self._may_find_one = True
 
     def _recover(self, entries: Sequence[Entry]) -> None:
-        told: list[tuple[int, Pull, Observation]] = []
+        arrivals: list[tuple[int, Place, Arrived]] = []
         for record, arm, run in entries:
             observed = [list(entry) for entry in record["observed"]]
             if run is not None:
@@ -147,12 +155,25 @@ class LevelScheduler(ArmScheduler):
                     _excuse(run, observed)
                 run.reached = record["reached"]
                 self._observed[run.trial.trial_id] = observed
+            places = [Place(*place) for place in record["places"][: len(observed)]]
+            if run is not None:
+                self._places[run.trial.trial_id] = places
+            for (number, fidelity, value, cost), place in zip(observed, places, strict=True):
+                self._n_observed = max(self._n_observed, number)
+                arrived = Arrived(run, Pull(arm, fidelity), Observation(value, cost))
+                arrivals.append((number, place, arrived))
+        over = {run.trial.trial_id for record, _, run in entries if run and record["over"]}
+        runs = {run.trial.trial_id: run for run in self._runs if not run.trial.is_finished()}
+        alive = {name: run for name, run in runs.items() if name not in over}
+        for arrived in self._in_order.restore(arrivals, alive):
+            self._learn(arrived.pull, arrived.observation)
+        for _, _, run in entries:
+            if run is not None:
                 self._ladder.put(run)
-            for number, fidelity, value, cost in observed:
-                told.append((number, Pull(arm, fidelity), Observation(value, cost)))
-        for number, pull, observation in sorted(told, key=lambda entry: entry[0]):
-            self._n_observed = max(self._n_observed, number)
-            self._learn(pull, observation)
+        for run in self._busy.values():  # what a search algorithm suggested before the race began
+            is_new = run.granted is not None and not self._in_order.has_ticket(run)
+            if is_new and run.arm in self._active:
+                self._in_order.send(run, run.granted)
         self._sweep()
 
     @property
@@ -166,11 +187,16 @@ class LevelScheduler(ArmScheduler):
         run.granted = 0
         if not self._is_out(run.arm):
             self._ladder.put(run)
+            if self._policy is not None:
+                self._in_order.send(run, 0)
 
     def _next(self) -> Run | None:
-        order = self._order(None)
+        again = self._in_order.next_to_be_sent_again()
+        order = self._order(None) if again is None else Order(*again)
         if order is None:
             return None
+        if again is None:
+            self._in_order.send(order.run, order.level)
         order.run.granted = order.level
         order.run.began_at = None
         return order.run
@@ -189,9 +215,12 @@ class LevelScheduler(ArmScheduler):
         if run.arm not in self._active:
             # The arm may come back, if bounds that were declared are contradicted.
             return str(TrialScheduler.PAUSE)
-        order = self._order(run)
+        # A run goes on when its value counts: else the quick ones would be the first at the next
+        # level, too.
+        order = None if run.held else self._order(run)
         if order is None or order.run is not run:
             return str(TrialScheduler.PAUSE)
+        self._in_order.send(run, order.level)
         run.granted = order.level
         return str(TrialScheduler.CONTINUE)
 
@@ -218,6 +247,7 @@ class LevelScheduler(ArmScheduler):
         # Not the arm's fault as long as Ray tries: a node that dies takes many trials with it.
         if run.granted is not None:
             run.owed = self._paid(run)
+        self._drop(run)
 
     def _on_failure(self, run: Run) -> None:
         granted, run.granted = run.granted, None
@@ -227,6 +257,7 @@ class LevelScheduler(ArmScheduler):
 
     def _leave(self, run: Run) -> None:
         self._runs.retire(run)
+        self._drop(run)
         if self._complete and self._nothing_is_left():
             # Ray may end the experiment without another step of its loop.
             self._stop_measuring()
@@ -268,25 +299,39 @@ class LevelScheduler(ArmScheduler):
             self._tell(run, Pull(run.arm, fidelity), observation, is_over=is_over)
             if observation.failed:
                 break
-        self._ladder.put(run)
         return observation.failed
 
     def _tell(self, run: Run, pull: Pull, observation: Observation, *, is_over: bool) -> None:
         """Take in an observation; a trial that `is_over` has nothing more to say if it is run."""
+        name = run.trial.trial_id
         self._n_observed += 1
         entry = [self._n_observed, pull.fidelity, observation.value, observation.cost]
-        observed = self._observed.setdefault(run.trial.trial_id, [])
-        observed.append(entry)
+        place = self._in_order.place(run, pull)
+        self._observed.setdefault(name, []).append(entry)
+        self._places.setdefault(name, []).append(place)
         record = {
-            "observed": observed,
+            "observed": self._observed[name],
+            "places": self._places[name],
             "reached": run.reached,
             "shown": run.shown,
             "over": is_over,
         }
-        self._learn(pull, observation)
-        self._may_find_one = True
+        self._learn_from(self._in_order.arrive(place, Arrived(run, pull, observation)))
         self._write(run, record)
         self._sweep()
+
+    def _drop(self, run: Run) -> None:
+        """Wait no longer for a run: its process has died, or Ray has stopped it."""
+        self._learn_from(self._in_order.drop(run))
+
+    def _learn_from(self, released: Sequence[Arrived]) -> None:
+        if self._closed:
+            return
+        self._may_find_one = True
+        for arrived in released:
+            self._learn(arrived.pull, arrived.observation)
+            if arrived.run is not None:
+                self._ladder.put(arrived.run)
 
     def _learn(self, pull: Pull, observation: Observation) -> None:
         assert self._policy is not None
@@ -306,7 +351,11 @@ class LevelScheduler(ArmScheduler):
         assert policy is not None
         arms = policy.active
         if not np.array_equal(arms, self._arms):
+            left = self._active.difference(arms.tolist())
             self._arms, self._active = arms, set(arms.tolist())
+            for arm in left:
+                for run in self._in_order.cut(arm):
+                    self._doom(run)
             for run in self._busy.values():
                 if run.granted is not None and run.arm not in self._active:
                     self._doom(run)
@@ -327,6 +376,8 @@ class LevelScheduler(ArmScheduler):
             if not pulls:
                 return None
             wanted = pulls[0]
+            if self._in_order.is_full(Pull(wanted.arm, wanted.fidelity), len(self._busy)):
+                return None
             # The run that has come furthest has the least left to pay.
             run = self._ladder.furthest_below(wanted.arm, wanted.fidelity, at_rest)
             if run is not None:
@@ -357,9 +408,24 @@ class LevelScheduler(ArmScheduler):
         return None
 
     def _under_way(self) -> list[Pull]:
-        return [
+        busy = [
             Pull(run.arm, run.granted) for run in self._busy.values() if run.granted is not None
         ]
+        return [*busy, *self._in_order.held]
+
+    def _waiting_in_words(self) -> str:
+        """Which runs hold back others that have come to their level."""
+        assert self._policy is not None
+        labels = self._policy.labels
+        waits = sorted(self._in_order.waited_for, key=lambda waits: -waits.n_held)
+        parts = [
+            f"trial {each.run.trial.trial_id} of {labels.arm(each.pull.arm)} on its way to "
+            f"{labels.fidelity(each.pull.fidelity)} ({each.n_held} later ones are there)"
+            for each in waits[:_MOST_NAMED]
+        ]
+        if len(waits) > _MOST_NAMED:
+            parts.append(f"and {len(waits) - _MOST_NAMED} more")
+        return ", ".join(parts)
 
     def _nothing_is_left(self) -> bool:
         """Whether all trials of all arms in the race are over."""

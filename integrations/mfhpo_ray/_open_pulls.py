@@ -12,7 +12,7 @@ from mfhpo.in_order import InOrder
 from mfhpo.search import Replicate
 from mfhpo_ray._pulls import Ended, UnderWay
 
-__all__ = ["OpenPulls", "WaitedFor"]
+__all__ = ["OpenPulls", "WaitedFor", "most_held"]
 
 # No more pulls of an arm and fidelity are begun once so many have ended that wait for an earlier
 # one: at least, and for each pull that was under way at once. Fewer would idle workers whose trials
@@ -107,8 +107,7 @@ class OpenPulls:
     def is_full(self, pull: Pull) -> bool:
         """Whether so many pulls of this kind wait for an earlier one that no more should begin."""
         order = self._orders.get(_kind_of(pull))
-        most = max(_LEAST_HELD, _HELD_PER_WORKER * self._most_under_way)
-        return order is not None and len(order.held) >= most
+        return order is not None and len(order.held) >= most_held(self._most_under_way)
 
     @property
     def waited_for(self) -> list[WaitedFor]:
@@ -202,6 +201,11 @@ class OpenPulls:
         if kind not in self._orders:
             self._orders[kind] = InOrder(_FOR_EVER if self._in_order else 1)
         return self._orders[kind]
+
+
+def most_held(n_workers: int) -> int:
+    """How many pulls of a kind may wait for an earlier one before no more are begun."""
+    return max(_LEAST_HELD, _HELD_PER_WORKER * n_workers)
 
 
 def _kind_of(pull: Pull) -> _Kind:

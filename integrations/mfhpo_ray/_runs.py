@@ -40,6 +40,8 @@ class Run:
         Seconds that its results sum up to.
     began_with
         The same when it was last paid for, started or resumed.
+    held
+        How many of its values wait for those of runs that were sent to the same level before it.
     owed
         What was paid for an attempt that failed, and is not told yet.
     """
@@ -49,6 +51,7 @@ class Run:
     reached: int = -1
     granted: int | None = None
     doomed: bool = False
+    held: int = 0
     began_at: float | None = None
     shown: float = 0.0
     began_with: float = 0.0
@@ -58,7 +61,8 @@ class Run:
     @property
     def waits(self) -> bool:
         """Whether it could be started or resumed now."""
-        return not self.doomed and self.granted is None and self.trial.status == Trial.PAUSED
+        at_rest = self.granted is None and not self.held and self.trial.status == Trial.PAUSED
+        return at_rest and not self.doomed
 
 
 class Runs:
