@@ -158,6 +158,13 @@ class Evidence:
         return any(audit.contradicted for audit in self._audits)
 
     @property
+    def is_audited(self) -> bool:
+        """Whether a declared scale was compared with what was seen, where values came singly."""
+        if not self._audits or not np.isfinite(self._statistics.lows).any():
+            return True
+        return any(audit.has_looked for audit in self._audits)
+
+    @property
     def assumption(self) -> str:
         """What must be true of the noise, as a clause."""
         if self._pooled:
@@ -231,7 +238,8 @@ class Evidence:
         own = self._shared[fidelity].of_arms(
             self._statistics.squares[arms, fidelity], self.counts[arms, fidelity], self._level
         )
-        self._estimated[arms, fidelity] = np.maximum(self._pooled[fidelity].bound, own)
+        bound = self._pooled[fidelity].bound
+        self._estimated[arms, fidelity] = np.maximum(bound, own) if bound > 0.0 else bound
 
     def set_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""
@@ -414,7 +422,7 @@ class Evidence:
             "pooled": [pooled.state_dict() for pooled in self._pooled],
             "own": [[own.state_dict() for own in row] for row in self._own],
             "shared": [[shared.variance, shared.degrees] for shared in self._shared],
-            "shared_at": self._shared_at,
+            "shared_at": list(self._shared_at),
             "audits": [audit.state_dict() for audit in self._audits],
         }
 

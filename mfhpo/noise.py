@@ -187,7 +187,10 @@ class NoiseContradictedWarning(UserWarning):
 
 
 # Probability with which a scale that is declared rightly is ever found to be too small.
-_AUDIT_LEVEL = 0.001
+_AUDIT_LEVEL = 0.01
+
+# A scale that is half of the true one is noticed at so many degrees of freedom more often than not.
+_LEAST_DEGREES = 8
 
 
 class NoiseAudit:
@@ -196,7 +199,7 @@ class NoiseAudit:
     The sum of squares around the arms' means over the variance is at most chi-squared for normal
     noise, with as many degrees of freedom as there are values beyond each arm's first. It is
     compared with a quantile when these reach 4, 8, 16, ..., the j-th time at level
-    .001 / (j (j + 1)). Once it is too large, the noise is estimated as by `PooledVariance`.
+    .01 / (j (j + 1)). Once it is too large, the noise is estimated as by `PooledVariance`.
 
     Parameters
     ----------
@@ -215,6 +218,11 @@ class NoiseAudit:
         if not self.contradicted or self._sigma == 0.0:
             return 1.0
         return max(1.0, math.sqrt(self._estimate.bound) / self._sigma)
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether there were values enough to notice a scale that is far too small."""
+        return self._sigma == 0.0 or self._estimate.degrees >= _LEAST_DEGREES
 
     def add(self, squares: float) -> str:
         """Add the squares of one value more; return what they contradict, in words, or nothing."""

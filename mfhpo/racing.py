@@ -257,7 +257,7 @@ class RacingPolicy(Policy):
         if winner is None or not roster.withdrawn.any():
             return None
         counts = self._evidence.counts[:, target]
-        ahead = roster.withdrawn & (counts > 0)
+        ahead = roster.withdrawn & (roster.failures > 0) & (counts > 0)
         if counts[winner]:
             means = self._evidence.means(np.arange(len(counts)), target)
             ahead &= means > means[winner]
@@ -337,7 +337,7 @@ class RacingPolicy(Policy):
         """
         self._check(Pull(arm, 0))
         if duplicate_of is None:
-            self._roster.withdraw(arm, led=self._leads(arm))
+            self._roster.withdraw(arm)
         else:
             self._roster.merge(arm, duplicate_of)
         if self._piloting:
@@ -500,6 +500,7 @@ class RacingPolicy(Policy):
                 ArmWithdrawnWarning,
                 stacklevel=3,
             )
+            self._roster.led[arm] = self._leads(arm)
             self.withdraw(arm)
         if not self._piloting:
             self._take_note_of_failure()

@@ -33,7 +33,7 @@ class Roster:
     failures
         Pulls without a value, shape (K,): in all, or in a row, as the race counts them.
     led
-        Mask of shape (K,): withdrawn while nobody else was seen to be better.
+        Mask of shape (K,): withdrawn for its failures while nobody else was seen to be better.
     """
 
     _masks = ("active", "withdrawn", "merged", "led")
@@ -82,10 +82,9 @@ class Roster:
         self._exit_by[arms] = by
         self._exit_excess[arms] = excess
 
-    def withdraw(self, arm: int, led: bool = False) -> None:
+    def withdraw(self, arm: int) -> None:
         """Take an arm out for good, and put back the arms that it had eliminated."""
         self.withdrawn[arm] = True
-        self.led[arm] = led
         self._set_active(arm, False)
         self._restore(self._exit_by == arm)
 

@@ -325,7 +325,7 @@ def test_wrong_arguments_are_named() -> None:
 def test_a_radius_says_what_it_rests_on(radius: Radius) -> None:
     assert radius.theorem
     assert radius.assumption
-    assert type(radius) is not TightestRadius or "; " in radius.assumption
+    assert type(radius) is not TightestRadius or " and " in radius.assumption
 
 
 # Choosing a radius

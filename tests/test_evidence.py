@@ -23,7 +23,7 @@ def evidence(
     noise: Noise, n_arms: int = 2, adaptive: bool = False, variances: bool = False
 ) -> Evidence:
     problem = Problem(n_arms, costs=(1.0, 10.0), bias=Bias.max(0.5, 0.0), noise=noise)
-    return Evidence(problem, 0.1, 2, None, adaptive=adaptive, variances=variances)
+    return Evidence(problem, 0.1, (0, 1), None, adaptive=adaptive, variances=variances)
 
 
 class TestVarianceBounds:
@@ -81,7 +81,8 @@ class TestVarianceBounds:
         for value in (-7.0, 7.0):
             found.add(2, 0, value)
         bounds = found.variance_bounds(np.arange(3))[:, 0]
-        assert bounds[2] == pytest.approx(98.0)  # 2 * 49 / 1
+        # Its sample variance is 98. One degree of freedom, and hardly more from arms so unlike it.
+        assert bounds[2] > 10.0 * 98.0
         assert bounds[0] == bounds[1] < 98.0
 
     def test_no_noise(self) -> None:
@@ -170,7 +171,7 @@ class TestRadii:
     def test_one_for_each_fidelity(self) -> None:
         problem = Problem(2, costs=(1.0, 10.0), bias=Bias.max(0.5, 0.0), noise=SubGaussian(1.0))
         radii = HoeffdingRadius(1.0), HoeffdingRadius(3.0)
-        found = Evidence(problem, 0.1, 2, radii)
+        found = Evidence(problem, 0.1, (0, 1), radii)
         counts = np.array([4])
         for fidelity, radius in enumerate(radii):
             expected = radius(counts, 0.1 / 4)
@@ -180,13 +181,13 @@ class TestRadii:
     def test_another_number_is_an_error(self, n_radii: int) -> None:
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
         with pytest.raises(ValueError, match=f"radius has {n_radii} entries but there are 2"):
-            Evidence(problem, 0.1, 2, [HoeffdingRadius(1.0)] * n_radii)
+            Evidence(problem, 0.1, (0, 1), [HoeffdingRadius(1.0)] * n_radii)
 
     @pytest.mark.parametrize("radius", [3.0, [3.0, 3.0], "mixture"])
     def test_anything_else_is_an_error(self, radius: object) -> None:
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
         with pytest.raises(TypeError, match=r"radius must be a mfhpo\.Radius"):
-            Evidence(problem, 0.1, 2, radius)
+            Evidence(problem, 0.1, (0, 1), radius)
 
 
 class Growing(Radius):
@@ -252,7 +253,7 @@ class TestHalfWidths:
     def test_a_radius_that_changes(self) -> None:
         radius = Growing()
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
-        seen = Evidence(problem, 0.1, 2, radius)
+        seen = Evidence(problem, 0.1, (0, 1), radius)
         seen.add(0, 0, 1.0)
         assert seen.half_widths(np.array([0]), 0).tolist() == [1.0]
         radius.factor = 2.0
@@ -286,4 +287,4 @@ class TestHalfWidths:
         for n in range(400):
             seen.add(n % 20, 0, rng.standard_normal())
             seen.half_widths(arms, 0)
-        assert sum(computed) < 400 + 20 * 15
+        assert sum(computed) < 400 + 20 * 60

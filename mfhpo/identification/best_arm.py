@@ -271,6 +271,8 @@ class BestArmPolicy(RacingPolicy):
         return bool(roster.withdrawn.any() and not roster.eliminated.any())
 
     def _measured(self, arm: int) -> bool:
+        if not self._evidence.is_audited:
+            return False
         return bool(self._evidence.counts[arm, self.problem.target] >= self._measure)
 
     def _judge_anew(self) -> None:

@@ -48,7 +48,14 @@ class TestTopTwoWithMaxBoundsEstimated(PolicyContract):
     costs = None
 
     def make(self, problem: Problem) -> Policy:
-        return MFTopTwo(problem, delta=0.01, epsilon=None, pilot_arms=4, variant="max")
+        return MFTopTwo(
+            problem,
+            delta=0.01,
+            epsilon=None,
+            pilot_arms=4,
+            variant="max",
+            estimated_bias="eliminate",
+        )
 
 
 class TestTopTwoWithEstimatedNoise(PolicyContract):
@@ -95,7 +102,9 @@ class TestGradientWithEverythingEstimated(PolicyContract):
     costs = None
 
     def make(self, problem: Problem) -> Policy:
-        return MFGrad(problem, delta=0.01, epsilon=None, pilot_arms=4)
+        return MFGrad(
+            problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
+        )
 
 
 class TestGradientOfTheLastThreeArms(PolicyContract):

@@ -63,7 +63,9 @@ class TestIISEWithEverythingEstimated(PolicyContract):
     costs = None
 
     def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01, epsilon=None, pilot_arms=4)
+        return IISE(
+            problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
+        )
 
 
 class TestSuccessiveEliminationWithEverythingEstimated(PolicyContract):
@@ -137,7 +139,9 @@ class TestLUCBWithEverythingEstimated(PolicyContract):
     costs = None
 
     def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, delta=0.01, epsilon=None, pilot_arms=4)
+        return MFLUCB(
+            problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
+        )
 
 
 class TestLUCBByIndexWithEverythingEstimated(PolicyContract):
@@ -146,7 +150,14 @@ class TestLUCBByIndexWithEverythingEstimated(PolicyContract):
     costs = None
 
     def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="A", delta=0.01, epsilon=None, pilot_arms=4)
+        return MFLUCB(
+            problem,
+            explore="A",
+            delta=0.01,
+            epsilon=None,
+            pilot_arms=4,
+            estimated_bias="eliminate",
+        )
 
 
 class TestLUCBWithGaussianNoise(PolicyContract):

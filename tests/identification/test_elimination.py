@@ -580,13 +580,13 @@ def fail(policy: Elimination, arm: int, times: int) -> None:
         policy.tell(Pull(arm, 0), FAILED)
 
 
-def test_three_failures_in_a_row_withdraw_an_arm() -> None:
+def test_three_failures_withdraw_an_arm_that_has_no_value() -> None:
     policy = IISE(PROBLEM)
     policy.tell(Pull(1, 0), FAILED)
     policy.tell(Pull(1, 1), Observation(math.nan))
     assert policy.active.tolist() == [0, 1, 2]
     message = (
-        r"arm 1 leaves the race: 3 pulls in a row gave no value \(.*\), the last at fidelity 0"
+        r"arm 1 leaves the race: 3 of 3 pulls gave no value \(.*\), the last at fidelity 0"
     )
     with pytest.warns(ArmWithdrawnWarning, match=message) as caught:
         policy.tell(Pull(1, 0), Observation(math.inf))
@@ -595,16 +595,15 @@ def test_three_failures_in_a_row_withdraw_an_arm() -> None:
     assert policy.active.tolist() == [0, 2]
     assert policy.cost == 12.0  # failures are paid for
     assert policy.summary(1, 0)[0] == 0
-    assert (
-        "not compared, because their pulls gave no value: arm 1" in policy.recommend().assumptions
-    )
+    assert policy.recommend().not_compared == ("arm 1: failed 3 of 3",)
+    assert policy.recommend().failures == 3
     # Withdrawn once and for all, and only one warning.
     policy.tell(Pull(1, 0), FAILED)
     policy.tell(Pull(1, 0), Observation(100.0))
     assert policy.active.tolist() == [0, 2]
 
 
-def test_a_success_in_between_resets_the_count() -> None:
+def test_failures_at_random_do_not_withdraw_an_arm() -> None:
     policy = IISE(PROBLEM, max_failures=2)
     for _ in range(5):
         policy.tell(Pull(1, 0), FAILED)
@@ -624,12 +623,39 @@ def test_arms_that_a_withdrawn_arm_eliminated_come_back_and_one_of_them_wins() -
     assert policy.active.tolist() == [0, 2]  # 0 eliminated 1 and 3; 2 was not seen
     policy.tell(Pull(2, 0), Observation(values[2]))
     assert policy.active.tolist() == [2]
-    fail(policy, 2, 2)
-    with pytest.warns(ArmWithdrawnWarning, match="arm 2"):
-        policy.tell(Pull(2, 0), FAILED)
+    policy.withdraw(2)
     # 2 had eliminated 0 alone; 1 and 3 stay out, for 0 is back.
     assert policy.active.tolist() == [0]
     assert (policy.recommend().arm, policy.recommend().certified) == (0, True)
+
+
+def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified() -> None:
+    policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.0)))
+    for arm, value in ((2, 0.9), (0, 0.3)):
+        policy.tell(Pull(arm, 0), Observation(value))
+    # One value: 12 failures are not yet surely more than half of all that may come, 13 are.
+    fail(policy, 2, 12)
+    assert 2 in policy.active
+    with pytest.warns(ArmWithdrawnWarning, match="13 of 14 pulls gave no value"):
+        policy.tell(Pull(2, 0), FAILED)
+    policy.tell(Pull(1, 0), Observation(0.2))
+    answer = policy.recommend()
+    assert (answer.arm, answer.finished, answer.certified) == (0, True, False)
+    assert answer.reason.startswith("arm 2 led when it left the race")
+    assert answer.not_compared == ("arm 2: failed 13 of 14",)
+    assert answer.compared == 2
+
+
+def test_an_arm_that_failed_and_was_behind_is_named_but_does_not_matter() -> None:
+    policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0)))
+    policy.tell(Pull(0, 0), Observation(9.0))
+    policy.tell(Pull(2, 0), Observation(0.0))
+    with pytest.warns(ArmWithdrawnWarning):
+        fail(policy, 2, 13)
+    race(policy, noisy([[9.0, 0.0, 0.0]], 1.0))
+    answer = policy.recommend()
+    assert (answer.arm, answer.certified, answer.compared) == (0, True, 2)
+    assert answer.not_compared == ("arm 2: failed 13 of 14",)
 
 
 def test_a_withdrawn_winner_by_epsilon_takes_its_certificate_along() -> None:
@@ -658,7 +684,7 @@ def test_everyone_fails() -> None:
 
 def test_failures_during_the_pilot_bring_in_other_arms() -> None:
     problem = Problem(6, (1.0, 10.0))
-    policy = IISE(problem, pilot_arms=2, max_failures=1, seed=1)
+    policy = IISE(problem, pilot_arms=2, max_failures=1, estimated_bias="eliminate", seed=1)
     first = {pull.arm for pull in policy.ask(4)}
     gone = policy.ask()[0].arm
     with pytest.warns(ArmWithdrawnWarning):
@@ -698,7 +724,7 @@ def test_an_arm_that_always_times_out_leaves() -> None:
     timeout = Observation(None, cost=1.0, censored_at=1.0)
     policy.tell(Pull(0, 0), timeout)
     policy.tell(Pull(0, 0), timeout)
-    with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves the race: 3 pulls in a row"):
+    with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves the race: 3 of 3 pulls"):
         policy.tell(Pull(0, 0), timeout)
     assert policy.active.tolist() == [1, 2]
 
@@ -808,7 +834,7 @@ def test_everything_estimated_runs_to_a_certificate(variant: str, seed: int) -> 
         [targets + rng.normal(-1.0, 0.1, 6), targets + rng.normal(-0.3, 0.05, 6), targets]
     )
     problem = Problem(6, costs=None, n_fidelities=3)
-    policy = IISE(problem, variant=variant, epsilon=None, pilot_arms=4)
+    policy = IISE(problem, variant=variant, epsilon=None, pilot_arms=4, estimated_bias="eliminate")
     assert policy.piloting
     assert policy.bias is None
     assert policy.recommend().reason == "the pilot is not complete"
@@ -824,7 +850,8 @@ def test_everything_estimated_runs_to_a_certificate(variant: str, seed: int) -> 
     assert 0.05 < recommendation.epsilon < 1.0  # about one standard deviation, 0.3
     assert policy.bias is not None
     assert (policy.bias.kind, policy.bias.source) == (variant, "estimated")
-    assert any("estimated with an upper confidence bound" in a for a in recommendation.assumptions)
+    assert any("noise: estimated" in a for a in recommendation.assumptions)
+    assert any("covers all but" in condition for condition in recommendation.conditions)
     assert any("estimated from 4 arms" in a for a in recommendation.assumptions)
 
 
@@ -1058,7 +1085,9 @@ def test_a_race_that_ends_with_its_pilot_is_audited() -> None:
 
 def test_an_estimated_bias_is_paid_for_out_of_delta() -> None:
     declared = IISE(Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0)))
-    estimated = IISE(Problem(3, (1.0, 10.0), None, SubGaussian(1.0)))
+    estimated = IISE(
+        Problem(3, (1.0, 10.0), None, SubGaussian(1.0)), estimated_bias="eliminate"
+    )
     for policy in (declared, estimated):
         policy.tell(Pull(0, 1), Observation(0.0))
     assert estimated.summary(0, 1)[2] == pytest.approx(

@@ -234,8 +234,8 @@ def test_delta_is_kept(name: str, stop: Any) -> None:
 
 def test_the_published_stop_says_what_it_is() -> None:
     problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
-    assert "not proven" in MFGrad(problem, stop="published").recommend().assumptions[0]
-    assert "not proven" not in " ".join(MFGrad(problem).recommend().assumptions)
+    assert "unproven" in MFGrad(problem, stop="published").recommend().conditions[-1]
+    assert "unproven" not in " ".join(MFGrad(problem).recommend().conditions)
 
 
 def test_the_published_stop_needs_all_arms_at_once() -> None:

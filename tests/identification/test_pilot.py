@@ -25,7 +25,7 @@ PILOT = Pilot(order=(3, 0, 2, 1), n_arms=2, n_pulls=2, fidelities=(0, 1))
 
 def evidence_of(n_arms: int, n_fidelities: int) -> Evidence:
     problem = Problem(n_arms, costs=None, noise=SubGaussian(1.0), n_fidelities=n_fidelities)
-    return Evidence(problem, 0.05, n_fidelities, None)
+    return Evidence(problem, 0.05, range(n_fidelities), None)
 
 
 def test_the_first_active_arms_of_the_order_are_the_pilot() -> None:

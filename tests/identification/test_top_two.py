@@ -105,7 +105,9 @@ class TestByHand:
         noisy = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), EstimatedNoise())
         assert MFTopTwo(noisy, delta=0.1).threshold == pytest.approx(math.log(2 / 0.09))
         unknown = Problem(3, (1.0, 4.0))
-        assert MFTopTwo(unknown, delta=0.1).threshold == pytest.approx(math.log(2 / 0.045))
+        assert MFTopTwo(unknown, delta=0.1).threshold == pytest.approx(math.log(2 / 0.09))
+        eliminates = MFTopTwo(unknown, delta=0.1, estimated_bias="eliminate")
+        assert eliminates.threshold == pytest.approx(math.log(2 / 0.045))
 
 
 class TestPublishedInstances:
