@@ -222,11 +222,15 @@ def to_record(answer: Answer, metric: str, mode: str, owned: str) -> dict[str, A
     }
 
 
+# What JSON has made lists of.
+_TUPLES = {"interval", "survivors", "assumptions", "conditions", "not_compared", "notices"}
+
+
 def from_record(record: Mapping[str, Any]) -> Answer:
     """The answer that was written."""
     content = dict(record["answer"])
     content["params"] = decode(content["params"])
-    for name in ("interval", "survivors", "assumptions"):
+    for name in _TUPLES & content.keys():
         content[name] = tuple(content[name])
     if record["kind"] != "limit":
         content["level"] = decode(content["level"])
@@ -264,8 +268,8 @@ def _certificate_from_record(record: Mapping[str, Any] | None) -> Certificate | 
         )
         for candidate in record["candidates"]
     ]
-    assumptions = tuple(record["assumptions"])
-    return Certificate(**{**record, "candidates": tuple(candidates), "assumptions": assumptions})
+    tuples = {name: tuple(record[name]) for name in _TUPLES & record.keys()}
+    return Certificate(**{**record, **tuples, "candidates": tuple(candidates)})
 
 
 def _of_results(results: ResultGrid) -> Answer:

@@ -305,9 +305,9 @@ class BoundedElimination(StagedElimination):
         else:
             certified = True
             reason = "the bounds of no other arm reach it"
-        noise = f"noise: values are within {self._noise:g} of their arm's mean, as declared"
+        noise = f"every value is within {self._noise:g} of its arm's mean, as declared"
         if not self._noise:
-            noise = "noise: there is none, as declared"
+            noise = "there is no noise, as declared"
         return self._answer(
             best,
             cost,
@@ -315,7 +315,7 @@ class BoundedElimination(StagedElimination):
             interval=intervals[best],
             certified=certified,
             reason=reason,
-            assumptions=("bias: the bounds on what is still gained, as declared", noise),
+            conditions=("the declared bounds on what is still gained hold", noise),
             remaining_cost=0.0 if certified else None,
         )
 

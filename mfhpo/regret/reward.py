@@ -116,15 +116,17 @@ class RewardPolicy(RacingPolicy):
 
     def _noise_in_words(self) -> str:
         if isinstance(self.problem.noise, Bounded):
-            return "values within the declared bounds"
-        if isinstance(self.problem.noise, SubGaussian):
-            return super()._noise_in_words()
+            return "all values lie within the declared bounds"
+        return super()._noise_in_words()
+
+    def _assumptions(self) -> tuple[str, ...]:
+        if isinstance(self.problem.noise, (Bounded, SubGaussian)):
+            return super()._assumptions()
         choice = (
-            "the choice of pulls takes the pooled standard deviation of each fidelity for sigma"
+            "the choice of pulls takes the pooled standard deviation of each fidelity for sigma; no "
+            "interval rests on that"
         )
-        if isinstance(self.problem.noise, EstimatedNoise):
-            return f"{super()._noise_in_words()}; {choice}"
-        return f"noise: Gaussian; {choice}, the interval each arm's own variance"
+        return (*super()._assumptions(), choice)
 
     # The noise.
 

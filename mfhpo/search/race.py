@@ -399,8 +399,15 @@ class SearchRace(Policy):
             certified=certificate.certified,
             reason=certificate.reason,
             survivors=self.shortlist,
-            compared=len(self.shortlist),
+            compared=certificate.compared,
             assumptions=certificate.assumptions,
+            conditions=certificate.conditions,
+            unseen=certificate.unseen,
+            not_compared=tuple(
+                f"{result.name}: {result.outcomes}" for result in certificate.not_compared
+            ),
+            failures=sum(result.failures for result in certificate.candidates),
+            notices=certificate.notices,
             remaining_cost=self._cost_of_evaluations(certificate.remaining),
         )
 
