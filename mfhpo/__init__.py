@@ -36,7 +36,14 @@ from mfhpo.identification import (
     tight_cost_lower_bound,
 )
 from mfhpo.labels import Labels
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.noise import (
+    Bounded,
+    EstimatedNoise,
+    Gaussian,
+    Noise,
+    NoiseContradictedWarning,
+    SubGaussian,
+)
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.regret import MFUCB, MFElimination
@@ -68,6 +75,7 @@ __all__ = [
     "MixtureRadius",
     "NoNoiseWarning",
     "Noise",
+    "NoiseContradictedWarning",
     "Observation",
     "Policy",
     "PolicyChoice",

@@ -1,0 +1,103 @@
+"""Where nothing is declared of the bias: late bloomers are kept, and cheap levels decide on order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull, SubGaussian
+from mfhpo.identification import BestArmPolicy
+
+POLICIES = (IISE, MFTopTwo, MFLUCB, MFGrad)
+
+
+def race(policy: BestArmPolicy, means: np.ndarray, seed: int, sigma: float = 0.02) -> set[int]:
+    """Race to the end; returns the fidelities that were pulled."""
+    rng, pulled = np.random.default_rng(seed), set()
+    while not policy.finished:
+        [pull] = policy.ask()
+        pulled.add(pull.fidelity)
+        value = means[pull.fidelity, pull.arm] + sigma * rng.standard_normal()
+        policy.tell(pull, Observation(float(value)))
+        assert policy.pulls < 20_000
+    return pulled
+
+
+def late_bloomer(n_arms: int, seed: int) -> np.ndarray:
+    """Three levels; the best arm alone, the last one, is poor at all but the target."""
+    rng = np.random.default_rng(seed)
+    target = np.append(rng.uniform(0.6, 0.8, n_arms - 1), 0.85)
+    biases = np.stack([np.full(n_arms, -0.10), np.full(n_arms, -0.04), np.zeros(n_arms)])
+    biases[:2] += 0.005 * rng.standard_normal((2, n_arms))
+    biases[:2, -1] -= 0.3
+    return target + biases
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", POLICIES)
+def test_a_late_bloomer_is_not_lost(kind: Any) -> None:
+    n, wrong = 20, 0
+    for seed in range(n):
+        policy = kind(Problem(12, costs=(1.0, 3.0, 9.0)), delta=0.05, epsilon=0.01, seed=seed)
+        race(policy, late_bloomer(12, seed), seed)
+        answer = policy.recommend()
+        assert answer.certified
+        wrong += answer.arm != 11
+    assert wrong <= binom.isf(0.001, n, 0.05)
+
+
+def test_elimination_by_estimates_is_an_option_that_says_what_it_covers() -> None:
+    policy = IISE(
+        Problem(32, costs=(1.0, 3.0, 9.0)), epsilon=0.01, estimated_bias="eliminate", seed=0
+    )
+    race(policy, late_bloomer(32, 0), 0)
+    # Of delta, half over ... the pilot's ten arms: 1 - .025^(1/10) = 31 %.
+    assert policy.recommend().conditions[-1] == (
+        "the arms' biases are alike (10 were seen, which covers all but 31 % of the arms)"
+    )
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+def test_only_the_target_is_evidence(kind: Any) -> None:
+    policy = kind(Problem(3, (1.0, 5.0, 100.0), noise=SubGaussian(0.01)), delta=0.05)
+    for arm, value in enumerate((1.0, 5.0, 9.0)):
+        for fidelity in (0, 1):
+            for _ in range(20):
+                policy.tell(Pull(arm, fidelity), Observation(value))
+    assert policy.active.tolist() == [0, 1, 2]
+    assert not policy.recommend().certified
+    assert np.isinf(policy.interval(2)).all()
+    assert policy.recommend().conditions == (
+        "evaluations are independent",
+        "the noise is sub-Gaussian with the declared sigma",
+    )
+
+
+@pytest.mark.parametrize("kind", [MFTopTwo, MFGrad])
+def test_a_glance_where_it_is_cheap_decides_on_the_order(kind: Any) -> None:
+    policy = kind(Problem(3, (1.0, 100.0), noise=SubGaussian(0.1)))
+    for arm, value in enumerate((0.1, 0.9, 0.5)):
+        [pull] = policy.ask()
+        assert pull == Pull(arm, 0)
+        policy.tell(pull, Observation(value))
+    order = []
+    for _ in range(3):
+        [pull] = policy.ask()
+        order.append(pull)
+        policy.tell(pull, Observation(0.0))
+    assert order == [Pull(1, 1), Pull(2, 1), Pull(0, 1)]
+
+
+@pytest.mark.parametrize("kind", [MFTopTwo, MFGrad])
+@pytest.mark.parametrize("costs", [(50.0, 100.0), None])
+def test_no_glance_where_it_is_dear_or_of_unknown_cost(kind: Any, costs: Any) -> None:
+    policy = kind(Problem(3, costs, noise=SubGaussian(0.1), n_fidelities=2))
+    assert policy.ask(3) == [Pull(0, 1), Pull(1, 1), Pull(2, 1)]
+
+
+def test_a_wrong_option_is_named() -> None:
+    with pytest.raises(ValueError, match="estimated_bias must be 'steer' or 'eliminate', got 'no'"):
+        IISE(Problem(2, (1.0, 2.0)), estimated_bias="no")  # type: ignore[arg-type]

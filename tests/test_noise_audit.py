@@ -1,0 +1,94 @@
+"""A declared sigma that is too small is noticed, and hardly ever one that is right."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+from mfhpo import (
+    IISE,
+    Bias,
+    MFTopTwo,
+    NoiseContradictedWarning,
+    Observation,
+    Problem,
+    Pull,
+    SubGaussian,
+)
+from mfhpo.noise import NoiseAudit
+
+
+def test_by_hand() -> None:
+    # Looked at after 4 values at level .01 / 2: 14.86 times sigma^2 = .25.
+    audit = NoiseAudit(0.5)
+    for _ in range(3):
+        assert audit.add(1.0) == ""
+    assert audit.add(0.25 * float(chi2.isf(0.005, 4)) - 3.0 + 0.01).startswith("values spread by")
+    assert audit.contradicted
+    bound = (0.25 * float(chi2.isf(0.005, 4)) + 0.01) / float(chi2.ppf(0.005, 4))
+    assert audit.factor == pytest.approx(np.sqrt(bound) / 0.5)
+
+
+def test_a_right_sigma_is_hardly_ever_contradicted() -> None:
+    rng, n = np.random.default_rng(0), 1000
+    found = 0
+    for _ in range(n):
+        audit = NoiseAudit(1.0)
+        for square in rng.standard_normal(300) ** 2:
+            audit.add(float(square))
+        found += audit.contradicted
+    assert found <= binom.isf(0.001, n, 0.01)
+
+
+def test_no_noise_declared_is_not_audited() -> None:
+    audit = NoiseAudit(0.0)
+    assert not any(audit.add(1.0) for _ in range(20))
+    assert audit.factor == 1.0
+
+
+def test_a_race_warns_widens_and_says_so() -> None:
+    rng = np.random.default_rng(0)
+    policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
+    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.1 allows"):
+        for n in range(12):
+            arm = n % 2
+            policy.tell(Pull(arm, 0), Observation(arm + rng.standard_normal()))
+    _, _, radius = policy.summary(0, 0)
+    assert radius > 1.0
+    assert any("declared sigma is too small" in words for words in policy.recommend().conditions)
+    other = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
+    other.load_state_dict(policy.state_dict())
+    assert other.summary(0, 0) == policy.summary(0, 0)
+
+
+def test_arms_that_left_by_a_false_sigma_come_back() -> None:
+    policy = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoiseContradictedWarning)
+        for arm, value in ((0, 1.0), (1, 0.0)):
+            policy.tell(Pull(arm, 0), Observation(value))
+        assert policy.active.tolist() == [0]
+        assert not policy.finished  # not before the noise was looked at
+        for value in (-1.0, 0.0, 2.0, -2.0):
+            policy.tell(Pull(0, 0), Observation(value))
+    assert policy.active.tolist() == [0, 1]
+
+
+@pytest.mark.slow
+def test_a_sigma_of_half_the_truth_keeps_delta() -> None:
+    n, wrong = 200, 0
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.5)), delta=0.05)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoiseContradictedWarning)
+            while not policy.finished and policy.pulls < 300:
+                [pull] = policy.ask()
+                value = 0.2 * (pull.arm == 0) + rng.standard_normal()
+                policy.tell(pull, Observation(float(value)))
+        answer = policy.recommend()
+        wrong += answer.certified and answer.arm != 0
+    assert wrong <= binom.isf(0.01, n, 0.05)
