@@ -25,14 +25,14 @@ class Policy(abc.ABC):
     ----------
     labels
         How arms and fidelities are named in warnings.
-    overtaken
-        Arms with an evaluation that is still under way although later ones of the same arm and
-        fidelity were told. What takes long may be poor, so nothing is certified while there is
-        one; whoever runs the policy sets this.
+    withheld
+        Why nothing may be certified at the moment, whatever the values say; else empty. Whoever
+        runs the policy sets it: while an evaluation is under way that later ones of its arm and
+        fidelity have overtaken, for what takes long may be poor.
     """
 
     labels = Labels()
-    overtaken: frozenset[int] = frozenset()
+    withheld: str = ""
 
     @abc.abstractmethod
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:

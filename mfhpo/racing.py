@@ -385,13 +385,7 @@ class RacingPolicy(Policy):
                 f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
                 f"for it, or leave it out"
             )
-        if not self.overtaken:
-            return ""
-        arms = ", ".join(map(self.labels.arm, sorted(self.overtaken)))
-        return (
-            f"an evaluation of {arms} is still under way although later ones have ended; what "
-            f"takes long may be poor, so the certificate waits until it ends or counts as failed"
-        )
+        return self.withheld
 
     # What adapters show while the race runs.
 

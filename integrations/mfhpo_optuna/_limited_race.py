@@ -67,6 +67,8 @@ class LimitedRace(StudyRace):
         self._warned_of_enforcer = False
         self._warned_of_other_limit = False
 
+    _in_order = False  # nothing is certified
+
     # Reading the study.
 
     def finish(

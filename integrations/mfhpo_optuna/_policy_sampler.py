@@ -273,8 +273,10 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         if len(study.directions) > 1:
             return
         with self._lock:
-            race = self._read(study)
-            if self._learn(study, race, trial, state, values[0] if values else None):
+            race = self._read(study, ending=trial.number)
+            is_single = self._learn(study, race, trial, state, values[0] if values else None)
+            race.leave(trial.number)
+            if is_single:
                 # A single noisy value is no answer: `best_trial` skips trials that break a
                 # constraint. Only a running `Trial` has a public method for it.
                 key = f"constraints:{NO_ANSWER}"
@@ -319,13 +321,16 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             self._races[key] = (study._storage, self._new_race(study))
         return self._races[key][1]
 
-    def _read(self, study: optuna.Study) -> RaceT:
+    def _read(self, study: optuna.Study, ending: int | None = None) -> RaceT:
         self._raise_error_if_multi_objective(study)
         race = self._of(study)
-        if not race.read(study):
+        if not race.read(study, ending):
             del self._races[study._study_id, id(study._storage)]
-            race = self._of(study)
-            race.read(study)
+            anew = self._of(study)
+            if race.is_disordered:
+                anew.take_over(race)
+            anew.read(study, ending)
+            return anew
         return race
 
     def _new_race(self, study: optuna.Study) -> RaceT:

@@ -137,8 +137,12 @@ class ReplicateRace(StudyRace):
         counts = succeeded and belongs and not self.never_asked
         observed = self.sign * value if counts and value is not None else None
         self._tell(trial.number, pull, Observation(observed))
-        self.certification.note(pull.arm, value if counts else None)
         return True
+
+    def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:
+        super()._tell_now(trial_number, pull, observation)
+        value = observation.value
+        self.certification.note(pull.arm, None if value is None else self.sign * value)
 
     def _warn_of_own_pruning(self, trial: FrozenTrial) -> None:
         if not self._warned_of_pruning:

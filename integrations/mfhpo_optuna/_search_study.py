@@ -164,6 +164,8 @@ class SearchStudy(Race):
 
     # How it differs from a race among given arms.
 
+    _in_order = False  # a search certifies nothing; its replicates have an order of their own
+
     def finish(
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
     ) -> bool:
@@ -173,14 +175,16 @@ class SearchStudy(Race):
         tagged = ARM_KEY in trial.user_attrs or CERTIFICATE_KEY in trial.user_attrs
         return is_single or (not self._owns_fidelity and not tagged)
 
-    def read(self, study: optuna.Study) -> bool:
+    def read(self, study: optuna.Study, ending: int | None = None) -> bool:
         """Tell the race of the trials that finished since the last reading; see `StudyRace`."""
         self._is_reading = True
         try:
-            return super().read(study)
+            is_right = super().read(study, ending)
         finally:
             self._is_reading = False
+        if is_right:
             self._tell_of_replicates()
+        return is_right
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if the race is over or it cannot be in it."""
@@ -249,19 +253,30 @@ class SearchStudy(Race):
         """Tell the race of an arm's replicates in the order in which they were begun.
 
         Where quick ones are the good ones, the first to arrive are no sample of the arm; see
-        `mfhpo.in_order`.
+        `mfhpo.in_order`. One whose lease is over is not waited for, but nothing is certified until
+        it ends.
         """
         if self._is_reading:
             return
+        now = datetime.now()
         for number in sorted(self._held):
             pull, observation = self._held[number]
-            awaited = (
-                earlier < number and isinstance(other, Replicate) and other.arm == pull.arm
-                for earlier, other in self._under_way(number)
-            )
-            if not any(awaited):
-                del self._held[number]
-                super()._tell(number, pull, observation)
+            earlier = {
+                other: running
+                for other, running in self._running.items()
+                if other < number
+                and isinstance(running.pull, Replicate)
+                and running.pull.arm == pull.arm
+            }
+            if any(
+                other == self._ending or not self._expired(running, now)
+                for other, running in earlier.items()
+            ):
+                continue
+            self._given_up.update(dict.fromkeys(earlier, pull.arm))
+            del self._held[number]
+            super()._tell(number, pull, observation)
+        self._withhold()
 
     def _pending(self, trial_number: int) -> list[Pull]:
         held = [pull for pull, _ in self._held.values()]

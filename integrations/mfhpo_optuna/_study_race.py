@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import abc
+import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Policy, Pull
+from mfhpo.claims import joined
+from mfhpo.in_order import InOrder
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._limit_attributes import SECONDS_KEY
 
@@ -38,6 +41,8 @@ FIDELITY_KEY = "mfhpo:fidelity"
 NO_ANSWER = "mfhpo"
 
 Listener = Callable[[int, Pull, Observation], None]
+
+_Told: TypeAlias = tuple[int, Pull, Observation]
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,9 @@ class StudyRace(abc.ABC):
         Whether trials of the race were run before, or elsewhere.
     over
         Numbers of running trials that began after the race had ended.
+    is_disordered
+        Whether the policy has learned values in another order than that of their trials'
+        beginnings; then the race must be made anew from the study.
     announced
         Whether the sampler has said what it found out or chose.
     reseeded
@@ -85,8 +93,12 @@ class StudyRace(abc.ABC):
         from it; or None.
     """
 
+    # Whether the values of an arm at a level are told in the order in which their trials began.
+    _in_order = True
+
     def __init__(self, study: optuna.Study, arms: Arms, lease: float | None) -> None:
         self.arms = arms
+        self.is_disordered = False
         self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
         self.policy: Policy | None = None
         self.certificates: list[FrozenTrial] = []
@@ -98,6 +110,13 @@ class StudyRace(abc.ABC):
         self.resumed = False
         self._lease = lease
         self._running: dict[int, Running] = {}
+        self._orders: dict[tuple[int, int], InOrder[_Told]] = {}
+        # By number of the trial: its place in line until it is told, what has ended and waits, and
+        # the arms of those under way that are not waited for any longer.
+        self._tickets: dict[int, tuple[tuple[int, int], int]] = {}
+        self._waiting: dict[int, Pull] = {}
+        self._given_up: dict[int, int] = {}
+        self._ending: int | None = None
         self._unread: set[int] = set()
         self._read_up_to = 0
         self._begun = 0
@@ -139,46 +158,65 @@ class StudyRace(abc.ABC):
 
     # Reading the study.
 
-    def read(self, study: optuna.Study) -> bool:
+    def read(self, study: optuna.Study, ending: int | None = None) -> bool:
         """Tell the policy of the trials that finished since the last reading.
+
+        Parameters
+        ----------
+        study
+            The study.
+        ending
+            Number of the trial that ends at this moment, which the study still has as running.
 
         Returns
         -------
         bool
-            False if the study has lost trials: it was deleted and made again.
+            False if the race must be made anew: the study has lost trials (it was deleted and made
+            again), or a trial has ended that was not waited for (`is_disordered`).
         """
         trials = study.get_trials(deepcopy=False)
         if len(trials) < self._read_up_to:
             return False
+        if any(number == ending or trials[number].state.is_finished() for number in self._given_up):
+            self.is_disordered = True
+            return False
+        self._ending = ending
         new = range(self._read_up_to, len(trials))
         self._read_up_to = len(trials)
         finished: list[FrozenTrial] = []
+        begun: list[FrozenTrial] = []
         for number in sorted(self._unread) + list(new):
             trial = trials[number]
             if trial.state.is_finished():
                 self._unread.discard(number)
                 finished.append(trial)
+                if number not in self._running and ARM_KEY in trial.user_attrs:
+                    begun.append(trial)
                 continue
             self._unread.add(number)
             if trial.state == TrialState.RUNNING and ARM_KEY in trial.user_attrs:
                 pull = self._noted(trial)
                 if number not in self._running:
                     self._running[number] = Running(pull, trial.datetime_start)
-                    self._begun += 1
+                    begun.append(trial)
                 self.arms.begun(pull.arm, number, trial.params)
+        begun.sort(key=lambda trial: (trial.datetime_start or datetime.min, trial.number))
+        for trial in begun:
+            self._line_up(trial.number, self._noted(trial))
         finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
         for trial in finished:
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
-                self._begun += 1
                 self.resumed = True
             self.finish(
                 trial, trial.state, trial.value if trial.values else None, _seconds_of(trial)
             )
+            self.leave(trial.number)
+        self._give_up()
         return True
 
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
-        self._begun += 1
+        self._line_up(trial.number, pull)
         blind = self.policy is None
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
@@ -188,16 +226,74 @@ class StudyRace(abc.ABC):
         running = self._running.get(trial_number)
         return None if running is None else running.pull
 
+    def take_over(self, disordered: StudyRace) -> None:
+        """Go on in the place of a race that learned in the wrong order."""
+        for name in ("over", "announced", "reseeded", "resumed", "listener"):
+            setattr(self, name, getattr(disordered, name))
+
+    def leave(self, trial_number: int) -> None:
+        """Let those pass that wait for a trial which has ended and was not told."""
+        if trial_number in self._tickets and trial_number not in self._waiting:
+            pair, ticket = self._tickets.pop(trial_number)
+            self._release(self._orders[pair].drop(ticket))
+
     # What the races share.
 
-    def _pending(self, trial_number: int) -> list[Pull]:
-        """Pulls under way, but for the given trial's and those whose lease is over."""
+    def _line_up(self, trial_number: int, pull: Pull) -> None:
+        """Note in which place of its arm and level a trial has begun."""
+        self._begun += 1
+        if self._in_order:
+            pair = (int(pull.arm), int(pull.fidelity))
+            order = self._orders.setdefault(pair, InOrder(patience=sys.maxsize))
+            self._tickets[trial_number] = pair, order.begin()
+
+    def _give_up(self) -> None:
+        """Wait no longer for trials whose lease is over, but certify nothing until they end."""
         now = datetime.now()
-        return [
+        for pair in {self._tickets[number][0] for number in self._waiting}:
+            order = self._orders[pair]
+            last = order.held[-1][0] if order.held else -1
+            for number, (of_pair, ticket) in list(self._tickets.items()):
+                running = self._running.get(number)
+                if of_pair != pair or ticket > last or running is None or number == self._ending:
+                    continue
+                if self._expired(running, now):
+                    self._given_up[number] = running.pull.arm
+                    self.leave(number)
+        self._withhold()
+
+    def _withhold(self) -> None:
+        if self.policy is None:
+            return
+        self.policy.withheld = ""
+        if self._given_up:
+            trials = joined([f"trial {number}" for number in sorted(self._given_up)])
+            self.policy.withheld = (
+                f"{trials} began earlier than others of the same configuration and is still under "
+                f"way; what takes long may be poor, so nothing is certified until it ends. If its "
+                f"worker is dead, say so: study.tell({min(self._given_up)}, "
+                f"state=optuna.trial.TrialState.FAIL)"
+            )
+
+    def _release(self, turns: Iterable[_Told]) -> None:
+        for number, pull, observation in turns:
+            self._waiting.pop(number, None)
+            self._tickets.pop(number, None)
+            self._tell_now(number, pull, observation)
+
+    def _pending(self, trial_number: int) -> list[Pull]:
+        """Pulls that the policy does not know of yet.
+
+        Those under way, but for the given trial's and those whose lease is over, and those that
+        have ended and wait for earlier ones.
+        """
+        now = datetime.now()
+        under_way = [
             running.pull
             for number, running in self._running.items()
             if number != trial_number and not self._expired(running, now)
         ]
+        return [*under_way, *self._waiting.values()]
 
     def _expired(self, running: Running, now: datetime) -> bool:
         lease = self._default_lease(running.pull) if self._lease is None else self._lease
@@ -220,6 +316,15 @@ class StudyRace(abc.ABC):
         return arm
 
     def _tell(self, trial_number: int, pull: Pull, observation: Observation) -> None:
+        """Tell the policy of a pull as soon as it is its turn."""
+        if trial_number not in self._tickets:
+            self._tell_now(trial_number, pull, observation)
+            return
+        pair, ticket = self._tickets[trial_number]
+        self._waiting[trial_number] = pull
+        self._release(self._orders[pair].end(ticket, (trial_number, pull, observation)))
+
+    def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         assert self.policy is not None
         self.policy.tell(pull, observation)
         if self.listener is not None:

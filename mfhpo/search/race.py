@@ -439,6 +439,8 @@ class SearchRace(Policy):
         reason = answer.reason
         if finished and not certification.finished:
             reason = f"the budget is spent: {reason}"
+        if answer.certified and self.withheld:
+            return replace(answer, finished=finished, certified=False, reason=self.withheld)
         return replace(answer, finished=finished, reason=reason)
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
