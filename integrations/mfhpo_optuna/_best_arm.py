@@ -14,6 +14,7 @@ from mfhpo.bias import Kind
 from mfhpo.confidence import Radius
 from mfhpo.declared import BiasLike, SigmaLike, mirrored_radius
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import EstimatedBias
 from mfhpo.identification.gradient import LearningRate, MFGrad
 from mfhpo.identification.lucb import MFLUCB, Explore, Schedule
 from mfhpo.identification.top_two import MFTopTwo
@@ -43,7 +44,7 @@ class MFTopTwoSampler(DeclaredSampler):
     variant
         "max" or "order": how bounds given as numbers are meant, or which kind is estimated. None:
         what `bias` declares; numbers are "max", and "order" is estimated.
-    pilot_arms, pilot_pulls, lease, progress, seed
+    pilot_arms, pilot_pulls, estimated_bias, lease, progress, seed
         See `IISESampler`.
 
     Raises
@@ -84,6 +85,7 @@ class MFTopTwoSampler(DeclaredSampler):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         lease: float | None = None,
         progress: bool | None = None,
         seed: int | None = None,
@@ -107,6 +109,7 @@ class MFTopTwoSampler(DeclaredSampler):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
 
@@ -141,7 +144,7 @@ class MFGradSampler(DeclaredSampler):
     variant
         "max" or "order": how bounds given as numbers are meant, or which kind is estimated. None:
         what `bias` declares; numbers are "max", and "order" is estimated.
-    pilot_arms, pilot_pulls, lease, progress, seed
+    pilot_arms, pilot_pulls, estimated_bias, lease, progress, seed
         See `IISESampler`.
 
     Raises
@@ -185,6 +188,7 @@ class MFGradSampler(DeclaredSampler):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         lease: float | None = None,
         progress: bool | None = None,
         seed: int | None = None,
@@ -211,6 +215,7 @@ class MFGradSampler(DeclaredSampler):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
 
@@ -257,7 +262,7 @@ class MFLUCBSampler(DeclaredSampler):
     bias
         Bounds xi_m on every arm's own bias at each level, the last one 0: numbers or
         `mfhpo.Bias.max`. None: estimated by a pilot.
-    pilot_arms, pilot_pulls, lease, progress, seed
+    pilot_arms, pilot_pulls, estimated_bias, lease, progress, seed
         See `IISESampler`.
 
     Raises
@@ -314,6 +319,7 @@ class MFLUCBSampler(DeclaredSampler):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         lease: float | None = None,
         progress: bool | None = None,
         seed: int | None = None,
@@ -353,6 +359,7 @@ class MFLUCBSampler(DeclaredSampler):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
         # Only now: which of the two has to be the larger one depends on the study's direction,

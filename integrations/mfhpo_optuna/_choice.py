@@ -13,6 +13,7 @@ from mfhpo import Policy, Problem
 from mfhpo.choice import Aim, PolicyChoice, recommend_policy
 from mfhpo.declared import BiasLike, SigmaLike
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import EstimatedBias
 from mfhpo_optuna._arms import ArmsLike
 from mfhpo_optuna._declared import DeclaredSampler
 from mfhpo_optuna._race import Race
@@ -73,7 +74,7 @@ class MFSampler(DeclaredSampler):
         none.
     measure
         See `IISESampler`; None: 10. It has no part in the other aims.
-    pilot_arms, pilot_pulls, lease, progress, seed
+    pilot_arms, pilot_pulls, estimated_bias, lease, progress, seed
         See `IISESampler`.
 
     Raises
@@ -117,6 +118,7 @@ class MFSampler(DeclaredSampler):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         lease: float | None = None,
         progress: bool | None = None,
         seed: int | None = None,
@@ -147,6 +149,7 @@ class MFSampler(DeclaredSampler):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
 
@@ -183,14 +186,16 @@ class MFSampler(DeclaredSampler):
         choice = recommend_policy(problem, self._aim)
         without_part = _NO_PART.get(self._aim, {})
         used = {name: value for name, value in options.items() if name not in without_part}
+        if self._aim != "best arm":
+            del used["estimated_bias"]
         if "measure" in used and used["measure"] is None:
             used["measure"] = _MEASURE
         policy = choice.make(problem, **used)
         self._choices[policy] = choice
         return policy
 
-    def _read(self, study: optuna.Study) -> Race:
-        race = super()._read(study)
+    def _read(self, study: optuna.Study, ending: int | None = None) -> Race:
+        race = super()._read(study, ending)
         if race.policy is not None and not race.announced:
             race.announced = True
             choice = self._choices[race.policy]

@@ -19,6 +19,7 @@ from mfhpo import (
 )
 from mfhpo.declared import mirrored_radius
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import EstimatedBias
 from mfhpo_optuna._arms import ArmsLike
 from mfhpo_optuna._declared import DeclaredSampler
 
@@ -87,6 +88,12 @@ class IISESampler(DeclaredSampler):
         is caught: ``study.optimize(objective, catch=(Exception,))``.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and evaluations of each at every level.
+    estimated_bias
+        What a level below the target is good for where no bias is declared. "steer": it decides in
+        which order configurations are tried at the target, and nothing leaves without evidence at
+        the target. "eliminate": bounds are estimated by a pilot, and configurations leave by them;
+        those that are unlike the pilot's, such as late bloomers, may be lost, and the answer says
+        so.
     lease
         Seconds after which a running trial counts as lost. None: ten times what the slowest trial
         so far would have taken at its level, and at least a minute.
@@ -151,6 +158,7 @@ class IISESampler(DeclaredSampler):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         lease: float | None = None,
         progress: bool | None = None,
         seed: int | None = None,
@@ -177,6 +185,7 @@ class IISESampler(DeclaredSampler):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
 

@@ -13,6 +13,7 @@ from mfhpo import Policy, Problem
 from mfhpo.choice import Aim, PolicyChoice, recommend_policy
 from mfhpo.declared import BiasLike, SigmaLike
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import EstimatedBias
 from mfhpo_ray._arms import ArmsLike
 from mfhpo_ray._fidelity_search import FidelitySearch
 
@@ -68,7 +69,7 @@ class MFSearch(FidelitySearch):
         See `IISESearch`; "reward per cost" has none.
     measure
         See `IISESearch`; None: 10. It has no part in the other aims.
-    pilot_arms, pilot_pulls, seed_key, seed
+    pilot_arms, pilot_pulls, estimated_bias, seed_key, seed
         See `IISESearch`.
 
     Raises
@@ -117,6 +118,7 @@ class MFSearch(FidelitySearch):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         seed_key: str | None = "seed",
         seed: int | None = None,
     ) -> None:
@@ -148,6 +150,7 @@ class MFSearch(FidelitySearch):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
 

@@ -11,6 +11,7 @@ from mfhpo import Policy, Problem
 from mfhpo.bias import Kind
 from mfhpo.declared import BiasLike, SigmaLike
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import EstimatedBias
 from mfhpo.identification.gradient import LearningRate, MFGrad
 from mfhpo_ray._arms import ArmsLike
 from mfhpo_ray._fidelity_search import FidelitySearch
@@ -48,7 +49,7 @@ class MFGradSearch(FidelitySearch):
         what `bias` declares; numbers are "max", and "order" is estimated.
     delta, epsilon, sigma, bias, budget, prices, measure, max_failures
         See `IISESearch`.
-    pilot_arms, pilot_pulls, seed_key, seed
+    pilot_arms, pilot_pulls, estimated_bias, seed_key, seed
         See `IISESearch`.
 
     Raises
@@ -99,6 +100,7 @@ class MFGradSearch(FidelitySearch):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         seed_key: str | None = "seed",
         seed: int | None = None,
     ) -> None:
@@ -127,6 +129,7 @@ class MFGradSearch(FidelitySearch):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
 

@@ -10,6 +10,7 @@ from ray.tune.search import Searcher
 from mfhpo import IISE, MaximumFidelityExploit, Policy, Problem, Radius, SuccessiveElimination
 from mfhpo.declared import BiasLike, SigmaLike, mirrored_radius
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import EstimatedBias
 from mfhpo_ray._arms import ArmsLike
 from mfhpo_ray._fidelity_search import FidelitySearch
 
@@ -101,6 +102,12 @@ class IISESearch(FidelitySearch):
         time) so many times in a row leaves the race with a warning. Before, it is evaluated again.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and evaluations of each at every level.
+    estimated_bias
+        What a level below the target is good for where no bias is declared. "steer": it decides in
+        which order configurations are tried at the target, and nothing leaves without evidence at
+        the target. "eliminate": bounds are estimated by a pilot, and configurations leave by them;
+        those that are unlike the pilot's, such as late bloomers, may be lost, and the answer says
+        so.
     seed_key
         The key of the configuration that gets a seed from 0 to 2**31 - 1, no two trials of a race
         the same. None: no seed is set, and trials have to draw their own.
@@ -182,6 +189,7 @@ class IISESearch(FidelitySearch):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         seed_key: str | None = "seed",
         seed: int | None = None,
     ) -> None:
@@ -210,6 +218,7 @@ class IISESearch(FidelitySearch):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
 

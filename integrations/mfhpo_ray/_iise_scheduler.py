@@ -16,7 +16,7 @@ from mfhpo.bias import Kind
 from mfhpo.confidence import Radius
 from mfhpo.declared import BiasLike, Declaration, SigmaLike, check_options, mirrored_radius
 from mfhpo.fidelity import Fidelity
-from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.best_arm import BestArmPolicy, EstimatedBias
 from mfhpo.noise import EstimatedNoise
 from mfhpo_ray._level_scheduler import LevelScheduler, levels_of
 
@@ -105,6 +105,12 @@ class IISEScheduler(LevelScheduler):
         hangs holds its slot, and the race, for ever.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and replicates of each.
+    estimated_bias
+        What a level below the target is good for where no bias is declared. "steer": it decides in
+        which order configurations are tried at the target, and nothing leaves without evidence at
+        the target. "eliminate": bounds are estimated by a pilot, and configurations leave by them;
+        those that are unlike the pilot's, such as late bloomers, may be lost, and the answer says
+        so.
     seed
         Chooses the pilot's arms.
 
@@ -183,6 +189,7 @@ class IISEScheduler(LevelScheduler):
         limit: float | None = None,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         seed: int = 0,
     ) -> None:
         if variant not in _VARIANTS:
@@ -211,6 +218,7 @@ class IISEScheduler(LevelScheduler):
             "max_failures": max_failures,
             "pilot_arms": pilot_arms,
             "pilot_pulls": pilot_pulls,
+            "estimated_bias": estimated_bias,
             "seed": seed,
         }
         check_options(self._options)

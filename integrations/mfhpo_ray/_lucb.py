@@ -13,6 +13,7 @@ from mfhpo._validation import check_number
 from mfhpo.confidence import Radius
 from mfhpo.declared import BiasLike, SigmaLike, mirrored_radius
 from mfhpo.fidelity import Fidelity
+from mfhpo.identification.best_arm import EstimatedBias
 from mfhpo.identification.lucb import MFLUCB, Explore, Schedule
 from mfhpo_ray._arms import ArmsLike
 from mfhpo_ray._fidelity_search import FidelitySearch
@@ -61,7 +62,7 @@ class MFLUCBSearch(FidelitySearch):
         `mfhpo.Bias.max`. None: estimated by a pilot.
     delta, epsilon, sigma, budget, prices, radius, measure, max_failures
         See `IISESearch`.
-    pilot_arms, pilot_pulls, seed_key, seed
+    pilot_arms, pilot_pulls, estimated_bias, seed_key, seed
         See `IISESearch`.
 
     Raises
@@ -119,6 +120,7 @@ class MFLUCBSearch(FidelitySearch):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
+        estimated_bias: EstimatedBias = "steer",
         seed_key: str | None = "seed",
         seed: int | None = None,
     ) -> None:
@@ -162,6 +164,7 @@ class MFLUCBSearch(FidelitySearch):
                 "max_failures": max_failures,
                 "pilot_arms": pilot_arms,
                 "pilot_pulls": pilot_pulls,
+                "estimated_bias": estimated_bias,
             },
         )
 

@@ -94,9 +94,9 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     problem
         What is known.
     variant
-        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). Order bounds
-        are never more than twice the others, and mostly far less, as what all arms' biases have
-        in common does not count.
+        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`).
+        Order bounds are never more than twice the others, and mostly far less, as what all arms'
+        biases have in common does not count.
     **options
         See `BestArmPolicy`. There is no `radius`: the intervals that are shown are the tightest
         for the noise, and decide nothing but the audit.

@@ -123,8 +123,8 @@ class RewardPolicy(RacingPolicy):
         if isinstance(self.problem.noise, (Bounded, SubGaussian)):
             return super()._assumptions()
         choice = (
-            "the choice of pulls takes the pooled standard deviation of each fidelity for sigma; no "
-            "interval rests on that"
+            "the choice of pulls takes the pooled standard deviation of each fidelity for sigma; "
+            "no interval rests on that"
         )
         return (*super()._assumptions(), choice)
 

@@ -585,9 +585,7 @@ def test_three_failures_withdraw_an_arm_that_has_no_value() -> None:
     policy.tell(Pull(1, 0), FAILED)
     policy.tell(Pull(1, 1), Observation(math.nan))
     assert policy.active.tolist() == [0, 1, 2]
-    message = (
-        r"arm 1 leaves the race: 3 of 3 pulls gave no value \(.*\), the last at fidelity 0"
-    )
+    message = r"arm 1 leaves the race: 3 of 3 pulls gave no value \(.*\), the last at fidelity 0"
     with pytest.warns(ArmWithdrawnWarning, match=message) as caught:
         policy.tell(Pull(1, 0), Observation(math.inf))
     assert "max_failures=3" in str(caught[0].message)
@@ -1085,9 +1083,7 @@ def test_a_race_that_ends_with_its_pilot_is_audited() -> None:
 
 def test_an_estimated_bias_is_paid_for_out_of_delta() -> None:
     declared = IISE(Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0)))
-    estimated = IISE(
-        Problem(3, (1.0, 10.0), None, SubGaussian(1.0)), estimated_bias="eliminate"
-    )
+    estimated = IISE(Problem(3, (1.0, 10.0), None, SubGaussian(1.0)), estimated_bias="eliminate")
     for policy in (declared, estimated):
         policy.tell(Pull(0, 1), Observation(0.0))
     assert estimated.summary(0, 1)[2] == pytest.approx(

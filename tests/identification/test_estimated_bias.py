@@ -1,4 +1,4 @@
-"""Where nothing is declared of the bias: late bloomers are kept, and cheap levels decide on order."""
+"""With no bias declared, late bloomers are kept, and cheap levels decide on the order."""
 
 from __future__ import annotations
 

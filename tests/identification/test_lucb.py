@@ -631,7 +631,9 @@ class TestRule:
     def test_time_counts_the_pilot(self) -> None:
         # Eight pulls are four rounds; half of delta pays for the bias bounds.
         problem = Problem(2, (1.0, 2.0), None, SubGaussian(0.5))
-        policy = MFLUCB(problem, explore="B", schedule="rounds", audit=False, estimated_bias="eliminate")
+        policy = MFLUCB(
+            problem, explore="B", schedule="rounds", audit=False, estimated_bias="eliminate"
+        )
         for pull in policy.ask(8):
             policy.tell(pull, Observation(0.5))
         assert not policy.piloting
