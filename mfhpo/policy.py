@@ -29,10 +29,16 @@ class Policy(abc.ABC):
         Why nothing may be certified at the moment, whatever the values say; else empty. Whoever
         runs the policy sets it: while an evaluation is under way that later ones of its arm and
         fidelity have overtaken, for what takes long may be poor.
+    provisos
+        What else must be true for a claim, as clauses, by what whoever runs the policy supposes.
+    held_cost
+        What was paid for evaluations that have ended and are not told yet.
     """
 
     labels = Labels()
     withheld: str = ""
+    provisos: tuple[str, ...] = ()
+    held_cost: float = 0.0
 
     @abc.abstractmethod
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:

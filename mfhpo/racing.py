@@ -367,7 +367,7 @@ class RacingPolicy(Policy):
             compared=self.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
             assumptions=self._assumptions(),
             remaining_cost=0.0 if certified else None if refused else self._remaining_cost(arm),
-            conditions=self._conditions(),
+            conditions=(*self._conditions(), *self.provisos),
             unseen=self._unseen(arm),
             not_compared=self._not_compared(),
             failures=int(roster.failures.sum()),

@@ -275,7 +275,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         with self._lock:
             race = self._read(study, ending=trial.number)
             is_single = self._learn(study, race, trial, state, values[0] if values else None)
-            race.leave(trial.number)
+            race.settle(trial.number)
             if is_single:
                 # A single noisy value is no answer: `best_trial` skips trials that break a
                 # constraint. Only a running `Trial` has a public method for it.

@@ -42,6 +42,11 @@ NO_ANSWER = "mfhpo"
 
 Listener = Callable[[int, Pull, Observation], None]
 
+# A trial under way that has been overtaken by so many others of its arm and level is not waited for
+# any longer: at least, and for each trial under way.
+_LEAST_PATIENCE = 10
+_OVERTAKEN_PER_WORKER = 3
+
 _Told: TypeAlias = tuple[int, Pull, Observation]
 
 
@@ -114,7 +119,7 @@ class StudyRace(abc.ABC):
         # By number of the trial: its place in line until it is told, what has ended and waits, and
         # the arms of those under way that are not waited for any longer.
         self._tickets: dict[int, tuple[tuple[int, int], int]] = {}
-        self._waiting: dict[int, Pull] = {}
+        self._waiting: dict[int, tuple[Pull, Observation]] = {}
         self._given_up: dict[int, int] = {}
         self._ending: int | None = None
         self._unread: set[int] = set()
@@ -231,6 +236,11 @@ class StudyRace(abc.ABC):
         for name in ("over", "announced", "reseeded", "resumed", "listener"):
             setattr(self, name, getattr(disordered, name))
 
+    def settle(self, trial_number: int) -> None:
+        """Draw the consequences of a trial's end for those that wait for it."""
+        self.leave(trial_number)
+        self._give_up()
+
     def leave(self, trial_number: int) -> None:
         """Let those pass that wait for a trial which has ended and was not told."""
         if trial_number in self._tickets and trial_number not in self._waiting:
@@ -248,25 +258,37 @@ class StudyRace(abc.ABC):
             self._tickets[trial_number] = pair, order.begin()
 
     def _give_up(self) -> None:
-        """Wait no longer for trials whose lease is over, but certify nothing until they end."""
-        now = datetime.now()
-        for pair in {self._tickets[number][0] for number in self._waiting}:
-            order = self._orders[pair]
-            last = order.held[-1][0] if order.held else -1
-            for number, (of_pair, ticket) in list(self._tickets.items()):
+        """Wait no longer for trials that hold back many others, or whose lease is over.
+
+        Nothing is certified until they end.
+        """
+        if self._waiting:
+            now = datetime.now()
+            patience = max(_LEAST_PATIENCE, _OVERTAKEN_PER_WORKER * len(self._running))
+            for number, (pair, ticket) in list(self._tickets.items()):
                 running = self._running.get(number)
-                if of_pair != pair or ticket > last or running is None or number == self._ending:
+                if running is None or number == self._ending:
                     continue
-                if self._expired(running, now):
+                overtaken_by = sum(later > ticket for later, _ in self._orders[pair].held)
+                if overtaken_by >= patience or (overtaken_by and self._expired(running, now)):
                     self._given_up[number] = running.pull.arm
                     self.leave(number)
         self._withhold()
 
     def _withhold(self) -> None:
+        """Say what the answer must wait for, or what it supposes, and what was paid meanwhile."""
         if self.policy is None:
             return
-        self.policy.withheld = ""
-        if self._given_up:
+        self.policy.held_cost = sum(
+            self._cost_of(pull) if observation.cost is None else observation.cost
+            for pull, observation in self._waiting.values()
+        )
+        self.policy.withheld, self.policy.provisos = "", ()
+        if self._given_up and self._lease is not None:
+            self.policy.provisos = (
+                f"trials that run for more than lease={self._lease:g} seconds have no worker",
+            )
+        elif self._given_up:
             trials = joined([f"trial {number}" for number in sorted(self._given_up)])
             self.policy.withheld = (
                 f"{trials} began earlier than others of the same configuration and is still under "
@@ -293,7 +315,11 @@ class StudyRace(abc.ABC):
             for number, running in self._running.items()
             if number != trial_number and not self._expired(running, now)
         ]
-        return [*under_way, *self._waiting.values()]
+        return [*under_way, *(pull for pull, _ in self._waiting.values())]
+
+    def _cost_of(self, pull: Pull) -> float:
+        """What a pull costs, if it was not measured."""
+        return 1.0
 
     def _expired(self, running: Running, now: datetime) -> bool:
         lease = self._default_lease(running.pull) if self._lease is None else self._lease
@@ -321,7 +347,7 @@ class StudyRace(abc.ABC):
             self._tell_now(trial_number, pull, observation)
             return
         pair, ticket = self._tickets[trial_number]
-        self._waiting[trial_number] = pull
+        self._waiting[trial_number] = pull, observation
         self._release(self._orders[pair].end(ticket, (trial_number, pull, observation)))
 
     def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:

@@ -179,7 +179,7 @@ class BestArmPolicy(RacingPolicy):
         winner = self.winner
         if winner is not None and self._measured(winner):
             return True
-        return math.isfinite(self.budget) and self._next_cost() > self.budget - self._cost
+        return math.isfinite(self.budget) and self._next_cost() > self.budget - self._cost - self.held_cost
 
     @property
     def epsilon(self) -> float:

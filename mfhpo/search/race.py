@@ -439,6 +439,7 @@ class SearchRace(Policy):
         reason = answer.reason
         if finished and not certification.finished:
             reason = f"the budget is spent: {reason}"
+        answer = replace(answer, conditions=(*answer.conditions, *self.provisos))
         if answer.certified and self.withheld:
             return replace(answer, finished=finished, certified=False, reason=self.withheld)
         return replace(answer, finished=finished, reason=reason)
