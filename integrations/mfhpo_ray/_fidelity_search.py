@@ -134,6 +134,12 @@ class FidelitySearch(PolicySearch[Policy]):
                 f"means are those of the others"
             )
             answer = replace(answer, assumptions=(*answer.assumptions, assumption))
+        if self._n_lost:
+            condition = (
+                f"the {self._n_lost} evaluations that were left out, because their process or the "
+                f"driver died, were like the others"
+            )
+            answer = replace(answer, conditions=(*answer.conditions, condition))
         waiting = "" if answer.finished else self._waiting_in_words()
         if waiting:
             reason = f"{answer.reason}; values count in the order in which trials began, and the "

@@ -171,8 +171,8 @@ class LevelScheduler(ArmScheduler):
             if run is not None:
                 self._ladder.put(run)
         for run in self._busy.values():  # what a search algorithm suggested before the race began
-            is_new = run.granted is not None and not self._in_order.has_ticket(run)
-            if is_new and run.arm in self._active:
+            is_in = run.arm in self._active and not self._in_order.has_ticket(run)
+            if run.granted is not None and is_in:
                 self._in_order.send(run, run.granted)
         self._sweep()
 

@@ -101,6 +101,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._announced_end = False
         self._open = OpenPulls(self._in_order)
         self._ended = 0
+        # Pulls under way that were left out: their process, or the driver, has died.
+        self._n_lost = 0
         # Whether pulls of a saved state may be waited for that Tune does not run again.
         self._is_unsure_of_trials = False
         self._journal: Journal | None = None
@@ -323,7 +325,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if begun is None or self._policy is None:
             return
         if result is None and not error:
-            self.discard(trial_id)
+            self._drop([trial_id])
             return
         result = {} if result is None else result
         seconds = self._seconds(begun, result)
@@ -420,7 +422,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             The trials that run or wait.
         """
         self._is_unsure_of_trials = False
-        self._drop(set(self._open.trial_ids).difference(trial_ids))
+        self._lose(set(self._open.trial_ids).difference(trial_ids))
 
     def lose(self, trial_id: str) -> None:
         """Drop a pull whose process or node has died: it is no failure of its arm.
@@ -435,7 +437,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """
         begun = self._open.get(trial_id)
         if begun is not None and self._losses.excuse(begun.pull.arm):
-            self.discard(trial_id)
+            self._lose([trial_id])
 
     def discard(self, trial_id: str) -> None:
         """Drop a pull whose trial is stopped because the race is over.
@@ -445,7 +447,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         trial_id
             The trial.
         """
-        self._drop([trial_id])
+        self._lose([trial_id])
 
     @property
     def finished(self) -> bool:
@@ -475,6 +477,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             "policy": self._policy.state_dict(),
             "open": self._open.state_dict(),
             "ended": self._ended,
+            "lost": self._n_lost,
             "recovered": [list(item) for item in self._recovered.items()],
         }
 
@@ -515,6 +518,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._open.load_state_dict(state["open"], self._clock())
         self._is_unsure_of_trials = len(self._open) > 0
         self._ended = int(state["ended"])
+        self._n_lost = int(state.get("lost", 0))
         self._recovered = {int(arm): result for arm, result in state["recovered"]}
         self._over = policy.finished
 
@@ -746,6 +750,12 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._tell(policy, told)
             self._tell_arm_search(policy, told)
 
+    def _lose(self, trial_ids: Collection[str]) -> None:
+        """Leave out pulls that were under way; once the race is over they are merely surplus."""
+        if self._policy is not None and not self._policy.finished:
+            self._n_lost += sum(self._open.get(trial_id) is not None for trial_id in trial_ids)
+        self._drop(trial_ids)
+
     def _drop(self, trial_ids: Iterable[str]) -> None:
         released = self._open.drop(trial_ids)
         if self._policy is not None:
@@ -764,7 +774,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """Drop the pulls of a saved state that Tune does not run again, if that is known."""
         gone = self._open.unannounced
         if self._journal is not None:
-            self._drop(gone)
+            self._lose(gone)
         elif self._most is not None and len(gone) >= self._most:
             _logger.warning(
                 "%d trials of the saved experiment are waited for. If Tune is not to run them "
