@@ -24,8 +24,16 @@ from mfhpo_optuna._arms import Arms, ArmsLike
 from mfhpo_optuna._delegate import ArmsOnlyStudy
 from mfhpo_optuna._levels import contains
 from mfhpo_optuna._progress import ProgressLine
-from mfhpo_optuna._study_race import CERTIFICATE_KEY, NO_ANSWER, Listener, StudyRace
+from mfhpo_optuna._study_race import (
+    ARM_KEY,
+    CERTIFICATE_KEY,
+    NO_ANSWER,
+    WORKER,
+    Listener,
+    StudyRace,
+)
 from mfhpo_optuna._unit import from_unit
+from mfhpo_optuna._worker_name import worker_name
 
 __all__ = ["Answer", "PolicySampler", "stop"]
 
@@ -260,7 +268,9 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                 self._arm_sampler.reseed_rng()
                 race.reseeded = True
             race.begin(trial, pull)
-            self._write(study, trial, race.attributes(pull))
+            attributes = race.attributes(pull)
+            attributes[ARM_KEY] = {**attributes[ARM_KEY], WORKER: worker_name()}
+            self._write(study, trial, attributes)
 
     def after_trial(
         self,

@@ -230,7 +230,8 @@ class SearchStudy(Race):
         if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
             if trial.number in self._running and trial.number not in self._begun_here:
                 # Whoever began it may have given way to another one since it was read.
-                self._running[trial.number] = Running(pull, trial.datetime_start)
+                earlier = self._running[trial.number]
+                self._running[trial.number] = replace(earlier, pull=pull)
             self._learn_of(pull.arm, trial.params, trial.distributions)
         return pull
 

@@ -19,12 +19,14 @@ from mfhpo.claims import joined
 from mfhpo.in_order import InOrder
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._limit_attributes import SECONDS_KEY
+from mfhpo_optuna._worker_name import is_surely_dead
 
 __all__ = [
     "ARM_KEY",
     "CERTIFICATE_KEY",
     "FIDELITY_KEY",
     "NO_ANSWER",
+    "WORKER",
     "Listener",
     "Running",
     "StudyRace",
@@ -36,6 +38,9 @@ CERTIFICATE_KEY = "mfhpo:certificate"
 
 # Attribute of a study whose sampler chooses the levels: the name of the parameter that sets them.
 FIDELITY_KEY = "mfhpo:fidelity"
+
+# In the tag of a pull: the process that evaluates it.
+WORKER = "worker"
 
 # The constraint that single pulls break, so that none of them is the best trial.
 NO_ANSWER = "mfhpo"
@@ -57,6 +62,7 @@ class Running:
     pull: Pull
     since: datetime | None
     blind: bool = False  # begun before the policy could choose
+    worker: str | None = None  # see `worker_name`; None: this process
 
 
 class StudyRace(abc.ABC):
@@ -202,7 +208,8 @@ class StudyRace(abc.ABC):
             if trial.state == TrialState.RUNNING and ARM_KEY in trial.user_attrs:
                 pull = self._noted(trial)
                 if number not in self._running:
-                    self._running[number] = Running(pull, trial.datetime_start)
+                    worker = trial.user_attrs[ARM_KEY].get(WORKER)
+                    self._running[number] = Running(pull, trial.datetime_start, worker=worker)
                     begun.append(trial)
                 self.arms.begun(pull.arm, number, trial.params)
         begun.sort(key=lambda trial: (trial.datetime_start or datetime.min, trial.number))
@@ -284,16 +291,21 @@ class StudyRace(abc.ABC):
             for pull, observation in self._waiting.values()
         )
         self.policy.withheld, self.policy.provisos = "", ()
-        if self._given_up and self._lease is not None:
+        given_up = [
+            number
+            for number in sorted(self._given_up)
+            if not is_surely_dead(self._running[number].worker)
+        ]
+        if given_up and self._lease is not None:
             self.policy.provisos = (
                 f"trials that run for more than lease={self._lease:g} seconds have no worker",
             )
-        elif self._given_up:
-            trials = joined([f"trial {number}" for number in sorted(self._given_up)])
+        elif given_up:
+            trials = joined([f"trial {number}" for number in given_up])
             self.policy.withheld = (
                 f"{trials} began earlier than others of the same configuration and is still under "
                 f"way; what takes long may be poor, so nothing is certified until it ends. If its "
-                f"worker is dead, say so: study.tell({min(self._given_up)}, "
+                f"worker is dead, say so: study.tell({given_up[0]}, "
                 f"state=optuna.trial.TrialState.FAIL)"
             )
 
@@ -322,6 +334,9 @@ class StudyRace(abc.ABC):
         return 1.0
 
     def _expired(self, running: Running, now: datetime) -> bool:
+        """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
+        if is_surely_dead(running.worker):
+            return True
         lease = self._default_lease(running.pull) if self._lease is None else self._lease
         return running.since is not None and (now - running.since).total_seconds() > lease
 

@@ -179,7 +179,8 @@ class BestArmPolicy(RacingPolicy):
         winner = self.winner
         if winner is not None and self._measured(winner):
             return True
-        return math.isfinite(self.budget) and self._next_cost() > self.budget - self._cost - self.held_cost
+        left = self.budget - self._cost - self.held_cost
+        return math.isfinite(left) and self._next_cost() > left
 
     @property
     def epsilon(self) -> float:

@@ -78,7 +78,7 @@ class RewardPolicy(RacingPolicy):
         """Whether no arm is left, or the next pull would exceed the budget."""
         if not self._roster.active.any():
             return True
-        left = self.budget - self._cost
+        left = self.budget - self._cost - self.held_cost
         if max(map(self._cost_of, range(self.problem.n_fidelities))) <= left:
             return False
         [pull] = self.ask()

@@ -367,7 +367,7 @@ def test_one_candidate_without_noise_is_pointed_out():
 
     answer = certify(points([0.0, 0.5, 1.0]), objective)
     assert answer.certified
-    assert any("trial 0" in assumption for assumption in answer.assumptions)
+    assert any("equal values of trial 0" in condition for condition in answer.conditions)
 
 
 def test_candidate_that_always_fails_leaves_with_a_warning():

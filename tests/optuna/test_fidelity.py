@@ -65,7 +65,9 @@ def test_only_the_levels_are_ever_suggested():
     def objective(trial):
         return trial.suggest_float("x", -1, 1) ** 2 + 0.1 / ask_int(trial) + noise(trial)
 
-    study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0), objective)
+    study = run(
+        IISESampler("epochs", ARMS, epsilon=0.1, estimated_bias="eliminate", seed=0), objective
+    )
     assert suggested(study) == [1, 3, 9]
     assert study.best_params == {"x": 0.0, "epochs": 9}
 
@@ -122,7 +124,7 @@ def test_float_fidelity():
         share = trial.suggest_float("share", 0.1, 0.9)
         return x**2 - 0.05 / share + noise(trial)
 
-    sampler = IISESampler("share", ARMS, epsilon=0.1, seed=0)
+    sampler = IISESampler("share", ARMS, epsilon=0.1, estimated_bias="eliminate", seed=0)
     study = run(sampler, objective)
     assert suggested(study, "share") == pytest.approx([0.1, 0.3, 0.9])
     assert study.best_params == {"x": 0.0, "share": 0.9}
@@ -211,7 +213,8 @@ def test_a_fidelity_the_objective_overrides_ends_the_race_or_is_an_error():
         trial.suggest_int("epochs", 9, 9)
         return x**2 + noise(trial)
 
-    sampler = IISESampler(Fidelity("epochs", levels=[1, 3, 9]), ARMS, epsilon=0.1, seed=0)
+    fidelity = Fidelity("epochs", levels=[1, 3, 9])
+    sampler = IISESampler(fidelity, ARMS, epsilon=0.1, estimated_bias="eliminate", seed=0)
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="epochs"):
         study.optimize(objective, n_trials=300)
@@ -235,7 +238,7 @@ def test_a_fidelity_fixed_for_good_ends_the_race_or_is_an_error():
 
 
 def test_the_range_of_the_fidelity_may_not_lose_a_level():
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
+    sampler = IISESampler("epochs", ARMS, epsilon=0.1, estimated_bias="eliminate", seed=0)
     study = optuna.create_study(sampler=sampler)
 
     def objective(trial):

@@ -32,8 +32,12 @@ RACE = textwrap.dedent(
     from mfhpo_optuna import IISESampler, MFTopTwoSampler, MFUCBSampler
 
     SAMPLERS = {
-        "IISE": lambda **options: IISESampler("epochs", 4, epsilon=0.3, measure=3, **options),
-        "top-two": lambda **options: MFTopTwoSampler("epochs", 4, epsilon=0.05, **options),
+        "IISE": lambda **options: IISESampler(
+            "epochs", 4, epsilon=0.3, measure=3, estimated_bias="eliminate", **options
+        ),
+        "top-two": lambda **options: MFTopTwoSampler(
+            "epochs", 4, epsilon=0.05, estimated_bias="eliminate", **options
+        ),
         "UCB": lambda **options: MFUCBSampler("epochs", 4, budget=250, **options),
     }
 
@@ -93,7 +97,12 @@ def in_a_process(call):
 
 def finished(study):
     trials = study.get_trials(states=(TrialState.COMPLETE,))
-    return [(t.user_attrs[PULL], t.params, t.value) for t in trials if PULL in t.user_attrs]
+    tags = [t.user_attrs.get(PULL) for t in trials]
+    return [
+        (tag["arm"], tag["fidelity"], trial.params, trial.value)
+        for trial, tag in zip(trials, tags, strict=True)
+        if tag is not None  # the worker, which it names too, is another one
+    ]
 
 
 def params_of_arms(study):

@@ -229,14 +229,21 @@ def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(lease, ago, waits)
     assert same != waits
 
 
-def test_a_race_with_a_zombie_ends_at_once():
+def test_a_race_with_a_zombie_ends_but_is_not_certified_before_it_is_declared_dead():
     sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(bowl, n_trials=5)
-    abandoned(study, 0)
+    lost = abandoned(study, 0)
+    study.optimize(bowl, n_trials=500)
+    assert len(study.trials) < 200
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    assert not answer.certified
+    assert f"trial {lost.number} began earlier" in answer.reason
+    study.tell(lost.number, state=TrialState.FAIL)
     study.optimize(bowl, n_trials=500)
     assert sampler.recommendation(study).certified
-    assert len(study.trials) < 200
+    assert study.best_trial.user_attrs[CERTIFICATE]["certified"]
 
 
 def test_a_zombie_that_is_told_after_all_counts():

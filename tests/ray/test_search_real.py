@@ -139,7 +139,7 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
         ),
         run_config=tune.RunConfig(name="failing", storage_path=str(tmp_path), verbose=0),
     )
-    with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 2 pulls in a row"):
+    with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 2 of 2 pulls"):
         results = tuner.fit()
     answer = search.recommendation()
     assert answer.certified

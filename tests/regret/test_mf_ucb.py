@@ -350,7 +350,7 @@ class TestWhatIsFoundOut:
         problem = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
         policy = MFUCB(problem, budget=100.0, max_failures=2)
         policy.tell(Pull(1, 0), Observation(None))
-        with pytest.warns(ArmWithdrawnWarning, match="arm 1 leaves the race: 2 pulls in a row"):
+        with pytest.warns(ArmWithdrawnWarning, match="arm 1 leaves the race: 2 of 2 pulls"):
             policy.tell(Pull(1, 1), Observation(math.nan))
         assert policy.active.tolist() == [0, 2]
         assert policy.cost == 11.0
