@@ -135,8 +135,16 @@ class IISEScheduler(LevelScheduler):
     No more trials are started than the cluster has room for: one that grows on demand is not asked
     to, so begin with the nodes that you want.
 
+    Values of an arm at a level count in the order in which its trials were sent there, those that
+    fail too. A trial that ends before an earlier one pauses until that one is there; without a
+    checkpoint it then begins anew. The race never gives up on a slow trial: once ten wait for it,
+    or three for each busy trial, no more of that arm are sent to that level. `recommendation` names
+    the trial that is waited for. A trial whose process dies, and that Ray does not run again, is
+    left out, which is right if its value had nothing to do with that.
+
     Everything observed is written to the experiment's storage at once: after a crash of the
-    driver, ``Tuner.restore`` goes on with all of it.
+    driver, ``Tuner.restore`` goes on with all of it. Trials that others waited for keep their
+    places if Ray runs them again.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import pytest
 from ray import tune
 
 from mfhpo import Fidelity
+from mfhpo.search import Replicate
 from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
 from mfhpo_ray._recommendation import from_record, to_record
 from tests.ray.racing_searches import SPACE, loss, make, true_loss
@@ -340,3 +341,28 @@ def test_wrong_arguments_raise_at_once(options, error, message):
 def test_a_space_that_leaves_nothing_open_is_refused():
     with pytest.raises(ValueError, match=r"nothing to draw from.*'data'"):
         make(space={"epochs": tune.randint(1, 10), "data": 3}).suggest("a")
+
+
+def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
+    """The first evaluation for the certificate hangs; later ones do not take its place."""
+    search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
+    slow, number = None, 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        begun = search._open.get(str(number))
+        if slow is None and isinstance(begun.pull, Replicate):
+            slow = (str(number), config)
+        else:
+            search.on_trial_complete(str(number), {"loss": loss(config)})
+        number += 1
+    assert slow is not None
+    assert config is None
+    assert len(search._open) == 1
+    answer = search.recommendation()
+    assert not answer.certified
+    assert not answer.finished
+    assert f"the race waits for trial {slow[0]} of arm" in answer.reason
+    trials = answer.trials
+    search.on_trial_complete(slow[0], {"loss": loss(slow[1])})
+    assert search.recommendation().trials > trials + 1
+    run(search, loss, prefix="more")
+    assert search.recommendation().certified
