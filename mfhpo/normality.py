@@ -56,7 +56,11 @@ def notices_of(values: Sequence[npt.ArrayLike], names: Sequence[str]) -> tuple[s
         deviations = array - array.mean()
         moments = [float((deviations**power).sum()) for power in (2, 3, 4)]
         words = departure_in_words(
-            len(array), float(array.mean()), moments, float(array.min()), float(array.max()),
+            len(array),
+            float(array.mean()),
+            moments,
+            float(array.min()),
+            float(array.max()),
             NORMALITY_LEVEL / len(values),
         )
         if words:

@@ -131,6 +131,9 @@ class Race(StudyRace):
             _, fidelity = self._next(trial_number)
             running = Running(Pull(running.pull.arm, fidelity), running.since)
             self._running[trial_number] = running
+            self.leave(trial_number)
+            self._begun -= 1  # it was counted when it began
+            self._line_up(trial_number, running.pull)
         level = self.levels[running.pull.fidelity]
         if not contains(distribution, level):
             raise ValueError(
@@ -175,6 +178,16 @@ class Race(StudyRace):
                 f"of {self.fidelity.name!r}; resume the study with that one, or begin another."
             )
         return Pull(int(tag["arm"]), int(tag["fidelity"]))
+
+    def _place_of(self, trial: FrozenTrial) -> Pull:
+        # The level of those that were begun before any was known is not in their attributes.
+        asked = trial.distributions.get(self.fidelity.name)
+        pull = self._noted(trial)
+        if asked is None:
+            return pull
+        self.resolve_levels(asked)
+        level = trial.params.get(self.fidelity.name)
+        return replace(pull, fidelity=self.levels.index(level)) if level in self.levels else pull
 
     def _next(self, trial_number: int) -> tuple[int | None, int]:
         if self.policy is None:

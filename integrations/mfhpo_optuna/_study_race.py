@@ -157,6 +157,10 @@ class StudyRace(abc.ABC):
     def _noted(self, trial: FrozenTrial) -> Pull:
         """The pull that a trial's user attributes tell of."""
 
+    def _place_of(self, trial: FrozenTrial) -> Pull:
+        """The pull with which a trial waits in line, which may have become another one."""
+        return self._noted(trial)
+
     @abc.abstractmethod
     def finish(
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
@@ -214,7 +218,7 @@ class StudyRace(abc.ABC):
                 self.arms.begun(pull.arm, number, trial.params)
         begun.sort(key=lambda trial: (trial.datetime_start or datetime.min, trial.number))
         for trial in begun:
-            self._line_up(trial.number, self._noted(trial))
+            self._line_up(trial.number, self._place_of(trial))
         finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
         for trial in finished:
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:

@@ -102,9 +102,7 @@ class TestGradientWithEverythingEstimated(PolicyContract):
     costs = None
 
     def make(self, problem: Problem) -> Policy:
-        return MFGrad(
-            problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
-        )
+        return MFGrad(problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate")
 
 
 class TestGradientOfTheLastThreeArms(PolicyContract):

@@ -63,9 +63,7 @@ class TestIISEWithEverythingEstimated(PolicyContract):
     costs = None
 
     def make(self, problem: Problem) -> Policy:
-        return IISE(
-            problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
-        )
+        return IISE(problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate")
 
 
 class TestSuccessiveEliminationWithEverythingEstimated(PolicyContract):
@@ -139,9 +137,7 @@ class TestLUCBWithEverythingEstimated(PolicyContract):
     costs = None
 
     def make(self, problem: Problem) -> Policy:
-        return MFLUCB(
-            problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
-        )
+        return MFLUCB(problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate")
 
 
 class TestLUCBByIndexWithEverythingEstimated(PolicyContract):

@@ -286,7 +286,7 @@ def test_a_trial_that_is_tried_again_obeys_the_limit_that_it_inherits():
     study = optuna.create_study(direction="maximize", sampler=RCUCBSampler(ARMS))
     study.enqueue_trial({}, user_attrs={LIMIT: 0.7, PULL: {"arm": 2}})
     trial = study.ask()
-    assert trial.user_attrs[PULL] == {"arm": 0}
+    assert trial.user_attrs[PULL]["arm"] == 0
     trial.suggest_float("x", 0.0, 1.0)
     with pytest.raises(optuna.TrialPruned):
         end(trial, 0.5, 1.0)

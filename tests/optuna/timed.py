@@ -43,7 +43,9 @@ def score(trial, sign=1.0):
     x = trial.suggest_float("x", 0.0, 1.0)
     arm = trial.user_attrs[PULL]["arm"]
     trials = trial.study.get_trials(deepcopy=False)
-    done = sum(t.state.is_finished() and t.user_attrs.get(PULL) == {"arm": arm} for t in trials)
+    done = sum(
+        t.state.is_finished() and t.user_attrs.get(PULL, {}).get("arm") == arm for t in trials
+    )
     value, seconds = outcome(x, done)
     return end(trial, sign * value, seconds)
 
