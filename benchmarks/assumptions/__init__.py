@@ -1,0 +1,1 @@
+"""How often certificates are wrong when what they suppose does not hold."""

@@ -1,0 +1,106 @@
+"""How often certificates are wrong when what they suppose does not hold.
+
+    python -m benchmarks.assumptions --races 500 --workers 2 --output assumptions.json
+
+Each policy and each certificate of shortlists races in each scenario that it can run
+(`benchmarks.assumptions.scenarios`). A certificate is wrong when its arm is not within epsilon of
+the best of all arms; a sentence is false when it is not so of the arms that the text says were
+compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import beta
+
+from benchmarks.assumptions.contestants import CONTESTANTS, Outcome, run, takes_part
+from benchmarks.assumptions.scenarios import SCENARIOS
+from benchmarks.parallel import mapped
+from benchmarks.provenance import provenance
+from benchmarks.report import progress
+
+__all__ = ["main"]
+
+_HEAD = (
+    "| scenario | by | races | certified | wrong % [95 %] | false sentence % | interval missed % |"
+    " noticed % | evaluations, median |\n|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def _limits(k: int, n: int) -> tuple[float, float]:
+    """95 % limits of Clopper and Pearson, in percent."""
+    low = float(beta.ppf(0.025, k, n - k + 1)) if k else 0.0
+    high = float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
+    return 100.0 * low, 100.0 * high
+
+
+def _row(scenario: str, contestant: str, outcomes: Sequence[Outcome]) -> dict[str, object]:
+    n = len(outcomes)
+    wrong = sum(outcome.wrong for outcome in outcomes)
+    low, high = _limits(wrong, n)
+    return {
+        "scenario": scenario,
+        "by": contestant,
+        "races": n,
+        "certified": sum(outcome.certified for outcome in outcomes),
+        "wrong": wrong,
+        "wrong_low_percent": round(low, 2),
+        "wrong_high_percent": round(high, 2),
+        "false": sum(outcome.is_false for outcome in outcomes),
+        "missed": sum(outcome.missed for outcome in outcomes),
+        "noticed": sum(outcome.noticed for outcome in outcomes),
+        "median_evaluations": float(np.median([outcome.evaluations for outcome in outcomes])),
+    }
+
+
+def _line(row: dict[str, object]) -> str:
+    n = int(str(row["races"]))
+    share = {
+        name: 100.0 * int(str(row[name])) / n for name in ("wrong", "false", "missed", "noticed")
+    }
+    return (
+        f"| {row['scenario']} | {row['by']} | {n} | {row['certified']} | {share['wrong']:.1f} "
+        f"[{row['wrong_low_percent']}, {row['wrong_high_percent']}] | {share['false']:.1f} | "
+        f"{share['missed']:.1f} | {share['noticed']:.0f} | {row['median_evaluations']:.0f} |"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--races", type=int, default=500, help="races of each kind (default: 500)")
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--only", default="", help="scenarios whose names contain this")
+    parser.add_argument("--by", default="", help="contestants, separated by commas (default: all)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write JSON, and .md beside it")
+    options = parser.parse_args(arguments)
+    chosen = options.by.split(",") if options.by else list(CONTESTANTS)
+    rows, lines = [], [_HEAD]
+    for scenario in SCENARIOS:
+        if options.only not in scenario.name:
+            continue
+        for contestant in chosen:
+            if not takes_part(contestant, scenario):
+                continue
+            tasks = [(scenario, contestant, seed) for seed in range(options.races)]
+            outcomes = list(mapped(run, tasks, options.workers, chunksize=5))
+            rows.append(_row(scenario.name, contestant, outcomes))
+            lines.append(_line(rows[-1]))
+            progress(lines[-1])
+    command = ["--races", str(options.races)]
+    report = provenance("benchmarks.assumptions", command) | {"delta": 0.05, "rows": rows}
+    if options.output:
+        options.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        options.output.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
