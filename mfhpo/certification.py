@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -20,13 +20,16 @@ import numpy.typing as npt
 from mfhpo._validation import check_count
 from mfhpo.bias import Bias
 from mfhpo.choice import recommend_policy
+from mfhpo.claims import joined, unseen_in_words, wrong_in_words
 from mfhpo.declared import SigmaLike, as_noise, check_options, mirrored_noise
+from mfhpo.failures import outcomes_in_words
 from mfhpo.identification.likelihood import OwnBiasLikelihood, prior_count
 from mfhpo.identification.likelihood_ratio import LikelihoodRatioPolicy
 from mfhpo.labels import Labels
-from mfhpo.noise import SubGaussian
+from mfhpo.noise import Bounded, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, plain
+from mfhpo.racing import RacingPolicy
 from mfhpo.user_recommendation import short
 
 __all__ = [
@@ -38,6 +41,8 @@ __all__ = [
     "Certification",
     "Standing",
     "check_shortlist",
+    "refusal_in_words",
+    "unseen_of",
 ]
 
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
@@ -103,7 +108,11 @@ class CandidateResult:
         Bounds on by how much it was better than the true mean.
     standing
         "certified"; "best so far", if it leads without being certified; "not told apart" from the
-        leader; "worse" than another candidate; "failed", if its evaluations gave no values.
+        leader; "worse" than another candidate; "failed", if it left because its evaluations fail
+        too often: it was not compared.
+    values, failures
+        Number of new evaluations with and without a value. The mean and the interval are those of
+        evaluations that do not fail.
     """
 
     name: str
@@ -115,6 +124,8 @@ class CandidateResult:
     gap: float
     gap_interval: tuple[float, float]
     standing: Standing
+    values: int = 0
+    failures: int = 0
 
     @classmethod
     def of(
@@ -126,6 +137,8 @@ class CandidateResult:
         mean: float,
         radius: float,
         standing: Standing,
+        values: int | None = None,
+        failures: int = 0,
     ) -> CandidateResult:
         """Compare a candidate's claim with its new evaluations.
 
@@ -137,8 +150,10 @@ class CandidateResult:
             1 if larger values are better, else -1.
         count, mean, radius
             Of the new evaluations; the mean is not used where the count is 0.
-        standing
+        standing, failures
             See `CandidateResult`.
+        values
+            Number of evaluations with a value; None: `count`.
         """
         mean = mean if count else math.nan
         low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
@@ -153,7 +168,14 @@ class CandidateResult:
             gap=sign * (candidate.claim - mean),
             gap_interval=(gaps[0], gaps[1]),
             standing=standing,
+            values=count if values is None else values,
+            failures=failures,
         )
+
+    @property
+    def outcomes(self) -> str:
+        """How many of its evaluations failed, such as "failed 3 of 13"."""
+        return outcomes_in_words(self.values, self.failures)
 
 
 @dataclass(frozen=True)
@@ -174,9 +196,9 @@ class Certificate:
         The error probability and the tolerance that were asked for; epsilon is NaN as long as it is
         to be derived from a noise that is not known.
     within
-        The smallest tolerance that holds now: with probability at least 1 - delta, no candidate is
-        better than the winner by more than this. At most epsilon where that is certified;
-        infinite where nothing can be said.
+        The smallest tolerance that holds now: with probability at least 1 - delta, no compared
+        candidate is better than the winner by more than this. At most epsilon where that is
+        certified; infinite where nothing can be said.
     finished
         Whether the race is over: certified, out of budget, or without a noise that can be seen.
     certified
@@ -193,7 +215,15 @@ class Certificate:
     shortlist
         How these were chosen.
     assumptions
-        What the certificate rests on; what was estimated is named as such.
+        How it was found, where that matters.
+    conditions
+        What must be true for the claim and the intervals, as clauses: "wrong with probability at
+        most delta if ...".
+    unseen
+        Which rare outcomes the evaluations of the winner and of its closest rival cannot exclude;
+        empty if nothing rests on that.
+    notices
+        What was observed that speaks against the conditions.
 
     Notes
     -----
@@ -215,6 +245,19 @@ class Certificate:
     about: str
     shortlist: str
     assumptions: tuple[str, ...]
+    conditions: tuple[str, ...] = field(default=(), kw_only=True)
+    unseen: str = field(default="", kw_only=True)
+    notices: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def not_compared(self) -> tuple[CandidateResult, ...]:
+        """The candidates that left because their evaluations fail too often."""
+        return tuple(result for result in self.candidates if result.standing == "failed")
+
+    @property
+    def compared(self) -> int:
+        """Number of candidates that the claim is about."""
+        return len(self.candidates) - len(self.not_compared)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -246,6 +289,11 @@ class Certificate:
     def __str__(self) -> str:
         lines = [*self._head(), *self._luckiest_in_words(), *self._cost_in_words()]
         lines.append(f"  shortlist   {self.shortlist}")
+        lines += [
+            f"  not compared  {result.name}: {result.outcomes} evaluations"
+            for result in self.not_compared
+        ]
+        lines += [f"  notice      {notice}" for notice in self.notices]
         lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
         return "\n".join([*lines, *self._table()])
 
@@ -256,14 +304,9 @@ class Certificate:
         params = ", ".join(f"{name}={short(value)}" for name, value in winner.params.items())
         lines = [
             f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, {params}",
-            f"  value       {_value(winner)}, of {_evaluations(winner.evaluations)}",
+            f"  value       {_value(winner)}, of {_evaluations(winner)}",
+            *self._claim_in_words(),
         ]
-        tolerance = self.epsilon if self.certified else self.within
-        if math.isfinite(tolerance):
-            lines.append(
-                f"  {'claim' if self.certified else 'what holds':12}within {tolerance:.3g} of the "
-                f"best of {self.about}, wrong with probability at most delta = {self.delta:g}"
-            )
         if not self.certified:
             epsilon = "one standard deviation of the noise"
             if math.isfinite(self.epsilon):
@@ -271,13 +314,35 @@ class Certificate:
             lines.append(f"  aim         epsilon = {epsilon}, delta = {self.delta:g}")
         return [*lines, f"  because     {self.reason}"]
 
+    def _claim_in_words(self) -> list[str]:
+        """The claim and all that it is subject to."""
+        lines = []
+        tolerance = self.epsilon if self.certified else self.within
+        if math.isfinite(tolerance):
+            among = self.about
+            if self.not_compared:
+                among = f"the {self.compared} compared, of {self.about}"
+            lines.append(
+                f"  {'claim' if self.certified else 'what holds':12}within {tolerance:.3g} of the "
+                f"best of {among}, {wrong_in_words(self.delta, self.conditions)}"
+            )
+        bounds = [result.interval for result in self.candidates]
+        if any(math.isfinite(high - low) for low, high in bounds):
+            wrong = wrong_in_words(self.delta, self.conditions)
+            if lines:
+                wrong = "wrong with the same probability on top, under the same conditions"
+            lines.append(f"  intervals   at least one of them {wrong}")
+        if self.unseen and lines:
+            lines.append(f"  not excluded  {self.unseen}")
+        return lines
+
     def _luckiest_in_words(self) -> list[str]:
         result = self.luckiest_result
         who = "the same" if self.luckiest == self.winner else result.name
         words = f"  luckiest    {who}, promised {result.claim:.5g} by the search; "
         if not result.evaluations:
             return [f"{words}no new evaluation gave a value"]
-        words += f"{_value(result)} in {_evaluations(result.evaluations)}"
+        words += f"{_value(result)} in {_evaluations(result)}"
         better = "too much" if result.gap >= 0.0 else "too little"
         low, high = result.gap_interval
         if not math.isfinite(high - low):
@@ -286,7 +351,12 @@ class Certificate:
         return [words, f"              {amount}"]
 
     def _cost_in_words(self) -> list[str]:
-        lines = [f"  cost        {self.evaluations} evaluations"]
+        failures = sum(result.failures for result in self.candidates)
+        cost = f"  cost        {self.evaluations} evaluations"
+        if failures:
+            values = sum(result.values for result in self.candidates)
+            cost += f"; {outcomes_in_words(values, failures)}, all values are those of the others"
+        lines = [cost]
         if self.certified:
             return lines
         if self.remaining is None:
@@ -296,7 +366,7 @@ class Certificate:
         return [*lines, f"  to certify  about {self.remaining:.3g} more"]
 
     def _table(self) -> list[str]:
-        rows = [("candidate", "promised", "evaluations", "mean", "interval", "")]
+        rows = [("candidate", "promised", "evaluations", "mean", "interval", "", "")]
         for result in self.candidates:
             low, high = result.interval
             known = math.isfinite(high - low)
@@ -308,6 +378,7 @@ class Certificate:
                     f"{result.mean:.5g}" if result.evaluations else "-",
                     f"[{low:.5g}, {high:.5g}]" if known else "-",
                     result.standing,
+                    result.outcomes if result.failures else "",
                 )
             )
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -343,7 +414,8 @@ class Certification:
     measure
         Number of evaluations that the winner has at least.
     max_failures
-        A candidate leaves the race after so many evaluations in a row without a value.
+        A candidate without any value leaves the race after so many failures; one with values once
+        more than half of its evaluations surely fail (`mfhpo.failures`). It is not compared then.
     seed
         Of the order in which candidates are evaluated first.
 
@@ -412,13 +484,13 @@ class Certification:
             fidelity=lambda fidelity: "the target",
             value=lambda value: self._sign * value,
         )
-        self._max_failures = max_failures
         self._failures = np.zeros(len(candidates), dtype=np.int64)
         self._counts = np.zeros(len(candidates), dtype=np.int64)
         self._lows = np.full(len(candidates), np.inf)
         self._highs = np.full(len(candidates), -np.inf)
         # Whoever declares that there is no noise is not told that none is seen.
         self._noiseless = isinstance(noise, SubGaussian) and noise.at(0, 1) == 0.0
+        self._is_bounded = isinstance(noise, Bounded)
 
     def ask(self, pending: Sequence[int] = ()) -> int | None:
         """The candidate to evaluate next; None when all have failed.
@@ -443,7 +515,6 @@ class Certification:
         if value is None or observation.failed:
             self._failures[arm] += 1
             return
-        self._failures[arm] = 0
         self._counts[arm] += 1
         self._lows[arm] = min(self._lows[arm], value)
         self._highs[arm] = max(self._highs[arm], value)
@@ -482,11 +553,12 @@ class Certification:
             if certified:
                 # A certificate stays true when further evaluations make it look less sure.
                 within = min(within, answer.epsilon)
-        assumptions = [*answer.assumptions, *self._constant_candidates()]
+        results = tuple(
+            self._result(arm, answer.arm, certified) for arm in range(len(self.candidates))
+        )
+        rests_on_what_was_seen = not (hidden or self._noiseless or self._is_bounded)
         return Certificate(
-            candidates=tuple(
-                self._result(arm, answer.arm, certified) for arm in range(len(self.candidates))
-            ),
+            candidates=results,
             winner=answer.arm,
             luckiest=self._luckiest,
             delta=answer.delta,
@@ -499,7 +571,12 @@ class Certification:
             remaining=None if hidden else answer.remaining_cost,
             about=about,
             shortlist=shortlist,
-            assumptions=() if hidden else tuple(assumptions),
+            assumptions=() if hidden else answer.assumptions,
+            conditions=() if hidden else (*answer.conditions, *self._constant_candidates()),
+            unseen=unseen_of(results, answer.arm, self._sign, answer.delta)
+            if rests_on_what_was_seen
+            else "",
+            notices=() if hidden else answer.notices,
         )
 
     def _result(self, arm: int, winner: int | None, certified: bool) -> CandidateResult:
@@ -511,18 +588,25 @@ class Certification:
             mean=self._sign * mean,
             radius=math.inf if self.noise_is_hidden else radius,
             standing=self._standing(arm, winner, certified),
+            values=int(self._counts[arm]),
+            failures=int(self._failures[arm]),
         )
 
     def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
         if arm == winner:
             return "certified" if certified else "best so far"
-        if arm not in self.policy.active and self._failures[arm] >= self._max_failures:
+        if self._has_left(arm):
             return "failed"
         told_apart = arm not in self.policy.active and not self.noise_is_hidden
         return "worse" if told_apart else "not told apart"
 
+    def _has_left(self, arm: int) -> bool:
+        """Whether a candidate left the race without a comparison."""
+        assert isinstance(self.policy, RacingPolicy)
+        return bool(self.policy._roster.withdrawn[arm])
+
     def _constant_candidates(self) -> list[str]:
-        """What is to be known of candidates without noise where others have some."""
+        """What must be true of candidates without noise where others have some."""
         if self._noiseless or not (self._highs > self._lows).any():
             return []
         constant = [
@@ -532,8 +616,7 @@ class Certification:
         ]
         if not constant:
             return []
-        names = ", ".join(constant)
-        return [f"all evaluations of {names} gave the same value: no fixed seed or split"]
+        return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
 
 
 def _tolerance(policy: Policy, leader: int) -> float:
@@ -585,5 +668,66 @@ def _value(result: CandidateResult) -> str:
     return f"{result.mean:.5g} ± {(high - low) / 2.0:.2g} (in [{low:.5g}, {high:.5g}])"
 
 
-def _evaluations(count: int) -> str:
-    return f"{count} new evaluation{'s' * (count != 1)}"
+def _evaluations(result: CandidateResult) -> str:
+    words = f"{result.evaluations} new evaluation{'s' * (result.evaluations != 1)}"
+    return f"{words} ({result.outcomes})" if result.failures else words
+
+
+def refusal_in_words(lost: Sequence[tuple[str, int, int]]) -> str:
+    """Why nothing is certified after candidates left that may be the best; empty if none did.
+
+    Parameters
+    ----------
+    lost
+        Name of each of them, and its evaluations with and without a value.
+
+    Examples
+    --------
+    >>> refusal_in_words([("trial 3", 2, 19)]).split(": ")[1]
+    'trial 3 failed 19 of 21 evaluations; mend the objective for it, or leave it out'
+    """
+    if not lost:
+        return ""
+    outcomes = [
+        f"{name} {outcomes_in_words(values, failures)} evaluations"
+        for name, values, failures in lost
+    ]
+    return (
+        f"a candidate that could not be compared led when it left, or has a better mean than the "
+        f"winner: {joined(outcomes)}; mend the objective for it, or leave it out"
+    )
+
+
+def unseen_of(
+    results: Sequence[CandidateResult], winner: int | None, sign: float, delta: float
+) -> str:
+    """Which rare outcomes the values of the winner and of its closest rival cannot exclude.
+
+    Parameters
+    ----------
+    results
+        All candidates.
+    winner
+        Position of the winner, or None.
+    sign
+        1 if larger values are better, else -1.
+    delta
+        See `mfhpo.claims.unseen_in_words`.
+    """
+    if winner is None:
+        return ""
+    rivals = [
+        result
+        for arm, result in enumerate(results)
+        if arm != winner and result.standing != "failed" and result.evaluations
+    ]
+    # The closest one has the highest upper bound, and if that is infinite, the highest mean.
+    closest = sorted(
+        rivals, key=lambda result: (_highest(result, sign), sign * result.mean), reverse=True
+    )
+    seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
+    return unseen_in_words(seen, delta)
+
+
+def _highest(result: CandidateResult, sign: float) -> float:
+    return max(sign * bound for bound in result.interval)

@@ -52,7 +52,9 @@ def unseen_share(evaluations: int, delta: float) -> float:
     return 1.0 - delta ** (1.0 / evaluations) if evaluations else 1.0
 
 
-def unseen_in_words(counts: Sequence[tuple[str, int]], delta: float) -> str:
+def unseen_in_words(
+    counts: Sequence[tuple[str, int]], delta: float, unit: str = "evaluations"
+) -> str:
     """Which rare outcomes the evaluations of some configurations cannot exclude.
 
     Parameters
@@ -61,16 +63,21 @@ def unseen_in_words(counts: Sequence[tuple[str, int]], delta: float) -> str:
         The configurations by their names, and the number of evaluations of each at the target.
     delta
         Probability with which a more frequent outcome may have been missed.
+    unit
+        What was seen of them.
 
     Examples
     --------
     >>> unseen_in_words([("trial 3", 10), ("trial 8", 4)], 0.05)
     'outcomes rarer than 26 % of evaluations of trial 3 (10 seen) and 53 % of trial 8 (4 seen)'
     """
-    parts = [f"{unseen_share(seen, delta):.2g}" for _, seen in counts]
-    shares = [f"{100.0 * float(share):.2g} %" for share in parts]
+    shares = [f"{_percent(unseen_share(seen, delta))} %" for _, seen in counts]
     words = [
-        f"{share} of {'evaluations of ' * (not place)}{name} ({seen} seen)"
+        f"{share} of {f'{unit} of ' * (not place)}{name} ({seen} seen)"
         for place, (share, (name, seen)) in enumerate(zip(shares, counts, strict=True))
     ]
     return f"outcomes rarer than {joined(words)}"
+
+
+def _percent(share: float) -> str:
+    return "100" if share > 0.995 else f"{100.0 * share:.2g}"

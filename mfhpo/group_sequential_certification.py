@@ -5,16 +5,21 @@ wide after five evaluations of an unknown noise. Here all candidates are evaluat
 looked at a few times only, after 5, 10, 20, ... evaluations of each: the error probability is
 divided among the looks, and at each of them ordinary t-intervals hold (a group-sequential design).
 
-Why it is valid. A look rests on the first so many evaluations of each candidate, in the order in
-which they were begun, whatever their values, so each mean is one of independent values, and the
-variance of the candidates that are left is pooled (who is left depends on earlier looks; that
-shifts its distribution, but less than can be counted). With probability at least 1 - delta / 2^j,
-at look j the best candidate is behind each of the K - 1 others by less than the radius of their
-difference: each comparison has the level delta / (2^j (K - 1)), on one side. Over all looks that
-makes delta. Then the best candidate is never found worse than another one, and whoever is claimed
-to be within epsilon of all that are left is within epsilon of the best. The intervals of the
-candidates' own means, at level delta / (2^j K) on two sides, are another event of the same
-probability.
+Why it is valid. A look rests on the first so many values of each candidate, in the order in which
+the evaluations were begun, whatever the values, so each mean is one of independent values. Each
+candidate has a variance of its own: its interval is Student's, with n - 1 degrees of freedom. For
+the difference of two, the same quantile is taken with the sum of both variances. That is
+conservative for every ratio of the variances (Mickey and Brown 1966), where the approximation of
+Welch and Satterthwaite errs up to twice as often as it says. With probability at least
+1 - delta / 2^j, at look j the best candidate is behind each of the K - 1 others by less than the
+radius of their difference: each comparison has the level delta / (2^j (K - 1)), on one side. Over
+all looks that makes delta. Then the best candidate is never found worse than another one, and
+whoever is claimed to be within epsilon of all that are left is within epsilon of the best. The
+intervals of the candidates' own means, at level delta / (2^j K) on two sides, are another event of
+the same probability.
+
+A candidate whose evaluations fail too often leaves (`mfhpo.failures`). The claim is then about the
+others, and nothing is certified if it may have been the best by its values.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtri, stdtrit
+from scipy.special import stdtrit
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.certification import (
@@ -36,15 +41,20 @@ from mfhpo.certification import (
     Certificate,
     Standing,
     check_shortlist,
+    refusal_in_words,
+    unseen_of,
 )
 from mfhpo.declared import SigmaLike, as_noise, check_options
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, declared_sigmas
+from mfhpo.failures import fails_too_often
+from mfhpo.noise import Bounded, declared_sigmas
+from mfhpo.normality import notices_of
 from mfhpo.racing import ArmWithdrawnWarning
 
 __all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 FIRST_LOOK = 5
 """Evaluations of each candidate before the first look, by default."""
@@ -56,9 +66,6 @@ LEAST_FIRST_LOOK = 2
 # believed after so many.
 _COUNT_WITHOUT_SPREAD = 10
 
-# A variance above this quantile of what chance makes of the pooled one is a candidate's own.
-_OWN_VARIANCE = 0.95
-
 
 class GroupSequentialCertification:
     """A race among the candidates of a shortlist that is looked at a few times.
@@ -69,8 +76,8 @@ class GroupSequentialCertification:
     Parameters
     ----------
     candidates, luckiest, maximise, delta, epsilon, sigma, max_failures
-        See `mfhpo.certification.Certification`. An estimated noise is taken to have the same
-        variance for all candidates; one that clearly varies more than that is given its own.
+        See `mfhpo.certification.Certification`. Each candidate has a variance of its own unless
+        sigma declares the noise. The default epsilon is the root of their mean.
     first_look
         Evaluations of each candidate before the first look, at least 2; each later look takes twice
         as many as the one before. One does if sigma says that there is no noise.
@@ -136,6 +143,8 @@ class GroupSequentialCertification:
         self._evaluations = 0
         self._values: list[list[float]] = [[] for _ in candidates]
         self._failures: IntArray = np.zeros(n, dtype=np.int64)
+        self._is_out: BoolArray = np.zeros(n, dtype=bool)  # fails too often
+        self._led: BoolArray = np.zeros(n, dtype=bool)  # when it left
         self._beaten_by: IntArray = np.full(n, -1, dtype=np.int64)
         # As of the last look that a candidate took part in.
         self._counts: IntArray = np.zeros(n, dtype=np.int64)
@@ -190,12 +199,11 @@ class GroupSequentialCertification:
         self._evaluations += 1
         if value is None or not math.isfinite(value):
             self._failures[arm] += 1
-            if self._failures[arm] == self._max_failures:
+            values, failures = len(self._values[arm]), int(self._failures[arm])
+            if not self._is_out[arm] and fails_too_often(values, failures, self._max_failures):
                 self._take_out(arm)
         else:
             self._values[arm].append(self._sign * value)
-            if not self._is_out[arm]:
-                self._failures[arm] = 0
         while not self.finished and self._is_due:
             self._look()
 
@@ -220,13 +228,16 @@ class GroupSequentialCertification:
 
     def _take_out(self, arm: int) -> None:
         """Draw the consequences of a candidate's last failure."""
+        self._led[arm] = self._leads(arm)
+        self._is_out[arm] = True
         if self._is_beaten[arm]:
             return
         candidate = self.candidates[arm]
+        failures = int(self._failures[arm])
         warnings.warn(
-            f"{candidate.name} {candidate.params} leaves the race: {self._max_failures} "
-            f"evaluations in a row gave no value; mend the objective for this configuration, or "
-            f"raise max_failures={self._max_failures}",
+            f"{candidate.name} {candidate.params} leaves the race: {failures} of "
+            f"{failures + len(self._values[arm])} evaluations gave no value; mend the objective "
+            f"for this configuration, or raise max_failures={self._max_failures}",
             ArmWithdrawnWarning,
             stacklevel=3,
         )
@@ -242,19 +253,31 @@ class GroupSequentialCertification:
         if left.size == 1 and self._is_beaten.any():
             self._leader, self._behind, self._is_certified = int(left[0]), 0.0, True
 
+    def _leads(self, arm: int) -> bool:
+        """Whether a candidate has the highest mean of those that are left, or led at a look."""
+        if not self._values[arm] or self._is_beaten[arm]:
+            return False
+        left = np.flatnonzero(self._is_left).tolist()
+        means = [self._mean(other) for other in left if self._values[other]]
+        return arm == self._leader or self._mean(arm) >= max(means)
+
     # What it knows.
 
     @property
-    def _is_out(self) -> npt.NDArray[np.bool_]:
-        return np.asarray(self._failures >= self._max_failures)
-
-    @property
-    def _is_left(self) -> npt.NDArray[np.bool_]:
+    def _is_left(self) -> BoolArray:
         return np.asarray(~self._is_out & ~self._is_beaten)
 
     @property
-    def _is_beaten(self) -> npt.NDArray[np.bool_]:
+    def _is_beaten(self) -> BoolArray:
         return np.asarray(self._beaten_by >= 0)
+
+    @property
+    def _is_lost(self) -> BoolArray:
+        """Who left without a comparison."""
+        return np.asarray(self._is_out & ~self._is_beaten)
+
+    def _mean(self, arm: int) -> float:
+        return float(np.mean(self._values[arm]))
 
     def _expected(self, pending: Sequence[int]) -> IntArray:
         counts = np.array([len(values) for values in self._values], dtype=np.int64)
@@ -283,15 +306,15 @@ class GroupSequentialCertification:
         variances = np.where(np.ptp(values, axis=1) == 0.0, 0.0, squares)
         k = len(self.candidates)
         self._counts[left], self._means[left] = size, means
-        self._radii[left] = self._radius_of(size, variances, variances, 1.0, level / (2.0 * k))
+        self._radii[left] = self._radius_of(size, variances, level / (2.0 * k))
         leader = int(np.argmax(means))
         self._leader = int(left[leader])
         if len(left) == 1:
             self._radius = self._behind = math.inf
             return
         others = np.arange(len(left)) != leader
-        pairs = (variances + variances[leader]) / 2.0
-        radii = self._radius_of(size, pairs, variances, 2.0, level / (k - 1))[others]
+        sums = variances + variances[leader]
+        radii = self._radius_of(size, sums, level / (k - 1), of_two=True)[others]
         ahead = means[leader] - means[others]
         worst = int(np.argmax(radii - ahead))
         self._radius = float(radii[worst])
@@ -303,32 +326,26 @@ class GroupSequentialCertification:
         self._is_certified = self._behind <= self._epsilon
 
     def _radius_of(
-        self, size: int, own: FloatArray, all_left: FloatArray, times: float, level: float
+        self, size: int, variances: FloatArray, level: float, of_two: bool = False
     ) -> FloatArray:
-        """Radii on one side, shape of `own`, for means with `times` the variance of one mean.
+        """Radii on one side, shape (n,), of means or of differences of two means.
 
         Parameters
         ----------
         size
             Values of each mean.
-        own
-            Variances of those that are meant, shape (n,).
-        all_left
-            Variances of all candidates that are left, shape (m,).
-        times
-            1 for means, 2 for differences of two.
+        variances
+            Variances of a value, or of two values' difference, shape (n,).
         level
             Error probability on one side.
+        of_two
+            Whether differences are meant.
         """
         if self._sigma is not None:
+            times = 2.0 if of_two else 1.0
             width = self._sigma * math.sqrt(2.0 * times * math.log(1.0 / level) / size)
-            return np.full(own.shape, width)
-        pooled, degrees = float(all_left.mean()), len(all_left) * (size - 1)
-        most = pooled * fdtri(size - 1, degrees, _OWN_VARIANCE)
-        is_own = (own > most) | isinstance(self._noise, Gaussian)
-        variances = np.where(is_own, own, pooled)
-        quantiles = -stdtrit(np.where(is_own, size - 1, degrees), level)
-        radii = quantiles * np.sqrt(times * variances / size)
+            return np.full(variances.shape, width)
+        radii = -stdtrit(size - 1, level) * np.sqrt(variances / size)
         return np.where((variances == 0.0) & (size < _COUNT_WITHOUT_SPREAD), np.inf, radii)
 
     # The answer.
@@ -337,12 +354,15 @@ class GroupSequentialCertification:
         """The answer as of the last look; see `mfhpo.certification.Certification.certificate`."""
         hidden = self.noise_is_hidden
         winner = self._winner()
-        certified = self._is_certified and winner == self._leader
+        ended = self._is_certified and winner == self._leader
+        refusal = refusal_in_words(self._lost_leaders(winner)) if ended else ""
+        certified = ended and not refusal
         looked_at = self.looks > 0 and winner == self._leader and not hidden
+        results = tuple(
+            self._result(arm, winner, certified, hidden) for arm in range(len(self.candidates))
+        )
         return Certificate(
-            candidates=tuple(
-                self._result(arm, winner, certified, hidden) for arm in range(len(self.candidates))
-            ),
+            candidates=results,
             winner=winner,
             luckiest=self._luckiest,
             delta=self._delta,
@@ -350,13 +370,31 @@ class GroupSequentialCertification:
             within=self._behind if looked_at else math.inf,
             finished=self.finished,
             certified=certified,
-            reason=self._reason(winner, certified, hidden),
+            reason=refusal or self._reason(winner, certified, hidden),
             evaluations=self._evaluations,
-            remaining=0.0 if certified else self._remaining(looked_at),
+            remaining=0.0 if certified else None if refusal else self._remaining(looked_at),
             about=about,
             shortlist=shortlist,
-            assumptions=() if hidden else self._assumptions(),
+            assumptions=() if hidden else (self._looks_in_words(),),
+            conditions=() if hidden else self._conditions(),
+            notices=() if hidden or self._sigma is not None else self._notices(),
+            unseen=""
+            if hidden or isinstance(self._noise, Bounded) or self._sigma == 0.0
+            else unseen_of(results, winner, self._sign, self._delta),
         )
+
+    def _lost_leaders(self, winner: int | None) -> list[tuple[str, int, int]]:
+        """Who left without a comparison, and led then, or leads the winner by the mean now."""
+        assert winner is not None
+        lost = [
+            arm
+            for arm in np.flatnonzero(self._is_lost).tolist()
+            if self._led[arm] or (self._values[arm] and self._mean(arm) > self._means[winner])
+        ]
+        return [
+            (self.candidates[arm].name, len(self._values[arm]), int(self._failures[arm]))
+            for arm in lost
+        ]
 
     def _winner(self) -> int | None:
         """The leader of the last look; before any, the search's: a few values do not unseat it."""
@@ -365,21 +403,26 @@ class GroupSequentialCertification:
         seen = [arm for arm in np.flatnonzero(self._is_left).tolist() if self._values[arm]]
         if not self.looks and not self.noise_is_hidden:
             return next(iter(seen), None)
-        return max(seen, key=lambda arm: float(np.mean(self._values[arm])), default=None)
+        return max(seen, key=self._mean, default=None)
 
     def _result(
         self, arm: int, winner: int | None, certified: bool, hidden: bool
     ) -> CandidateResult:
         count, mean = int(self._counts[arm]), float(self._means[arm])
-        if not count and self._values[arm]:
-            count, mean = len(self._values[arm]), float(np.mean(self._values[arm]))
+        radius = math.inf if hidden else float(self._radii[arm])
+        told = len(self._values[arm])
+        if told and (not count or self._is_lost[arm]):
+            count, mean = told, self._mean(arm)
+            radius = math.inf
         return CandidateResult.of(
             self.candidates[arm],
             sign=self._sign,
             count=count,
             mean=self._sign * mean,
-            radius=math.inf if hidden else float(self._radii[arm]),
+            radius=radius,
             standing=self._standing(arm, winner, certified),
+            values=told,
+            failures=int(self._failures[arm]),
         )
 
     def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
@@ -396,9 +439,12 @@ class GroupSequentialCertification:
             return HIDDEN_NOISE
         left = int(self._is_left.sum())
         if certified:
+            other = "other candidate"
+            if self._is_lost.any():
+                other += " that was compared"
             if left == 1:
-                return "every other candidate was found worse"
-            return "no other candidate can be better by more than epsilon"
+                return f"every {other} was found worse"
+            return f"no {other} can be better by more than epsilon"
         if left == 1:
             return "every other candidate failed without being compared"
         look = f"after {self._size(self.looks)} evaluations of each"
@@ -420,16 +466,20 @@ class GroupSequentialCertification:
         needed = self._size(self.looks - 1 + looks)
         return float(sum(max(0, needed - len(self._values[arm])) for arm in left))
 
-    def _assumptions(self) -> tuple[str, ...]:
-        looks = f"looked at after {self._size(0)}, {self._size(1)}, ... evaluations of each"
-        noise = {
-            EstimatedNoise: "normal noise, one variance for all candidates, estimated",
-            Gaussian: "normal noise, each candidate's variance its own, estimated",
-            Bounded: "values within the declared bounds",
-        }.get(type(self._noise), f"sub-Gaussian noise, sigma = {self._sigma}")
-        parts = [f"independent evaluations; {noise}", looks]
-        failed = np.flatnonzero(self._is_out & ~self._is_beaten)
-        if failed.size:
-            names = ", ".join(self.candidates[arm].name for arm in failed)
-            parts.append(f"not compared, because their evaluations failed: {names}")
-        return tuple(parts)
+    def _notices(self) -> tuple[str, ...]:
+        values = [self._sign * np.array(seen) for seen in self._values]
+        return notices_of(values, [candidate.name for candidate in self.candidates])
+
+    def _looks_in_words(self) -> str:
+        return f"looks after {self._size(0)}, {self._size(1)}, ... evaluations of each"
+
+    def _conditions(self) -> tuple[str, ...]:
+        """What must be true for the claim and the intervals, as clauses."""
+        if self._sigma == 0.0:
+            return ("evaluations have no noise",)
+        noise = "the noise of each candidate is normal"
+        if isinstance(self._noise, Bounded):
+            noise = "all values lie within the declared bounds"
+        elif self._sigma is not None:
+            noise = f"the noise is sub-Gaussian with sigma = {self._sigma:g}"
+        return "evaluations are independent", noise

@@ -13,6 +13,10 @@ probability. With probability 1 - delta, it does so for the best candidate and e
 others. Then the best is never found worse than another one; and whoever is claimed to be within
 epsilon of all that are left is within epsilon of the best, by its interval with that one. Intervals
 of the candidates' own means are others, at level delta / K.
+
+A candidate whose evaluations fail too often leaves (`mfhpo.failures`). The claim is then about the
+others, and nothing is certified if it may have been the best by its values. No t-interval excludes
+a rare divergence that no round has shown: the certificate says how rare that is.
 """
 
 from __future__ import annotations
@@ -30,8 +34,12 @@ from mfhpo.certification import (
     Certificate,
     Standing,
     check_shortlist,
+    refusal_in_words,
 )
+from mfhpo.claims import unseen_in_words
 from mfhpo.confidence import StudentMixtureRadius
+from mfhpo.failures import fails_too_often
+from mfhpo.normality import notices_of
 
 __all__ = ["PairedCertification"]
 
@@ -46,6 +54,12 @@ _ROUNDS_FOR_NOISE = 5
 _ROUNDS_WITHOUT_SPREAD = 10
 
 _RADIUS = StudentMixtureRadius()
+
+# The differences decide on the claim; the values, on the intervals.
+_CONDITIONS = (
+    "rounds are independent",
+    "values, and the differences of two candidates in a round, are normal",
+)
 
 _HIDDEN_NOISE = (
     "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
@@ -120,6 +134,8 @@ class PairedCertification:
         self._max_failures = check_count("max_failures", max_failures, 1)
         self._evaluations = 0
         self._failures = np.zeros(len(candidates), dtype=np.int64)
+        self._is_out: BoolArray = np.zeros(len(candidates), dtype=bool)  # fails too often
+        self._led: BoolArray = np.zeros(len(candidates), dtype=bool)  # when it left
         # Maximised values, NaN where there is none: shape (rounds, K), the rest is room.
         self._values: FloatArray = np.full((16, len(candidates)), np.nan)
         self._certified: int | None = None
@@ -154,7 +170,6 @@ class PairedCertification:
             if value is None or not math.isfinite(value):
                 self._failures[arm] += 1
                 continue
-            self._failures[arm] = 0
             row[arm] = self._sign * value
         if self.rounds == len(self._values):
             self._values = np.vstack([self._values, np.full_like(self._values, np.nan)])
@@ -199,17 +214,35 @@ class PairedCertification:
         # What rounding makes of values that are all equal.
         self._tiny = (1e-12 * float(np.abs(filled).max(initial=0.0))) ** 2
         radii = self._radii(common, self._delta / (len(self.candidates) - 1), squares)
+        self._common, self._differences = common.astype(np.int64), differences
+        self._take_out()
         # NaN, where two were never evaluated together, compares as False.
-        failed = self._failures >= self._max_failures
-        beaten = (differences - radii > 0.0) & ~failed[:, None]
-        self._active = ~failed & ~beaten.any(axis=0)
+        beaten = (differences - radii > 0.0) & ~self._is_out[:, None]
+        self._active = ~self._is_out & ~beaten.any(axis=0)
         self._upper = np.where(common > 0.0, differences + radii, np.inf)
-        if self._certified is not None and failed[self._certified]:
+        if self._certified is not None and self._is_out[self._certified]:
             self._certified = None
         # What is claimed holds for all tolerances at once, so this one may follow the values.
         if self._finds_epsilon and self._certified is None and self.rounds >= _ROUNDS_FOR_NOISE:
             self._epsilon = self._noise_scale()
         self._certify()
+
+    def _take_out(self) -> None:
+        """Note who fails too often, and whether it led those that are not out."""
+        for arm in np.flatnonzero(~self._is_out & (self._failures > 0)).tolist():
+            values, failures = int(self._counts[arm]), int(self._failures[arm])
+            if not fails_too_often(values, failures, self._max_failures):
+                continue
+            others = ~self._is_out & (self._counts > 0)
+            others[arm] = False
+            self._led[arm] = values > 0 and not self._are_ahead(arm)[others].any()
+            self._is_out[arm] = True
+
+    def _are_ahead(self, arm: int) -> BoolArray:
+        """Who has higher values than this one, in common rounds if there are any, shape (K,)."""
+        means = self._means()
+        in_common = np.nan_to_num(self._differences[:, arm]) > 0.0
+        return np.asarray(np.where(self._common[:, arm] > 0, in_common, means > means[arm]))
 
     def _radii(self, counts: FloatArray, level: float, squares: FloatArray) -> FloatArray:
         """Radii of means or of mean differences, of the same shape."""
@@ -222,8 +255,7 @@ class PairedCertification:
         leader = self._leader()
         if self._certified is not None or self._epsilon is None or leader is None:
             return
-        compared = ~(self._failures >= self._max_failures)
-        if compared.sum() > 1 and self._within(leader) <= self._epsilon:
+        if self._n_compared > 1 and self._within(leader) <= self._epsilon:
             self._certified = leader
 
     def _leader(self) -> int | None:
@@ -260,12 +292,13 @@ class PairedCertification:
         """The answer so far; see `mfhpo.certification.Certification.certificate`."""
         hidden = self.noise_is_hidden
         winner = self._leader() if self._certified is None else self._certified
-        certified = self._certified is not None and not hidden
+        refusal = refusal_in_words(self._lost_leaders(winner)) if self._is_measured else ""
+        certified = self._is_measured and not hidden and not refusal
         unknown = hidden or self._epsilon is None
         within = math.inf
         if winner is not None and not hidden and self._n_compared > 1:
             within = self._within(winner)
-            if certified and self._epsilon is not None:
+            if self._certified is not None and self._epsilon is not None:
                 within = min(within, self._epsilon)
         radii = self._radii(
             self._counts.astype(np.float64), self._delta / len(self.candidates), self._own_squares()
@@ -279,6 +312,7 @@ class PairedCertification:
                 mean=self._sign * float(means[arm]),
                 radius=math.inf if hidden else float(radii[arm]),
                 standing=self._standing(arm, winner, certified),
+                failures=int(self._failures[arm]),
             )
             for arm, candidate in enumerate(self.candidates)
         )
@@ -290,18 +324,48 @@ class PairedCertification:
             epsilon=math.nan if unknown or self._epsilon is None else self._epsilon,
             within=within,
             finished=self.finished,
-            certified=certified and self._is_measured,
-            reason=self._reason(winner),
+            certified=certified,
+            reason=refusal or self._reason(winner),
             evaluations=self._evaluations,
-            remaining=0.0 if certified and self._is_measured else None,
+            remaining=0.0 if certified else None,
             about=about,
             shortlist=shortlist,
-            assumptions=() if hidden else self._assumptions(),
+            assumptions=(),
+            conditions=() if hidden else _CONDITIONS,
+            notices=() if hidden else self._notices(),
+            unseen="" if hidden else self._unseen(winner),
         )
+
+    def _notices(self) -> tuple[str, ...]:
+        seen = self._sign * self._seen
+        values = [column[~np.isnan(column)] for column in seen.T]
+        return notices_of(values, [candidate.name for candidate in self.candidates])
+
+    def _lost_leaders(self, winner: int | None) -> list[tuple[str, int, int]]:
+        """Who left without a comparison, and led then, or leads the winner by its values now."""
+        assert winner is not None
+        means = self._means()
+        ahead = (self._counts > 0) & (self._are_ahead(winner) | (means > means[winner]))
+        lost = np.flatnonzero(self._is_out & (self._led | ahead))
+        return [
+            (self.candidates[arm].name, int(self._counts[arm]), int(self._failures[arm]))
+            for arm in lost.tolist()
+        ]
+
+    def _unseen(self, winner: int | None) -> str:
+        """Which rare outcomes the rounds of the winner and its closest rival cannot exclude."""
+        others = np.flatnonzero(~self._is_out & (np.arange(len(self.candidates)) != winner))
+        if winner is None or not others.size:
+            return ""
+        # Where two were never evaluated together, the bound is infinite.
+        rival = int(others[np.argmax(self._upper[others, winner])])
+        rounds = int(self._common[winner, rival])
+        names = f"{self.candidates[winner].name} and {self.candidates[rival].name}"
+        return unseen_in_words([(names, rounds)], self._delta, unit="rounds")
 
     @property
     def _n_compared(self) -> int:
-        return int((self._failures < self._max_failures).sum())
+        return int((~self._is_out).sum())
 
     @property
     def _is_measured(self) -> bool:
@@ -309,8 +373,8 @@ class PairedCertification:
 
     def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
         if arm == winner:
-            return "certified" if certified and self._is_measured else "best so far"
-        if self._failures[arm] >= self._max_failures:
+            return "certified" if certified else "best so far"
+        if self._is_out[arm]:
             return "failed"
         told_apart = not self._active[arm] and not self.noise_is_hidden
         return "worse" if told_apart else "not told apart"
@@ -322,23 +386,15 @@ class PairedCertification:
         if self.noise_is_hidden:
             return _HIDDEN_NOISE
         if self._is_measured:
+            other = "other candidate"
+            if self._is_out.any():
+                other += " that was compared"
             if left == 1:
-                return "every other candidate was found worse in the same rounds"
-            return "in the same rounds, no other candidate can be better by more than epsilon"
+                return f"every {other} was found worse in the same rounds"
+            return f"in the same rounds, no {other} can be better by more than epsilon"
         if self._n_compared == 1:
             return "every other candidate failed without being compared"
         why = f"{left} candidates are not told apart yet"
         if self._certified is not None:
             why = "the winner's value is still being measured"
         return f"the budget of {self._budget:g} is spent and {why}" if self.finished else why
-
-    def _assumptions(self) -> tuple[str, ...]:
-        parts = [
-            "differences of two candidates in the same round: independent and normal, each pair "
-            "with a variance of its own, estimated"
-        ]
-        failed = np.flatnonzero(self._failures >= self._max_failures)
-        if failed.size:
-            names = ", ".join(self.candidates[arm].name for arm in failed)
-            parts.append(f"not compared, because their evaluations failed: {names}")
-        return tuple(parts)
