@@ -49,13 +49,17 @@ def test_no_noise_declared_is_not_audited() -> None:
     assert audit.factor == 1.0
 
 
+def tell_noisy_values(policy: MFTopTwo, rng: np.random.Generator) -> None:
+    for n in range(12):
+        arm = n % 2
+        policy.tell(Pull(arm, 0), Observation(arm + rng.standard_normal()))
+
+
 def test_a_race_warns_widens_and_says_so() -> None:
     rng = np.random.default_rng(0)
     policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
     with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.1 allows"):
-        for n in range(12):
-            arm = n % 2
-            policy.tell(Pull(arm, 0), Observation(arm + rng.standard_normal()))
+        tell_noisy_values(policy, rng)
     _, _, radius = policy.summary(0, 0)
     assert radius > 1.0
     assert any("declared sigma is too small" in words for words in policy.recommend().conditions)
