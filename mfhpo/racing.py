@@ -454,8 +454,12 @@ class RacingPolicy(Policy):
             return self._next_pilot_pull(counts, arms)
         winner = self.winner
         if winner is not None:
-            return Pull(winner, self.problem.target)
+            return self._pull_of_winner(winner)
         return self._race_pull(counts, arms)
+
+    def _pull_of_winner(self, winner: int) -> Pull:
+        """What is pulled once the race has ended with an arm."""
+        return Pull(winner, self.problem.target)
 
     def _next_pilot_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         missing = self._pilot.missing(counts, self._roster.active)

@@ -276,6 +276,12 @@ class BestArmPolicy(RacingPolicy):
             return False
         return bool(self._evidence.counts[arm, self.problem.target] >= self._measure)
 
+    def _pull_of_winner(self, winner: int) -> Pull:
+        seen = self._evidence.counts[winner, self.problem.target]
+        if seen >= self._measure and not self._evidence.is_audited:
+            return Pull(winner, self._compared_fidelities()[0])
+        return super()._pull_of_winner(winner)
+
     def _judge_anew(self) -> None:
         """Apply the rules to all that is known, after arms came back."""
         self._certificate = None
