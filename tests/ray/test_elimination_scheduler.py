@@ -202,7 +202,7 @@ def test_an_arm_loses_all_its_trials_and_those_that_wait_never_start():
     answer = scheduler.recommendation()
     assert answer.certified
     assert answer.interval == pytest.approx((0.89, 0.91))
-    assert any("within 0.01" in assumption for assumption in answer.assumptions)
+    assert any("within 0.01" in condition for condition in answer.conditions)
 
 
 def test_replicates_settle_what_the_first_trials_leave_open():

@@ -267,15 +267,17 @@ def test_what_is_held_is_in_the_journal_and_in_the_state():
 
 def test_what_is_held_when_the_race_ends_is_left_out():
     """Surplus trials are dropped; the quick ones among them say nothing about the others."""
-    search, _ = _begun(6, measure=2)
-    search.on_trial_complete("5", {"loss": -9.0})
-    search.on_trial_complete("4", {"loss": -9.0})
-    for number in range(2):
+    search, _ = _begun(100, measure=2)
+    search.on_trial_complete("99", {"loss": -9.0})
+    search.on_trial_complete("98", {"loss": -9.0})
+    number = 0
+    while not search.finished:
         search.on_trial_complete(str(number), {"loss": 1.0})
-    assert search.finished
-    for number in (2, 3):
-        search.discard(str(number))
-    assert _told(search) == (2, 1.0)
+        number += 1
+    assert 2 <= number < 98
+    for surplus in range(number, 98):
+        search.discard(str(surplus))
+    assert _told(search) == (number, 1.0)
 
 
 def test_a_pull_that_another_trial_repeats_counts_once():

@@ -147,9 +147,10 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
     assert answer.compared == 2
     assert len(search.suggested) == len(results)
     fates = Counter(config["fate"] for config in search.suggested)
-    # Pulls under way when an arm leaves may come on top.
-    assert 2 <= results.num_errors <= fates["crash"] <= 4
-    assert 2 <= fates["nan"] <= 4
+    # Failures count in their order: while one of the first two takes long, as a process that
+    # crashes may, ten others may wait for it, and three be under way.
+    assert 2 <= results.num_errors <= fates["crash"] <= 2 + 10 + 3
+    assert 2 <= fates["nan"] <= 2 + 10 + 3
     # They ran when the race ended, and were stopped, or waited for an earlier one of their arm.
     assert search.running_at_the_end <= 2
     surplus = fates["fine"] - answer.trials
