@@ -21,7 +21,7 @@ from mfhpo.noise import (
     SubGaussian,
     declared_sigmas,
 )
-from mfhpo.normality import NORMALITY_LEVEL, departure_in_words
+from mfhpo.normality import FOR_OUTLIERS, NORMALITY_LEVEL, departure_in_words
 from mfhpo.problem import Problem
 from mfhpo.statistics import PullStatistics
 from mfhpo.variances import SharedVariance, share_variances
@@ -376,7 +376,7 @@ class Evidence:
         """Which arms' values at a fidelity are clearly not normal, and how, in words."""
         seen, level = self._statistics, NORMALITY_LEVEL / len(self.counts)
         found = []
-        for arm in arms.tolist():
+        for arm in arms[self.counts[arms, fidelity] >= FOR_OUTLIERS].tolist():
             cell = (arm, fidelity)
             words = departure_in_words(
                 int(seen.counts[cell]),

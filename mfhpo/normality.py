@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, stdtr
 
-__all__ = ["NORMALITY_LEVEL", "REMEDY", "departure_in_words", "notices_of"]
+__all__ = ["FOR_OUTLIERS", "NORMALITY_LEVEL", "REMEDY", "departure_in_words", "notices_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -22,8 +22,10 @@ REMEDY = (
 NORMALITY_LEVEL = 0.001
 """Probability with which normal values of any of several configurations are found not to be."""
 
-# Fewer values do not show an outlier, or the shape of a distribution.
-_FOR_OUTLIERS, _FOR_SHAPE = 8, 20
+FOR_OUTLIERS = 8
+"""Fewer values do not show an outlier."""
+
+_FOR_SHAPE = 20
 
 
 def notices_of(values: Sequence[npt.ArrayLike], names: Sequence[str]) -> tuple[str, ...]:
@@ -51,7 +53,7 @@ def notices_of(values: Sequence[npt.ArrayLike], names: Sequence[str]) -> tuple[s
     notices = []
     for name, given in zip(names, values, strict=True):
         array = np.asarray(given, dtype=np.float64)
-        if len(array) < _FOR_OUTLIERS:
+        if len(array) < FOR_OUTLIERS:
             continue
         deviations = array - array.mean()
         moments = [float((deviations**power).sum()) for power in (2, 3, 4)]
@@ -96,7 +98,7 @@ def departure_in_words(
         Makes of a value what is shown of it.
     """
     squares, cubes, fourths = moments
-    if count < _FOR_OUTLIERS or not squares > (1e-9 * max(abs(low), abs(high))) ** 2 * count:
+    if count < FOR_OUTLIERS or not squares > (1e-9 * max(abs(low), abs(high))) ** 2 * count:
         return ""
     deviation = math.sqrt(squares / (count - 1))
     farthest = high if high - mean > mean - low else low

@@ -354,7 +354,7 @@ class BestArmPolicy(RacingPolicy):
         if winner is None:
             missing = remaining_pulls(self._evidence, self.active, leader, self.epsilon)
         else:
-            missing = self._measure - int(self._evidence.counts[winner, target])
+            missing = max(0, self._measure - int(self._evidence.counts[winner, target]))
         if math.isnan(missing):
             return None
         return missing if math.isinf(missing) else missing * self._cost_of(target)
