@@ -38,6 +38,9 @@ _NOISE_SHARE = 0.1
 # by this factor.
 _RENEWAL = 1.1
 
+# And once a value is this many times farther from its mean, in squares, than is common.
+_SURPRISE = 10.0
+
 
 class NoNoiseWarning(UserWarning):
     """Repeated evaluations were equal, although noise was to be estimated from them."""
@@ -64,6 +67,9 @@ class Evidence:
         Whether `variance_bounds` are needed; they cost a share of delta where nothing is declared
         of the noise's scale. Where it is only bounded, half of delta is left to the intervals,
         which see when the variance is far below what the range allows.
+    audit
+        Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
+        that for the noise.
 
     Raises
     ------
@@ -79,6 +85,7 @@ class Evidence:
         radius: Radius | Sequence[Radius] | None,
         adaptive: bool = False,
         variances: bool = False,
+        audit: bool = True,
     ) -> None:
         n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
         self._sigmas = declared_sigmas(noise, n_fidelities)
@@ -88,7 +95,7 @@ class Evidence:
         self._shared_at: list[float] = []
         self._audits: list[NoiseAudit] = []
         share = 1.0
-        if radius is None and isinstance(noise, SubGaussian):
+        if audit and radius is None and isinstance(noise, SubGaussian):
             assert self._sigmas is not None
             self._audits = [NoiseAudit(sigma) for sigma in self._sigmas]
         if radius is None and isinstance(noise, EstimatedNoise):
@@ -200,7 +207,7 @@ class Evidence:
             pooled = self._pooled[fidelity]
             before = pooled.bound
             pooled.add(prediction_error if self._adaptive else growth, 1)
-            if pooled.bound != before or self._renew_shared(fidelity):
+            if pooled.bound != before or self._renew_shared(fidelity, growth):
                 self._is_stale[:, fidelity] = True
                 self._estimate(slice(None), fidelity)
             self._estimate(arm, fidelity)
@@ -219,10 +226,11 @@ class Evidence:
             return found
         return ""
 
-    def _renew_shared(self, fidelity: int) -> bool:
+    def _renew_shared(self, fidelity: int, squares: float) -> bool:
         """Estimate anew what the arms' variances have in common, if it is time to."""
         degrees = self._pooled[fidelity].degrees
-        if degrees <= _RENEWAL * self._shared_at[fidelity]:
+        is_usual = squares <= _SURPRISE * self._shared[fidelity].variance
+        if is_usual and degrees <= _RENEWAL * self._shared_at[fidelity]:
             return False
         self._shared_at[fidelity] = degrees
         self._shared[fidelity] = share_variances(

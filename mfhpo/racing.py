@@ -113,6 +113,7 @@ class RacingPolicy(Policy):
             radius,
             adaptive=self._adaptive,
             variances=self._variances,
+            audit=self._audits_noise,
         )
         self._roster = Roster(n_arms)
         self._cost = 0.0
@@ -127,6 +128,9 @@ class RacingPolicy(Policy):
 
     # Whether what is pulled next depends on the values beyond who is still in the race.
     _adaptive = True
+
+    # Whether a declared scale of the noise is compared with what is observed.
+    _audits_noise = True
 
     # Whether the rules need upper bounds on the noise's variance.
     _variances = False

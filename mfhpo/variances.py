@@ -91,12 +91,10 @@ def share_variances(squares: FloatArray, counts: IntArray) -> SharedVariance:
     half = (counts[chosen] - 1) / 2.0
     logs = np.log(squares[chosen] / (2.0 * half)) - psi(half) + np.log(half)
     by_chance = polygamma(1, half)
-    weights = 1.0 / by_chance
-    centre = float(np.average(logs, weights=weights))
-    spread = float(np.average((logs - centre) ** 2, weights=weights)) * n_arms / (n_arms - 1)
-    expected = float(np.average(by_chance, weights=weights))
+    centre, spread = float(logs.mean()), float(logs.var(ddof=1))
+    expected = float(by_chance.mean())
     # Of a sample variance; the fourth moment of a logarithm is larger than a normal one's.
-    error = np.sqrt(np.average(polygamma(3, half) + 2.0 * by_chance**2, weights=weights) / n_arms)
+    error = np.sqrt(np.mean(polygamma(3, half) + 2.0 * by_chance**2) / n_arms)
     excess = max(spread - expected + float(error), 2.0 / _MOST_DEGREES)
     prior = _inverse_trigamma(excess)
     variance = float(np.exp(centre + psi(prior) - np.log(prior)))

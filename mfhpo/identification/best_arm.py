@@ -59,9 +59,12 @@ class BestArmPolicy(RacingPolicy):
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and pulls of each at every fidelity.
     audit
-        Whether to compare what is observed at different fidelities with the bias bounds, and to
-        widen the bounds where they are contradicted. It cannot see all: an arm that left at a
-        cheap fidelity was never seen at a dearer one.
+        Whether to compare what is observed with what was declared, and to widen what is
+        contradicted: the values' spread with sigma (a race then ends only after some 8 repeats),
+        and the values at different fidelities with the bias bounds. It cannot see all: an arm that
+        left at a cheap fidelity was never seen at a dearer one. The policies that weigh all
+        fidelities together, `MFTopTwo` and `MFGrad`, may decide without ever going there, so that
+        bounds half again as large as declared can pass unnoticed.
     estimated_bias
         What a race does at cheap fidelities where no bias bounds are declared.
 
@@ -109,6 +112,9 @@ class BestArmPolicy(RacingPolicy):
         if epsilon is None and isinstance(problem.noise, SubGaussian):
             self._epsilon = problem.noise.at(problem.target, problem.n_fidelities)
         self._certificate: int | None = None
+        # A single arm is compared with nothing, whatever the noise.
+        self._waits_for_audit = audit and problem.n_arms > 1
+        self._audits_noise = audit
         super().__init__(
             problem,
             delta=delta,
@@ -200,6 +206,7 @@ class BestArmPolicy(RacingPolicy):
         For those who run the race where an arm can only be pulled a limited number of times. What
         is certified does not depend on these pulls.
         """
+        self._waits_for_audit = False
         winner = self.winner
         if winner is not None:
             pulled = int(self._evidence.counts[winner, self.problem.target])
@@ -272,13 +279,13 @@ class BestArmPolicy(RacingPolicy):
         return bool(roster.withdrawn.any() and not roster.eliminated.any())
 
     def _measured(self, arm: int) -> bool:
-        if not self._evidence.is_audited:
+        if self._waits_for_audit and not self._evidence.is_audited:
             return False
         return bool(self._evidence.counts[arm, self.problem.target] >= self._measure)
 
     def _pull_of_winner(self, winner: int) -> Pull:
         seen = self._evidence.counts[winner, self.problem.target]
-        if seen >= self._measure and not self._evidence.is_audited:
+        if seen >= self._measure and not self._measured(winner):
             return Pull(winner, self._compared_fidelities()[0])
         return super()._pull_of_winner(winner)
 

@@ -510,7 +510,7 @@ def test_remaining_cost_is_none_when_too_little_is_known() -> None:
 
 def test_measure_pulls_the_winner_at_the_target() -> None:
     means = [[0.0, 0.0, 9.0], [0.0, 0.0, 9.0]]
-    without, with_measure = IISE(PROBLEM), IISE(PROBLEM, measure=4)
+    without, with_measure = IISE(PROBLEM, audit=False), IISE(PROBLEM, measure=4, audit=False)
     first = race(without, noisy(means))
     second = race(with_measure, noisy(means))
     assert {pull.fidelity for pull in first} == {0}

@@ -824,7 +824,7 @@ class TestUnusableFidelities:
 def test_measured_costs_that_fall(explore: Any) -> None:
     # The cheap level turns out to cost 10 and the target 1.
     problem = Problem(3, None, Bias.max(0.3, 0.0), SubGaussian(0.1), n_fidelities=2)
-    policy = MFLUCB(problem, explore=explore)
+    policy = MFLUCB(problem, explore=explore, estimated_bias="eliminate")
     rng = np.random.default_rng(4)
     after_the_pilot: list[Pull] = []
     while not policy.finished:

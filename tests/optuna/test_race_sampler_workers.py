@@ -117,10 +117,14 @@ def configurations(study):
 
 def finished(study):
     return [
-        (t.user_attrs[PULL], t.params, t.value)
+        (without_worker(t), t.params, t.value)
         for t in pulls(study)
         if t.state == TrialState.COMPLETE
     ]
+
+
+def without_worker(trial):
+    return {name: value for name, value in trial.user_attrs[PULL].items() if name != "worker"}
 
 
 def shortlists(study):

@@ -831,7 +831,7 @@ def test_an_arm_whose_trials_crash_leaves_the_race() -> None:
     answer = scheduler.recommendation()
     assert answer.arm == 2
     assert answer.compared == 4
-    assert "'arm': 3" in answer.assumptions[-1]
+    assert "'arm': 3" in answer.not_compared[0]
 
 
 # The mirror.

@@ -236,7 +236,7 @@ def test_costs_and_noise_are_found_out_by_a_pilot() -> None:
     answer = policy.recommend()
     assert answer.survivors == (5,)
     assert answer.interval[0] < 50.0 < answer.interval[1]
-    assert "pooled standard deviation" in answer.assumptions[0]
+    assert "pooled standard deviation" in answer.assumptions[-1]
     # Most of the budget was played where it is cheap.
     assert policy.counts[5, 0] > 10_000
 

@@ -327,7 +327,7 @@ class TestWhatIsFoundOut:
         assert answer.arm == 2
         assert answer.interval[0] < 0.8 < answer.interval[1]
         assert answer.interval[1] - answer.interval[0] < 0.2
-        noise, bias = answer.assumptions
+        _, bias, noise = answer.assumptions
         assert "pooled standard deviation" in noise
         assert "max bias bounds" in bias
         assert "estimated from 3 arms at every fidelity" in bias
@@ -354,9 +354,7 @@ class TestWhatIsFoundOut:
             policy.tell(Pull(1, 1), Observation(math.nan))
         assert policy.active.tolist() == [0, 2]
         assert policy.cost == 11.0
-        assert "not compared, because their pulls gave no value: arm 1" in (
-            policy.recommend().assumptions
-        )
+        assert policy.recommend().not_compared == ("arm 1: failed 2 of 2",)
 
     def test_blocks_need_what_a_pilot_would_find_out(self) -> None:
         policy = MFUCB(Problem(3, (1.0,)), budget=10.0)

@@ -131,7 +131,7 @@ class TestRounds:
         other = GaussianInstance([[0.0, 1.0]], [1.0])
         with pytest.raises(ValueError, match="4 arms and 2 fidelities, but the instance has 2 and"):
             run_rounds(race(), other, rng)
-        unknown = IISE(SMALL.problem(None), delta=0.05)
+        unknown = IISE(SMALL.problem(None), delta=0.05, estimated_bias="eliminate")
         with pytest.raises(ValueError, match="use ask and tell"):
             run_rounds(unknown, SMALL, rng)
 
@@ -314,7 +314,7 @@ class TestRepeats:
             run_repeats(policy, GaussianInstance([[0.0, 1.0]], [1.0]), rng)
         for unknown in (SMALL.problem(None), SMALL.problem(noise=EstimatedNoise())):
             with pytest.raises(ValueError, match="tell the values one by one"):
-                run_repeats(MFTopTwo(unknown), SMALL, rng)
+                run_repeats(MFTopTwo(unknown, estimated_bias="eliminate"), SMALL, rng)
 
 
 class TestSums:
