@@ -124,7 +124,8 @@ def certify(
     measure
         Number of splits on which the winner is evaluated at least.
     max_failures
-        A setting leaves after so many failures in a row.
+        A setting without any score leaves after so many failures; one with scores once more than
+        half of its evaluations surely fail. It is not compared then.
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params
@@ -153,7 +154,8 @@ def certify(
     Notes
     -----
     All remaining settings are evaluated on the same split, and compared by their differences there,
-    which are taken as normal. An estimator with a fixed ``random_state`` keeps it: the answer is
+    which are taken as normal. A divergence that no split has shown is not excluded; the text says
+    how rare it may be. An estimator with a fixed ``random_state`` keeps it: the answer is
     then about that seed. Give the search an estimator with ``random_state=None`` for an answer
     that is about any.
 
@@ -208,10 +210,11 @@ def certify(
                 for arm, value in zip(arms, found, strict=True)
             }
         )
-    answer = race.certificate(shortlist.about, shortlist.words)
+    about = f"{shortlist.about} by the mean score over random splits of these data"
+    answer = race.certificate(about, shortlist.words)
     content = {part.name: getattr(answer, part.name) for part in fields(answer)}
     content["assumptions"] = (
-        f"{splits.words}, the same for all settings; all of this one data set",
+        f"{splits.words}, the same for all settings",
         *answer.assumptions,
     )
     best = None

@@ -27,7 +27,7 @@ class Shortlist:
     scorer
         What scores a fitted estimator; larger is better.
     about
-        What a claim on the best of them is about.
+        What a claim about the best of them is about.
     words
         How they were chosen.
     """

@@ -108,9 +108,12 @@ def test_text_and_plain_values():
     answer = certify(searched(), X, y, top=2, epsilon=0.02, random_state=0)
     text = str(answer)
     assert text.startswith("CERTIFIED: row 2, worth=0.5\n")
-    assert "within 0.02 of the best of the 2 best of 4 settings" in text
+    about = (
+        "the best of the 2 best of 4 settings by the mean score over random splits of these data"
+    )
+    assert f"within 0.02 of {about}, wrong with probability at most 0.05 if rounds are" in text
     assert "by the search's own mean score over its 4 splits" in text
-    assert "into 90 samples and 30, the same for all settings; all of this one data set" in text
+    assert "into 90 samples and 30, the same for all settings" in text
     content = json.loads(json.dumps(answer.to_dict()))
     assert content["winner"] == 0
     assert "best_estimator_" not in content
@@ -238,6 +241,8 @@ def test_setting_that_fails_leaves_and_others_go_on():
     assert answer.certified
     assert answer.best_params_ == {"worth": 0.2}
     assert answer.luckiest_result.standing == "failed"
+    assert "of the best of the 2 compared, of the 3 best of 3 settings by the mean" in str(answer)
+    assert "not compared  row 1: failed 3 of 3 evaluations" in str(answer)
 
 
 def test_what_all_settings_raise_is_raised():
