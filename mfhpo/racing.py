@@ -237,11 +237,12 @@ class RacingPolicy(Policy):
         others = np.flatnonzero(~(self._roster.withdrawn | self._roster.merged))
         others = others[others != arm]
         seen = self._evidence.counts[others, target] > 0
-        pair = [arm]
+        pulled = self._evidence.counts[:, target]
+        counts = [("this arm", int(pulled[arm]))]
         if others.size:
             means = np.where(seen, self._evidence.means(others, target), -np.inf)
-            pair.append(int(others[np.argmax(means)]))
-        counts = [(self.labels.arm(one), int(self._evidence.counts[one, target])) for one in pair]
+            rival = int(others[np.argmax(means)])
+            counts.append((f"arm {rival}, its closest rival", int(pulled[rival])))
         return unseen_in_words(counts, self.delta)
 
     def _notices(self) -> tuple[str, ...]:

@@ -189,6 +189,8 @@ class MFSearch(FidelitySearch):
         choice = recommend_policy(problem, self._aim)
         without_part = _NO_PART.get(self._aim, {})
         used = {name: value for name, value in options.items() if name not in without_part}
+        if self._aim != "best arm":
+            del used["estimated_bias"]
         if "measure" in used and used["measure"] is None:
             used["measure"] = _MEASURE
         return choice.make(problem, **used)

@@ -136,7 +136,7 @@ class Counting(Searcher):
 
 def test_another_searcher_draws_each_arm_when_it_is_first_pulled():
     arms = Counting()
-    search = make(arms=4, arm_search=arms)
+    search = make(arms=4, arm_search=arms, estimated_bias="eliminate")
     first = search.suggest("a")
     assert arms.drawn == 1
     assert first["epochs"] == 1  # not what the other searcher said

@@ -244,4 +244,4 @@ def test_bad_fidelities(arguments, error, message):
 
 def test_levels_that_cannot_be_hashed():
     fidelity = Fidelity("model", levels=[["a"], ["a", "b"]], costs=[1, 2])
-    assert make(fidelity=fidelity).suggest("a")["model"] == ["a"]
+    assert make(fidelity=fidelity).suggest("a")["model"] == ["a", "b"]
