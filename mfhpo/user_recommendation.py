@@ -176,7 +176,7 @@ class UserRecommendation:
             f"  cost        {self.cost:.6g} in {self.trials} trials{self._failures_in_words()}",
         ]
         if self.unseen and self.certifies:
-            lines.append(f"  not seen    {self.unseen}")
+            lines.append(f"  not excluded  {self.unseen}")
         lines += [f"  not compared  {arm}" for arm in self.not_compared]
         lines += [f"  notice      {notice}" for notice in self.notices]
         if self.certifies and not self.certified:

@@ -121,8 +121,9 @@ def certify(
     measure
         Number of evaluations that the winner has at least, so that its value is known too.
     max_failures
-        A configuration leaves after so many failures in a row (it raised, returned NaN or infinity,
-        or pruned itself).
+        A configuration without any value leaves after so many failures (it raised, returned NaN or
+        infinity, or pruned itself); one with values, once more than half of its evaluations surely
+        fail. It is not compared then, and the answer says so.
     n_jobs
         Number of threads, as in ``study.optimize``. Several processes may also call `certify` with
         the same study at the same time, and share the work.

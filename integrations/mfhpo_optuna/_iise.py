@@ -65,7 +65,7 @@ class IISESampler(DeclaredSampler):
         estimated.
     bias
         Bounds on the levels' bias, one for each level and the last one 0: numbers, or
-        `mfhpo.Bias`. None: estimated by a pilot, which evaluates some arms at every level.
+        `mfhpo.Bias`. None: see `estimated_bias`.
     budget
         Largest total cost, in the unit of the fidelity's costs. When it is spent, the study stops
         with the best answer so far, marked as not certified. Trials under way are not counted:
@@ -83,8 +83,10 @@ class IISESampler(DeclaredSampler):
         Number of evaluations that the winner gets at the target level, so that its value is known
         there also when cheaper levels decided.
     max_failures
-        An arm whose trials fail (raise, return NaN or infinity, are pruned) so many times in a row
-        leaves the race with a warning. As in any study, an exception ends ``optimize`` unless it
+        An arm without any value leaves the race with a warning after so many trials that fail
+        (raise, return NaN or infinity, are pruned); one with values, once more than half of its
+        trials surely fail. It is not compared then, and nothing is certified if it had led. As in
+        any study, an exception ends ``optimize`` unless it
         is caught: ``study.optimize(objective, catch=(Exception,))``.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and evaluations of each at every level.
@@ -95,8 +97,9 @@ class IISESampler(DeclaredSampler):
         those that are unlike the pilot's, such as late bloomers, may be lost, and the answer says
         so.
     lease
-        Seconds after which a running trial counts as lost. None: ten times what the slowest trial
-        so far would have taken at its level, and at least a minute.
+        Seconds after which a running trial counts as lost: a condition of the claim. None: after
+        ten times what the slowest trial so far would have taken at its level, and at least a
+        minute, it is not waited for, but nothing is certified until it ends or is told as failed.
     progress
         Whether to write a line of progress to standard error. None: if it is a terminal.
     seed

@@ -113,7 +113,8 @@ class RaceSampler(FidelitySampler):
         are advanced by asynchronous halving, which skips levels that do not agree with the target.
         None: the model draws them and advances them.
     max_failures
-        A configuration of the shortlist leaves after so many failures in a row.
+        A configuration of the shortlist without any value leaves after so many failures; one with
+        values, once more than half of its evaluations surely fail.
     lease
         Seconds after which a running trial is no longer waited for. None: ten times what the
         slowest one would have taken, and at least a minute.

@@ -126,7 +126,8 @@ class RaceSearch(FidelitySearch):
         checkpoint under that name, in a folder that all nodes reach and that is the experiment's
         own; see the notes.
     max_failures
-        A configuration of the shortlist leaves after so many failures in a row.
+        A configuration of the shortlist without any value leaves after so many failures; one with
+        values, once more than half of its evaluations surely fail.
     seed_key
         The key of the configuration that gets a seed from 0 to 2**31 - 1; no two trials share one,
         but those of one training do, so that a split that is drawn from it stays the same. None:
