@@ -286,7 +286,7 @@ class BestArmPolicy(RacingPolicy):
     def _pull_of_winner(self, winner: int) -> Pull:
         seen = self._evidence.counts[winner, self.problem.target]
         if seen >= self._measure and not self._measured(winner):
-            return Pull(winner, self._compared_fidelities()[0])
+            return Pull(winner, min(self._compared_fidelities(), key=self._cost_of))
         return super()._pull_of_winner(winner)
 
     def _judge_anew(self) -> None:
