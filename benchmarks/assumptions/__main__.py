@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
         for contestant in chosen:
             if not takes_part(contestant, scenario):
                 continue
-            tasks = [(scenario, contestant, seed) for seed in range(options.races)]
+            tasks = [(scenario.name, contestant, seed) for seed in range(options.races)]
             outcomes = list(mapped(run, tasks, options.workers, chunksize=5))
             rows.append(_row(scenario.name, contestant, outcomes))
             lines.append(_line(rows[-1]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.assumptions.scenarios import Scenario, World
+from benchmarks.assumptions.scenarios import SCENARIOS, Scenario, World
 from benchmarks.assumptions.truth import false_sentences
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification import Candidate, Certificate, Certification
@@ -197,10 +197,11 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
     return contestant != "paired" or isinstance(scenario.noise, EstimatedNoise)
 
 
-def run(task: tuple[Scenario, str, int]) -> Outcome:
-    """Run one race, given its scenario, contestant and seed."""
-    scenario, contestant, seed = task
-    rng = np.random.default_rng([seed, sum(map(ord, scenario.name))])
+def run(task: tuple[str, str, int]) -> Outcome:
+    """Run one race, given the names of its scenario and contestant, and a seed."""
+    name, contestant, seed = task
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == name)
+    rng = np.random.default_rng([seed, sum(map(ord, name))])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return CONTESTANTS[contestant](scenario, scenario.world(rng), rng)

@@ -8,7 +8,7 @@ import threading
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -385,6 +385,9 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         """Add the trial that `best_trial` is to show: the recommended arm."""
         race.read(study)
         answer = self._answer(race)
+        if race.policy is not None and race.policy.withheld:
+            # Whatever is certified once the trials have ended takes its place.
+            answer = replace(answer, value=-race.sign * math.inf)
         if answer.arm is None or math.isnan(answer.mean):
             warnings.warn(
                 f"the race ended without an answer: {answer.reason}. {answer.remedy}",
