@@ -94,6 +94,8 @@ def main(arguments: list[str] | None = None) -> int:
             lines.append(_line(rows[-1]))
             progress(lines[-1])
     command = ["--races", str(options.races)]
+    for name, value in (("--only", options.only), ("--by", options.by)):
+        command += [name, value] if value else []
     report = provenance("benchmarks.assumptions", command) | {"delta": 0.05, "rows": rows}
     if options.output:
         options.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
