@@ -170,8 +170,8 @@ def test_errored_trials_are_resumed(tmp_path: Path) -> None:
             tune.report({"accuracy": 0.1 * config["arm"] - 0.02 / iteration})
 
     with pytest.warns(ArmWithdrawnWarning):
-        first = fit(train, tmp_path / "storage", n_arms=2, n_seeds=3)
-    assert len(first.errors) == 3
+        first = fit(train, tmp_path / "storage", n_arms=2, n_seeds=12)
+    assert len(first.errors) >= 3
     assert mfhpo_ray.recommendation(first).arm == best - 1
     broken.unlink()
     # The race goes on with all arms, though it had ended.
