@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-__all__ = ["joined", "unseen_in_words", "unseen_share", "wrong_in_words"]
+__all__ = ["evaluations_to_see", "joined", "unseen_in_words", "unseen_share", "wrong_in_words"]
 
 
 def joined(parts: Sequence[str]) -> str:
@@ -50,6 +51,17 @@ def unseen_share(evaluations: int, delta: float) -> float:
     0.259
     """
     return 1.0 - delta ** (1.0 / evaluations) if evaluations else 1.0
+
+
+def evaluations_to_see(share: float, delta: float) -> int:
+    """Number of independent evaluations that miss such a share of outcomes with at most delta.
+
+    Examples
+    --------
+    >>> evaluations_to_see(1 / 6, 0.05)
+    17
+    """
+    return math.ceil(math.log(delta) / math.log1p(-share))
 
 
 def unseen_in_words(

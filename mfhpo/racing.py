@@ -166,6 +166,10 @@ class RacingPolicy(Policy):
     def _take_note(self, arm: int) -> None:
         """Take note of a pull with a value, before the rules are applied."""
 
+    def _confirms(self, arm: int) -> bool:
+        """Whether all arms are to be compared again, now that this one has another value."""
+        return False
+
     def _take_note_of_failure(self) -> None:
         """Take note of a pull without a value, which was paid for."""
 
@@ -328,7 +332,7 @@ class RacingPolicy(Policy):
         if self._piloting:
             self._end_pilot()
             return
-        if contradicted:
+        if contradicted or self._confirms(arm):
             self._plan()
             self._roster.restore_eliminated()
             self._judge_anew()

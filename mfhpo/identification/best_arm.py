@@ -15,6 +15,7 @@ import numpy.typing as npt
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.answer import remaining_pulls
 from mfhpo.bias import Bias, BiasContradictedWarning, find_contradiction
+from mfhpo.claims import evaluations_to_see
 from mfhpo.confidence import Radius
 from mfhpo.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
@@ -25,6 +26,10 @@ __all__ = ["BestArmPolicy", "EstimatedBias"]
 EstimatedBias = Literal["steer", "eliminate"]
 
 IntArray = npt.NDArray[np.int64]
+
+# A certificate that takes the noise for normal waits until its arm's outcomes of this share would
+# have been seen: a few values cannot tell a frequent divergence from luck.
+_SHARE_TO_SEE = 1.0 / 6.0
 
 
 class BestArmPolicy(RacingPolicy):
@@ -61,7 +66,9 @@ class BestArmPolicy(RacingPolicy):
     audit
         Whether to compare what is observed with what was declared, and to widen what is
         contradicted: the values' spread with sigma (a race then ends only after some 8 repeats),
-        and the values at different fidelities with the bias bounds. It cannot see all: an arm that
+        and the values at different fidelities with the bias bounds. Where the noise is taken for
+        normal, a race ends only after so many values of its winner that outcomes as frequent as
+        one in six would have been seen (17 at delta = 0.05). It cannot see all: an arm that
         left at a cheap fidelity was never seen at a dearer one. The policies that weigh all
         fidelities together, `MFTopTwo` and `MFGrad`, may decide without ever going there, so that
         bounds half again as large as declared can pass unnoticed.
@@ -281,7 +288,26 @@ class BestArmPolicy(RacingPolicy):
     def _measured(self, arm: int) -> bool:
         if self._waits_for_audit and not self._evidence.is_audited:
             return False
+        if self._waits_for_audit and self._values_of(arm) < self._values_awaited:
+            return False
         return bool(self._evidence.counts[arm, self.problem.target] >= self._measure)
+
+    def _values_of(self, arm: int) -> int:
+        """How many values an arm has at the fidelities that arms are compared at."""
+        return int(self._evidence.counts[arm, list(self._compared_fidelities())].sum())
+
+    @property
+    def _values_awaited(self) -> int:
+        """How many values a winner is to have before the race ends."""
+        if not self._evidence.supposes_normal:
+            return 0
+        return evaluations_to_see(_SHARE_TO_SEE, self.delta)
+
+    def _confirms(self, arm: int) -> bool:
+        """Whether an arm that has won has just got the values that its victory is judged by."""
+        if not self._waits_for_audit or self.winner != arm:
+            return False
+        return self._values_of(arm) == self._values_awaited
 
     def _pull_of_winner(self, winner: int) -> Pull:
         seen = self._evidence.counts[winner, self.problem.target]

@@ -153,7 +153,9 @@ def test_a_killed_driver_loses_no_observation(tmp_path: Path) -> None:
     # when the driver died was not observed again.
     unbroken = bare_policy(after)
     expected = unbroken.recommend()
-    assert (answer.mean, answer.interval) == (expected.mean, expected.interval)
+    # Sums of the same values in another order differ in their last digits.
+    assert answer.mean == pytest.approx(expected.mean)
+    assert answer.interval == pytest.approx(expected.interval)
     assert answer.survivors == expected.survivors
     out = set(range(ARMS)) - set(bare_policy(before).active.tolist())
     assert out
