@@ -174,10 +174,8 @@ class Evidence:
     @property
     def assumption(self) -> str:
         """What must be true of the noise, as a clause."""
-        if self._pooled:
+        if self._pooled or self.widened:
             return "the noise is normal"
-        if self.widened:
-            return "the noise is normal (the declared sigma is too small)"
         return self._radii[-1].assumption
 
     @property

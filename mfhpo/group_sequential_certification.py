@@ -46,7 +46,14 @@ from mfhpo.certification import (
 )
 from mfhpo.declared import SigmaLike, as_noise, check_options
 from mfhpo.failures import fails_too_often
-from mfhpo.noise import Bounded, declared_sigmas
+from mfhpo.noise import (
+    CONTRADICTED,
+    Bounded,
+    NoiseAudit,
+    NoiseContradictedWarning,
+    SubGaussian,
+    declared_sigmas,
+)
 from mfhpo.normality import notices_of
 from mfhpo.racing import ArmWithdrawnWarning
 
@@ -77,7 +84,8 @@ class GroupSequentialCertification:
     ----------
     candidates, luckiest, maximise, delta, epsilon, sigma, max_failures
         See `mfhpo.certification.Certification`. Each candidate has a variance of its own unless
-        sigma declares the noise. The default epsilon is the root of their mean.
+        sigma declares the noise. The default epsilon is the root of their mean. A declared sigma
+        that the values contradict is given up, with a warning (`mfhpo.noise.NoiseAudit`).
     first_look
         Evaluations of each candidate before the first look, at least 2; each later look takes twice
         as many as the one before. One does if sigma says that there is no noise.
@@ -135,6 +143,7 @@ class GroupSequentialCertification:
         self._noise = as_noise(sigma)
         declared = declared_sigmas(self._noise, 1)
         self._sigma = None if declared is None else declared[0]
+        self._audit = NoiseAudit(self._sigma or 0.0) if isinstance(self._noise, SubGaussian) else None
         self._epsilon = self._sigma if epsilon is None else epsilon
         self._finds_epsilon = self._epsilon is None
         self._max_failures = check_count("max_failures", max_failures, 1)
@@ -203,6 +212,7 @@ class GroupSequentialCertification:
             if not self._is_out[arm] and fails_too_often(values, failures, self._max_failures):
                 self._take_out(arm)
         else:
+            self._audit_sigma(arm, self._sign * value)
             self._values[arm].append(self._sign * value)
         while not self.finished and self._is_due:
             self._look()
@@ -225,6 +235,25 @@ class GroupSequentialCertification:
         repeats = sum(max(len(values) - 1, 0) for values in self._values)
         varies = any(len(set(values)) > 1 for values in self._values)
         return repeats >= max(LEAST_REPEATS, len(self.candidates)) and not varies
+
+    def _audit_sigma(self, arm: int, value: float) -> None:
+        """Compare a declared sigma with one more value, and give it up if it is too small."""
+        n = len(self._values[arm])
+        if self._audit is None or not n:
+            return
+        contradicted = self._audit.add((value - self._mean(arm)) ** 2 * n / (n + 1))
+        if not contradicted:
+            return
+        warnings.warn(
+            f"{contradicted}; each candidate's variance is estimated from now on, and candidates "
+            f"that were found worse are compared again",
+            NoiseContradictedWarning,
+            stacklevel=3,
+        )
+        self._sigma = None
+        self._beaten_by[:] = -1
+        self._radii[:] = self._behind = math.inf
+        self._is_certified = False
 
     def _take_out(self, arm: int) -> None:
         """Draw the consequences of a candidate's last failure."""
@@ -467,8 +496,12 @@ class GroupSequentialCertification:
         return float(sum(max(0, needed - len(self._values[arm])) for arm in left))
 
     def _notices(self) -> tuple[str, ...]:
+        contradicted = self._audit is not None and self._audit.contradicted
         values = [self._sign * np.array(seen) for seen in self._values]
-        return notices_of(values, [candidate.name for candidate in self.candidates])
+        return (
+            *((CONTRADICTED,) if contradicted else ()),
+            *notices_of(values, [candidate.name for candidate in self.candidates]),
+        )
 
     def _looks_in_words(self) -> str:
         return f"looks after {self._size(0)}, {self._size(1)}, ... evaluations of each"

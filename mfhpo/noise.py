@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from mfhpo._validation import check_nonnegative
 
 __all__ = [
+    "CONTRADICTED",
     "Bounded",
     "EstimatedNoise",
     "Gaussian",
@@ -184,6 +185,10 @@ class PooledVariance:
 
 class NoiseContradictedWarning(UserWarning):
     """Values spread more than the declared noise allows; it is taken to be larger."""
+
+
+CONTRADICTED = "values spread more than the declared sigma allows; the noise was estimated instead"
+"""What an answer says of that."""
 
 
 # Probability with which a scale that is declared rightly is ever found to be too small.

@@ -24,7 +24,7 @@ from mfhpo.claims import unseen_in_words
 from mfhpo.confidence import Radius
 from mfhpo.evidence import Evidence
 from mfhpo.failures import fails_too_often, outcomes_in_words
-from mfhpo.noise import NoiseContradictedWarning
+from mfhpo.noise import CONTRADICTED, NoiseContradictedWarning
 from mfhpo.normality import REMEDY
 from mfhpo.pilot import Pilot
 from mfhpo.policy import Policy
@@ -251,14 +251,16 @@ class RacingPolicy(Policy):
 
     def _notices(self) -> tuple[str, ...]:
         """What was observed that speaks against the conditions."""
+        notices = (CONTRADICTED,) if self._evidence.widened else ()
         if not self._evidence.supposes_normal:
-            return ()
+            return notices
         arms = np.flatnonzero(~self._roster.merged)
-        return tuple(
+        departures = (
             f"{self.labels.arm(arm)} at {self.labels.fidelity(m)}: {words}; {REMEDY}"
             for m in self._compared_fidelities()
             for arm, words in self._evidence.departures(arms, m, self.labels.value)
         )
+        return (*notices, *departures)
 
     def _lost_leader(self, winner: int | None) -> int | None:
         """An arm that left because it failed, and was or would be the best by its values."""

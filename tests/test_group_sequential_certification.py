@@ -708,7 +708,9 @@ def tables(draw):
     return draw(st.lists(values, min_size=2, max_size=4))
 
 
+# What a declared sigma of 2 says of values up to 200 may be contradicted.
 NOISES = st.sampled_from([None, Gaussian(), 2.0])
+pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 EPSILONS = st.sampled_from([None, 0.0, 1.0])
 
 

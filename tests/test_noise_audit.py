@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2
+from scipy.stats import binom, chi2, t
 
 from mfhpo import (
     IISE,
@@ -18,7 +18,9 @@ from mfhpo import (
     Pull,
     SubGaussian,
 )
-from mfhpo.noise import NoiseAudit
+from mfhpo.certification import Candidate
+from mfhpo.group_sequential_certification import GroupSequentialCertification
+from mfhpo.noise import CONTRADICTED, NoiseAudit
 
 
 def test_by_hand() -> None:
@@ -62,7 +64,9 @@ def test_a_race_warns_widens_and_says_so() -> None:
         tell_noisy_values(policy, rng)
     _, _, radius = policy.summary(0, 0)
     assert radius > 1.0
-    assert any("declared sigma is too small" in words for words in policy.recommend().conditions)
+    answer = policy.recommend()
+    assert answer.notices[0] == CONTRADICTED
+    assert "the noise is normal" in answer.conditions
     other = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
     other.load_state_dict(policy.state_dict())
     assert other.summary(0, 0) == policy.summary(0, 0)
@@ -79,6 +83,26 @@ def test_arms_that_left_by_a_false_sigma_come_back() -> None:
         for value in (-1.0, 0.0, 2.0, -2.0):
             policy.tell(Pull(0, 0), Observation(value))
     assert policy.active.tolist() == [0, 1]
+
+
+def test_a_shortlist_is_compared_again_without_a_false_sigma() -> None:
+    candidates = [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(3)]
+    race = GroupSequentialCertification(
+        candidates, luckiest=0, maximise=True, sigma=0.01, epsilon=0.1, first_look=4
+    )
+    rng = np.random.default_rng(0)
+    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows; each cand"):
+        for _ in range(4):
+            for arm in range(3):
+                race.tell(arm, rng.standard_normal() + (arm == 0))
+    answer = race.certificate("all", "by hand")
+    assert not answer.certified
+    assert answer.notices[0] == CONTRADICTED
+    assert "the noise of each candidate is normal" in answer.conditions
+    # Student's intervals of 4 values each, at level .05 / 2 / 3 on two sides.
+    low, high = answer.candidates[0].interval
+    values = np.random.default_rng(0).standard_normal(12)[::3]
+    assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values.std(ddof=1) / 2)
 
 
 @pytest.mark.slow

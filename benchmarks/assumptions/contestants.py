@@ -5,15 +5,16 @@ from __future__ import annotations
 import heapq
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from benchmarks.assumptions.adapters import race_by_sampler, race_by_searcher
+from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_of_certificate
 from benchmarks.assumptions.scenarios import SCENARIOS, Scenario, World
-from benchmarks.assumptions.truth import false_sentences
+from benchmarks.assumptions.truth import Tally
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
-from mfhpo.certification import Candidate, Certificate, Certification
+from mfhpo.certification import Candidate, Certification
 from mfhpo.group_sequential_certification import GroupSequentialCertification
 from mfhpo.identification import BestArmPolicy
 from mfhpo.in_order import InOrder
@@ -21,35 +22,7 @@ from mfhpo.noise import EstimatedNoise
 from mfhpo.paired_certification import PairedCertification
 from mfhpo.user_recommendation import UserRecommendation
 
-__all__ = ["CONTESTANTS", "Outcome", "run"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One race.
-
-    Parameters
-    ----------
-    certified
-        Whether it ended with a certificate.
-    wrong
-        Whether that is for an arm that is not within epsilon of the best of all arms.
-    is_false
-        Whether a printed sentence is false: about the arms that it says were compared.
-    missed
-        Whether the interval misses the mean of a certified arm.
-    evaluations
-        Their number.
-    noticed
-        Whether the text has a notice, or says that something was not compared.
-    """
-
-    certified: bool
-    wrong: bool
-    is_false: bool
-    missed: bool
-    evaluations: int
-    noticed: bool
+__all__ = ["CONTESTANTS", "run", "takes_part"]
 
 
 def _race(
@@ -61,6 +34,7 @@ def _race(
     policy = make(problem, delta=0.05, epsilon=scenario.epsilon, seed=int(rng.integers(2**31)))
     orders: dict[Pull, InOrder[tuple[Pull, Observation]]] = {}
     under_way: list[tuple[float, int, Pull, int, Observation]] = []
+    tally, target = Tally(len(world.means)), problem.target
     now, begun, told = 0.0, 0, 0
     while not policy.finished and told < scenario.most and begun < 3 * scenario.most:
         while len(under_way) < scenario.workers:
@@ -79,54 +53,14 @@ def _race(
         now, _, pull, ticket, observation = heapq.heappop(under_way)
         for of, item in orders[pull].end(ticket, (pull, observation)):
             policy.tell(of, item)
+            tally.add(of.arm, item.value, of.fidelity == target)
             told += 1
     answer = UserRecommendation.of(policy.recommend(), 1.0, {}, 0)
-    wrong = False
-    missed = False
-    if answer.certified and answer.arm is not None:
-        wrong = bool(world.means[answer.arm] < world.means.max() - scenario.epsilon - 1e-9)
-        low, high = answer.interval
-        missed = not low <= world.means[answer.arm] <= high
-    withdrawn = {int(words.split(":")[0].split()[1]) for words in answer.not_compared}
-    return Outcome(
-        answer.certified,
-        wrong,
-        false_sentences(str(answer), answer.arm, world.means, withdrawn),
-        missed,
-        told,
-        bool(answer.notices or answer.not_compared),
-    )
+    return outcome_of_answer(answer, scenario, world, tally)
 
 
 def _candidates(n: int) -> list[Candidate]:
     return [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(n)]
-
-
-def _outcome(certificate: Certificate, scenario: Scenario, world: World) -> Outcome:
-    wrong = missed = False
-    if certificate.certified and certificate.winner is not None:
-        mean = world.means[certificate.winner]
-        wrong = bool(mean < world.means.max() - certificate.epsilon - 1e-9)
-        low, high = certificate.interval
-        missed = not low <= mean <= high
-    failed = {
-        arm for arm, result in enumerate(certificate.candidates) if result.standing == "failed"
-    }
-    worse = [arm for arm, result in enumerate(certificate.candidates) if result.standing == "worse"]
-    others = [mean for arm, mean in enumerate(world.means) if arm not in failed]
-    best_is_worse = (
-        any(world.means[arm] >= max(others) for arm in worse)
-        and len([mean for mean in others if mean == max(others)]) == 1
-    )
-    text = str(certificate)
-    return Outcome(
-        certificate.certified,
-        wrong,
-        false_sentences(text, certificate.winner, world.means, failed) or best_is_worse,
-        missed,
-        certificate.evaluations,
-        bool(certificate.notices or failed),
-    )
 
 
 def _shortlist(
@@ -134,25 +68,25 @@ def _shortlist(
 ) -> Outcome:
     """By `ask` and `tell`, one evaluation after the other: order has no part in it."""
     options = {} if isinstance(scenario.noise, EstimatedNoise) else {"sigma": _sigma(scenario)}
+    n = len(world.means)
     race = make(
-        _candidates(len(world.means)),
+        _candidates(n),
         luckiest=0,
         maximise=True,
         delta=0.05,
         epsilon=scenario.epsilon,
         **options,
     )
-    told = 0
-    while not race.finished and told < scenario.most:
-        arm = race.ask()
+    tally = Tally(n)
+    for _ in range(scenario.most):
+        arm = None if race.finished else race.ask()
         if arm is None:
             break
-        race.tell(arm, world.draw(arm, 0, rng)[0])
-        told += 1
-    n = len(world.means)
-    return _outcome(
-        race.certificate(f"the {n} best of 100 trials", "by their values"), scenario, world
-    )
+        value, _ = world.draw(arm, 0, rng)
+        race.tell(arm, value)
+        tally.add(arm, value)
+    certificate = race.certificate(f"the {n} best of 100 trials", "by their values")
+    return outcome_of_certificate(certificate, scenario, world, tally)
 
 
 def _sigma(scenario: Scenario) -> Any:
@@ -164,14 +98,15 @@ def _paired(scenario: Scenario, world: World, rng: np.random.Generator) -> Outco
     race = PairedCertification(
         _candidates(n), luckiest=0, maximise=True, delta=0.05, epsilon=scenario.epsilon
     )
-    told = 0
+    tally, told = Tally(n), 0
     while not race.finished and told < scenario.most:
         values = {arm: world.draw(arm, 0, rng)[0] for arm in race.ask()}
         race.tell(values)
         told += len(values)
-    return _outcome(
-        race.certificate(f"the {n} best of 100 rows", "by their values"), scenario, world
-    )
+        for arm, value in values.items():
+            tally.add(arm, value)
+    certificate = race.certificate(f"the {n} best of 100 rows", "by their values")
+    return outcome_of_certificate(certificate, scenario, world, tally)
 
 
 CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]] = {
@@ -179,17 +114,26 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "IISE": lambda *race: _race(IISE, *race),
     "MFLUCB": lambda *race: _race(MFLUCB, *race),
     "MFGrad": lambda *race: _race(MFGrad, *race),
+    "MFSampler": race_by_sampler,
+    "MFSearch": race_by_searcher,
     "certify": lambda *race: _shortlist(Certification, *race),
     "group-sequential": lambda *race: _shortlist(GroupSequentialCertification, *race),
     "paired": _paired,
 }
-"""Policies, and the certificates of shortlists."""
+"""Policies, a sampler of Optuna's and a searcher of Ray's, and the certificates of shortlists."""
 
+_ADAPTERS = ("MFSampler", "MFSearch")
 _OF_SHORTLISTS = ("certify", "group-sequential", "paired")
 
 
 def takes_part(contestant: str, scenario: Scenario) -> bool:
-    """Whether a contestant can run a scenario."""
+    """Whether a contestant runs a scenario.
+
+    Samplers and searchers run those in which they have a part: with several workers. Certificates
+    of shortlists know one level only and run one evaluation at a time here.
+    """
+    if contestant in _ADAPTERS:
+        return scenario.workers > 1
     if contestant not in _OF_SHORTLISTS:
         return True
     if not scenario.with_certificates or scenario.workers > 1:

@@ -89,13 +89,17 @@ def _slow_divergence(_: np.random.Generator) -> World:
     return World(np.array([0.0, -0.2]), draw)
 
 
-def _failing(rate: float, n_arms: int) -> Callable[[np.random.Generator], World]:
+def _failing(
+    rate: float, n_arms: int, seconds: float = 1.0
+) -> Callable[[np.random.Generator], World]:
+    """Evaluations fail at random, after so many seconds; those that do not take one."""
+
     def world(_: np.random.Generator) -> World:
         means = np.append(np.zeros(n_arms - 1), 2.0)
 
         def draw(arm: int, level: int, rng: np.random.Generator) -> Outcome:
             value = means[arm] + float(rng.standard_normal())
-            return (None if rng.random() < rate else value), 1.0
+            return (None, seconds) if rng.random() < rate else (value, 1.0)
 
         return World(means, draw)
 
@@ -186,6 +190,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("failures 10 %", _failing(0.1, 5), 0.0),
     Scenario("failures 25 %", _failing(0.25, 5), 0.0),
     Scenario("failures 40 %", _failing(0.4, 5), 0.0),
+    Scenario("quick failures, 8 workers", _failing(0.25, 5, seconds=0.1), 0.0, workers=8),
     Scenario("rare divergence", _rare_divergence, 0.0),
     Scenario("rare divergence, bounded", _rare_divergence, 0.0, noise=Bounded(0.0, 1.0)),
     Scenario(

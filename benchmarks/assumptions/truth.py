@@ -1,4 +1,4 @@
-"""Whether what an answer prints is true."""
+"""Whether what an answer prints is true: its claim, and the facts that it states."""
 
 from __future__ import annotations
 
@@ -8,18 +8,50 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["false_sentences"]
+from mfhpo.claims import unseen_share
+
+__all__ = ["Tally", "claim_fails", "false_facts", "unseen_percent"]
+
+_DELTA = 0.05
 
 _CLAIM = re.compile(r"within (?:epsilon = )?([-+.\de]+) of the best of (?:the )?(\d+)")
+_NOT_COMPARED = re.compile(r"not compared  (?:arm|trial) (\d+).*: failed (\d+) of (\d+)")
+_FAILED = re.compile(r"cost .*failed (\d+) of (\d+)")
+_UNSEEN = re.compile(
+    r"([\d.]+) % of (?:(?:evaluations|rounds) of )?(?:this arm|(?:arm|trial) (\d+))[^()]*\((\d+) seen\)"
+)
+_WORSE = re.compile(r"^ +trial (\d+) .*\bworse\b", re.MULTILINE)
 
 
-def false_sentences(
-    text: str,
-    winner: int | None,
-    means: npt.NDArray[np.float64],
-    not_compared: Collection[int],
+class Tally:
+    """What was told of each arm.
+
+    Attributes
+    ----------
+    values, failures
+        Number of evaluations with and without a value, shape (K,).
+    at_target
+        Number of values at the target, shape (K,).
+    """
+
+    def __init__(self, n_arms: int) -> None:
+        self.values = np.zeros(n_arms, dtype=np.int64)
+        self.failures = np.zeros(n_arms, dtype=np.int64)
+        self.at_target = np.zeros(n_arms, dtype=np.int64)
+
+    def add(self, arm: int, value: float | None, at_target: bool = True) -> None:
+        """Count one evaluation."""
+        if value is None:
+            self.failures[arm] += 1
+        else:
+            self.values[arm] += 1
+            self.at_target[arm] += at_target
+
+
+def claim_fails(
+    text: str, winner: int | None, means: npt.NDArray[np.float64], not_compared: Collection[int]
 ) -> bool:
-    """Whether the claim of a printed answer is false.
+    """Whether the claim of a printed answer is not so.
 
     Parameters
     ----------
@@ -35,24 +67,89 @@ def false_sentences(
     Returns
     -------
     bool
-        Whether the arm is farther from the best of those compared than the text says, or the text
-        counts more arms than were compared.
+        Whether the arm is farther from the best of those compared than the text says, or the best
+        of them is said to be worse than another.
 
     Examples
     --------
     >>> text = "claim  within 0.1 of the best of the 2 compared, of the 3 best of 9 trials"
-    >>> false_sentences(text, 0, np.array([0.5, 0.55, 0.9]), [2])
+    >>> claim_fails(text, 0, np.array([0.5, 0.55, 0.9]), [2])
     False
-    >>> false_sentences(text, 0, np.array([0.5, 0.65, 0.9]), [2])
-    True
-    >>> false_sentences(text, 0, np.array([0.5, 0.55, 0.9]), [])
+    >>> claim_fails(text, 0, np.array([0.5, 0.65, 0.9]), [2])
     True
     """
+    compared = np.array([arm not in not_compared for arm in range(len(means))])
+    if not compared.any():
+        return False
+    best = np.flatnonzero(compared & (means >= means[compared].max()))
+    worse = {int(arm) for arm in _WORSE.findall(text)}
+    if worse.issuperset(best.tolist()):
+        return True
     found = _CLAIM.search(text)
     if found is None or winner is None:
         return False
-    tolerance, counted = float(found[1]), int(found[2])
-    compared = [mean for arm, mean in enumerate(means) if arm not in not_compared]
     # What is printed is rounded to three digits.
-    behind = max(compared) - means[winner] > tolerance * 1.005 + 1e-9
-    return bool(behind or counted != len(compared))
+    return bool(means[best[0]] - means[winner] > float(found[1]) * 1.005 + 1e-9)
+
+
+def false_facts(text: str, winner: int | None, tally: Tally, exact: bool = True) -> list[str]:
+    """Which facts that a printed answer states are not so; empty if all are.
+
+    Parameters
+    ----------
+    text
+        The printed answer.
+    winner
+        The arm that it is for.
+    tally
+        What was told.
+    exact
+        Whether all that was told counts; else some of it may still wait for its turn.
+
+    Examples
+    --------
+    >>> tally = Tally(3)
+    >>> for arm, value in [(0, 1.0), (0, 1.1), (1, 0.5), (2, None)]:
+    ...     tally.add(arm, value)
+    >>> false_facts("cost 4; failed 1 of 4, ...", 0, tally)
+    []
+    >>> false_facts("within 0.1 of the best of the 3 arms", 0, tally)
+    ['arm 2: compared without a value']
+    >>> false_facts("not excluded  outcomes rarer than 95 % of this arm (3 seen)", 0, tally)
+    ['arm 0: 3 seen', '95 % unseen of 3']
+    """
+    false = []
+
+    def check(said: int, so: int, words: str) -> None:
+        if said > so or (exact and said != so):
+            false.append(words)
+
+    out = {int(arm) for arm, _, _ in _NOT_COMPARED.findall(text)}
+    for arm, failed, of in _NOT_COMPARED.findall(text):
+        check(int(failed), int(tally.failures[int(arm)]), f"arm {arm}: failed {failed}")
+        total = int(tally.failures[int(arm)] + tally.values[int(arm)])
+        check(int(of), total, f"arm {arm}: {of} evaluations")
+    if found := _CLAIM.search(text):
+        if int(found[2]) != len(tally.values) - len(out):
+            false.append(f"{found[2]} compared")
+        # An arm without any value cannot have been compared.
+        never = np.flatnonzero(tally.values == 0)
+        false += [f"arm {arm}: compared without a value" for arm in never if arm not in out]
+    if found := _FAILED.search(text):
+        check(int(found[1]), int(tally.failures.sum()), f"failed {found[1]}")
+        check(int(found[2]), int((tally.values + tally.failures).sum()), f"{found[2]} evaluations")
+    elif exact and "cost" in text and tally.failures.any():
+        false.append("no failures")
+    for share, name, seen in _UNSEEN.findall(text):
+        who = int(name) if name else winner
+        # A group-sequential look counts equally many of each, the others wait for the next one.
+        if who is not None and int(seen) > tally.at_target[who]:
+            false.append(f"arm {who}: {seen} seen")
+        if abs(float(share) / 100.0 - unseen_share(int(seen), _DELTA)) > 0.006:
+            false.append(f"{share} % unseen of {seen}")
+    return false
+
+
+def unseen_percent(text: str) -> float:
+    """The largest share of outcomes that a text says is not excluded; 0 if it says nothing."""
+    return max((float(share) for share, _, _ in _UNSEEN.findall(text)), default=0.0)
