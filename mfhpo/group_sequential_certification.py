@@ -143,7 +143,9 @@ class GroupSequentialCertification:
         self._noise = as_noise(sigma)
         declared = declared_sigmas(self._noise, 1)
         self._sigma = None if declared is None else declared[0]
-        self._audit = NoiseAudit(self._sigma or 0.0) if isinstance(self._noise, SubGaussian) else None
+        self._audit = (
+            NoiseAudit(self._sigma or 0.0) if isinstance(self._noise, SubGaussian) else None
+        )
         self._epsilon = self._sigma if epsilon is None else epsilon
         self._finds_epsilon = self._epsilon is None
         self._max_failures = check_count("max_failures", max_failures, 1)

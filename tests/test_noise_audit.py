@@ -91,10 +91,14 @@ def test_a_shortlist_is_compared_again_without_a_false_sigma() -> None:
         candidates, luckiest=0, maximise=True, sigma=0.01, epsilon=0.1, first_look=4
     )
     rng = np.random.default_rng(0)
-    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows; each cand"):
+
+    def tell_four_of_each() -> None:
         for _ in range(4):
             for arm in range(3):
                 race.tell(arm, rng.standard_normal() + (arm == 0))
+
+    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows; each cand"):
+        tell_four_of_each()
     answer = race.certificate("all", "by hand")
     assert not answer.certified
     assert answer.notices[0] == CONTRADICTED

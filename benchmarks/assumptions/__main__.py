@@ -29,10 +29,19 @@ from benchmarks.report import progress
 
 __all__ = ["main"]
 
-_HEAD = (
-    "| scenario | by | races | certified | wrong % [95 %] | claim fails % | false facts |"
-    " interval missed % | noticed % | evaluations, median |\n|---|---|---|---|---|---|---|---|---|---|"
+_COLUMNS = (
+    "scenario",
+    "by",
+    "races",
+    "certified",
+    "wrong % [95 %]",
+    "claim fails %",
+    "false facts",
+    "interval missed %",
+    "noticed %",
+    "evaluations, median",
 )
+_HEAD = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
 
 
 def _limits(k: int, n: int) -> tuple[float, float]:
@@ -71,7 +80,8 @@ def _line(row: dict[str, object]) -> str:
     return (
         f"| {row['scenario']} | {row['by']} | {n} | {row['certified']} | {share['wrong']:.1f} "
         f"[{row['wrong_low_percent']}, {row['wrong_high_percent']}] | {share['claim_fails']:.1f} | "
-        f"{row['false_facts']} | {share['missed']:.1f} | {share['noticed']:.0f} | {row['median_evaluations']:.0f} |"
+        f"{row['false_facts']} | {share['missed']:.1f} | {share['noticed']:.0f} | "
+        f"{row['median_evaluations']:.0f} |"
     )
 
 
