@@ -5,7 +5,9 @@
 Every policy races on random instances: 2 to 20 arms, 1 to 4 fidelities, Gaussian or Bernoulli
 values, biases within the declared bounds and, on every other instance, at them, against the best
 arm. Pulls are told in order, or out of order: several are under way, one in ten is lost, one in ten
-is evaluated and told twice.
+is evaluated and told twice. Or they take the longer, the poorer their values are, and are put in
+order as samplers and searchers do it (`mfhpo.in_order`). The certificates of shortlists compare the
+arms at the target alone, where the biases have no part.
 
 A race is wrong when its certified arm is not within epsilon of the best. With epsilon = 0 it is
 also wrong when the best arm was eliminated, certified or not, so that one instance in four can have
@@ -16,16 +18,17 @@ The last row is a control, whose radius is too small on purpose: its share must 
 from __future__ import annotations
 
 import argparse
+import heapq
 import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -34,14 +37,16 @@ from scipy.stats import beta
 from benchmarks.provenance import provenance
 from mfhpo import (
     IISE,
+    MFLUCB,
     Bias,
     Bounded,
-    Elimination,
     EmpiricalBernsteinRadius,
     EstimatedNoise,
     Gaussian,
     HoeffdingRadius,
     MaximumFidelityExploit,
+    MFGrad,
+    MFTopTwo,
     MixtureRadius,
     Noise,
     Observation,
@@ -52,17 +57,39 @@ from mfhpo import (
     SubGaussian,
     SuccessiveElimination,
 )
+from mfhpo.certification import Candidate, Certification
+from mfhpo.group_sequential_certification import GroupSequentialCertification
+from mfhpo.identification import BestArmPolicy
+from mfhpo.in_order import InOrder
+from mfhpo.paired_certification import PairedCertification
 
-__all__ = ["CONDITIONS", "Condition", "Row", "ShrunkRadius", "check", "main"]
+__all__ = ["CONDITIONS", "Condition", "Row", "ShrunkRadius", "Told", "check", "main"]
 
 FloatArray = npt.NDArray[np.float64]
-Variant = Literal["SE", "IISE max", "IISE order", "MFE"]
+Variant = Literal[
+    "SE",
+    "IISE max",
+    "IISE order",
+    "MFE",
+    "MFLUCB",
+    "MFTopTwo max",
+    "MFTopTwo order",
+    "MFGrad",
+    "certify",
+    "group-sequential",
+    "paired",
+]
+Told = Literal["in order", "out of order", "by duration"]
+_AT_RANDOM: tuple[Told, ...] = ("in order", "out of order")
+_FOR_ESTIMATES: tuple[Told, ...] = ("out of order", "by duration")
 Knowledge = Literal[
     "mixture", "Hoeffding", "stitched", "empirical Bernstein", "tightest", "Student", "estimated"
 ]
 Values = Literal["Gaussian", "Bernoulli"]
 
-VARIANTS: tuple[Variant, ...] = ("SE", "IISE max", "IISE order", "MFE")
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
+_ELIMINATIONS: tuple[Variant, ...] = ("SE", "IISE max", "IISE order", "MFE")
+_OF_SHORTLISTS: tuple[Variant, ...] = ("certify", "group-sequential", "paired")
 # Which values satisfy the assumption of each radius.
 VALUES: dict[Knowledge, tuple[Values, ...]] = {
     "mixture": ("Gaussian", "Bernoulli"),
@@ -72,6 +99,18 @@ VALUES: dict[Knowledge, tuple[Values, ...]] = {
     "tightest": ("Bernoulli",),
     "Student": ("Gaussian",),
     "estimated": ("Gaussian",),
+}
+_Make: TypeAlias = Callable[..., Any]
+_POLICIES: dict[str, _Make] = {
+    "IISE": IISE,
+    "MFLUCB": MFLUCB,
+    "MFTopTwo": MFTopTwo,
+    "MFGrad": MFGrad,
+}
+_CERTIFICATES: dict[str, _Make] = {
+    "certify": Certification,
+    "group-sequential": GroupSequentialCertification,
+    "paired": PairedCertification,
 }
 _MOST_PULLS = 1500
 _MOST_PULLS_WHEN_HARD = 300
@@ -88,7 +127,7 @@ class Condition:
     variant: Variant
     knowledge: Knowledge = "mixture"
     tolerant: bool = False
-    in_order: bool = True
+    told: Told = "in order"
     shrink: float = 1.0
 
 
@@ -147,18 +186,32 @@ class _Instance:
         return mean + float(self.deviations[pull.fidelity, pull.arm]) * rng.standard_normal()
 
 
+_POLICY_VARIANTS = tuple(variant for variant in VARIANTS if variant not in _OF_SHORTLISTS)
+
 CONDITIONS: tuple[Condition, ...] = (
     *(
-        Condition(variant, tolerant=tolerant, in_order=in_order)
+        Condition(variant, tolerant=tolerant, told=told)
         for tolerant in (False, True)
-        for variant in VARIANTS
-        for in_order in (True, False)
+        for variant in _POLICY_VARIANTS
+        for told in _AT_RANDOM
     ),
+    *(Condition(variant, told="by duration") for variant in _POLICY_VARIANTS),
     *(
-        Condition("IISE max", knowledge, in_order=in_order)
+        Condition("IISE max", knowledge, told=told)
         for knowledge in VALUES
         if knowledge != "mixture"
-        for in_order in (True, False)
+        for told in _AT_RANDOM
+    ),
+    *(
+        Condition(variant, "estimated", told=told)
+        for variant in _POLICY_VARIANTS
+        if variant not in _ELIMINATIONS
+        for told in _FOR_ESTIMATES
+    ),
+    *(
+        Condition(variant, "estimated", tolerant)
+        for variant in _OF_SHORTLISTS
+        for tolerant in (False, True)
     ),
     Condition("IISE max", shrink=0.3),
 )
@@ -195,7 +248,7 @@ def _instance(rng: np.random.Generator, condition: Condition, values: Values) ->
     shares = rng.uniform(-1.0, 1.0, (n_fidelities, n_arms))
     if rng.random() < 0.5:
         shares = np.where(np.arange(n_arms) == 0, -1.0, 1.0) * np.ones((n_fidelities, 1))
-    if condition.variant == "IISE order":
+    if condition.variant.endswith("order"):
         common = bounds * rng.uniform(-0.5, 0.5, n_fidelities)
         biases = common[:, None] + bounds[:, None] * shares / 2.0
     else:
@@ -220,7 +273,7 @@ def _instance(rng: np.random.Generator, condition: Condition, values: Values) ->
     )
 
 
-def _policy(instance: _Instance, condition: Condition, delta: float) -> Elimination:
+def _policy(instance: _Instance, condition: Condition, delta: float) -> BestArmPolicy:
     sigma = 0.5 if instance.values == "Bernoulli" else 1.0
     noise: Noise = SubGaussian(sigma)
     radius: Radius | None = None
@@ -238,29 +291,28 @@ def _policy(instance: _Instance, condition: Condition, delta: float) -> Eliminat
         radius = StitchedRadius(sigma)
     if condition.shrink != 1.0:
         radius = ShrunkRadius(MixtureRadius(sigma), condition.shrink)
-    kind: Literal["max", "order"] = "order" if condition.variant == "IISE order" else "max"
+    kind: Literal["max", "order"] = "order" if condition.variant.endswith("order") else "max"
     problem = Problem(instance.means.shape[1], instance.costs, Bias(kind, instance.bounds), noise)
+    options: dict[str, Any] = {"delta": delta, "epsilon": instance.epsilon}
+    if radius is not None:
+        options["radius"] = radius
     if condition.variant == "SE":
-        return SuccessiveElimination(problem, delta=delta, epsilon=instance.epsilon, radius=radius)
+        return SuccessiveElimination(problem, **options)
     # Where the radius is too small, the audit would find the bounds contradicted; where all
     # intervals hold it finds nothing. So it is left on, but for the control.
-    audit = condition.shrink == 1.0
+    options["audit"] = condition.shrink == 1.0
     if condition.variant == "MFE":
-        return MaximumFidelityExploit(
-            problem,
-            delta=delta,
-            epsilon=instance.epsilon,
-            radius=radius,
-            audit=audit,
-            fraction=1.0,
-        )
-    return IISE(problem, delta=delta, epsilon=instance.epsilon, radius=radius, audit=audit)
+        return MaximumFidelityExploit(problem, **options, fraction=1.0)
+    policy: BestArmPolicy = _POLICIES[condition.variant.split()[0]](problem, **options)
+    return policy
 
 
-def _race(
-    policy: Elimination, instance: _Instance, rng: np.random.Generator, in_order: bool
-) -> None:
+def _race(policy: BestArmPolicy, instance: _Instance, rng: np.random.Generator, told: Told) -> None:
     """Run the race to its end, or to the largest number of pulls."""
+    if told == "by duration":
+        _race_by_duration(policy, instance, rng)
+        return
+    in_order = told == "in order"
     workers = 1 if in_order else int(rng.integers(2, 9))
     under_way: list[Pull] = []
     while not policy.finished and policy.pulls < instance.most_pulls:
@@ -274,12 +326,63 @@ def _race(
             policy.tell(pull, Observation(instance.draw(rng, pull)))
 
 
-def _is_wrong(policy: Elimination, instance: _Instance) -> bool:
+def _race_by_duration(policy: BestArmPolicy, instance: _Instance, rng: np.random.Generator) -> None:
+    """Several pulls are under way; poor values come late, and are waited for."""
+    workers, now = int(rng.integers(2, 9)), 0.0
+    orders: dict[Pull, InOrder[Observation]] = {}
+    under_way: list[tuple[float, int, Pull, int, Observation]] = []
+    numbers = count()
+    while not policy.finished and policy.pulls < instance.most_pulls:
+        held = [pull for pull, order in orders.items() for _ in order.held]
+        pending = [*(entry[2] for entry in under_way), *held]
+        for pull in policy.ask(workers - len(under_way), pending):
+            value = instance.draw(rng, pull)
+            seconds = 30.0 if value < instance.means[pull.fidelity, pull.arm] else 1.0
+            ticket = orders.setdefault(pull, InOrder(patience=sys.maxsize)).begin()
+            ends = now + seconds * rng.uniform(0.9, 1.1)
+            heapq.heappush(under_way, (ends, next(numbers), pull, ticket, Observation(value)))
+        now, _, pull, ticket, observation = heapq.heappop(under_way)
+        for observed in orders[pull].end(ticket, observation):
+            policy.tell(pull, observed)
+
+
+def _is_wrong(policy: BestArmPolicy, instance: _Instance) -> bool:
     targets = instance.means[-1]
     recommendation = policy.recommend()
     if recommendation.certified and targets[recommendation.arm] < targets.max() - instance.epsilon:
         return True
     return instance.epsilon == 0.0 and int(np.argmax(targets)) not in recommendation.survivors
+
+
+def _compared(
+    variant: Variant, instance: _Instance, delta: float, rng: np.random.Generator
+) -> tuple[bool, bool, int]:
+    """Whether a certificate of a shortlist is wrong, whether it is one, and its evaluations."""
+    targets = instance.means[-1]
+    candidates = [Candidate(f"trial {arm}", {"x": arm}, 0.0) for arm in range(len(targets))]
+    options: dict[str, Any] = {
+        "luckiest": 0,
+        "maximise": True,
+        "delta": delta,
+        "epsilon": instance.epsilon,
+    }
+    target = len(instance.means) - 1
+    race: Any = _CERTIFICATES[variant](candidates, **options)
+    evaluations = 0
+    while not race.finished and evaluations < instance.most_pulls:
+        asked = race.ask()
+        arms = asked if isinstance(asked, list) else [asked]
+        values = {arm: instance.draw(rng, Pull(arm, target)) for arm in arms}
+        if isinstance(asked, list):
+            race.tell(values)
+        else:
+            race.tell(asked, values[asked])
+        evaluations += len(arms)
+    answer = race.certificate("all", "by hand")
+    behind = targets.max() - targets[answer.winner]
+    wrong = answer.certified and behind > instance.epsilon
+    best = answer.candidates[int(np.argmax(targets))]
+    return bool(wrong or best.standing == "worse"), answer.certified, evaluations
 
 
 def _run(
@@ -294,8 +397,12 @@ def _run(
         # Both ways of telling, and all policies, see the same instances.
         rng = np.random.default_rng([seed, number])
         instance = _instance(rng, condition, values[number % len(values)])
+        if condition.variant in _OF_SHORTLISTS:
+            one = _compared(condition.variant, instance, delta, rng)
+            wrong, certified, pulls = wrong + one[0], certified + one[1], pulls + one[2]
+            continue
         policy = _policy(instance, condition, delta)
-        _race(policy, instance, rng, condition.in_order)
+        _race(policy, instance, rng, condition.told)
         wrong += _is_wrong(policy, instance)
         certified += policy.recommend().certified
         pulls += policy.pulls
@@ -348,15 +455,15 @@ def _line(row: Row) -> str:
     condition = row.condition
     name = condition.knowledge if condition.shrink == 1.0 else f"{condition.shrink:g} x mixture"
     return (
-        f"{condition.variant:<11} {name:<20} {'epsilon' if condition.tolerant else 'best':<8} "
-        f"{'in order' if condition.in_order else 'out of order':<13} {row.wrong:>5} of "
+        f"{condition.variant:<16} {name:<20} {'epsilon' if condition.tolerant else 'best':<8} "
+        f"{condition.told:<13} {row.wrong:>5} of "
         f"{row.races:<6} {100 * row.share:>6.2f} % {100 * row.upper:>8.2f} % "
         f"{100 * row.certified:>8.1f} % {row.pulls:>7.0f} {1000 * row.cpu_s:>7.1f}"
     )
 
 
 _HEADER = (
-    f"{'policy':<11} {'radius':<20} {'answer':<8} {'told':<13} {'wrong':>5}    {'':<6} "
+    f"{'policy':<16} {'radius':<20} {'answer':<8} {'told':<13} {'wrong':>5}    {'':<6} "
     f"{'share':>8} {'95% upper':>10} {'certified':>10} {'pulls':>7} {'CPU ms':>7}"
 )
 

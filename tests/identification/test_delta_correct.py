@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from scipy.stats import beta, binom
@@ -14,11 +15,14 @@ from benchmarks.delta_correctness import (
     VALUES,
     VARIANTS,
     Condition,
+    Told,
     check,
     main,
 )
 
 DELTA = 0.1
+TOLD = get_args(Told)
+SHORTLISTS = ("certify", "group-sequential", "paired")
 
 
 def assert_delta_is_kept(condition: Condition, instances: int, seed: int) -> None:
@@ -31,19 +35,19 @@ def assert_delta_is_kept(condition: Condition, instances: int, seed: int) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("in_order", [True, False], ids=["in order", "out of order"])
 @pytest.mark.parametrize("tolerant", [False, True], ids=["best", "epsilon"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_policy_keeps_delta(variant: str, tolerant: bool, in_order: bool) -> None:
-    # 40 races each, 160 of every policy; `make delta` plays many more.
-    condition = Condition(variant, tolerant=tolerant, in_order=in_order)
-    assert_delta_is_kept(condition, 40, seed=1 + 2 * tolerant + in_order)
+def test_every_policy_keeps_delta(variant: str, tolerant: bool) -> None:
+    # 40 races each; `make delta` plays many more.
+    told = TOLD[(VARIANTS.index(variant) + tolerant) % 3]
+    known = "estimated" if variant in SHORTLISTS else "mixture"
+    assert_delta_is_kept(Condition(variant, known, tolerant, told), 40, seed=1 + tolerant)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("knowledge", [name for name in VALUES if name != "mixture"])
 def test_every_radius_keeps_delta(knowledge: str) -> None:
-    condition = Condition("IISE max", knowledge, in_order=False)
+    condition = Condition("IISE max", knowledge, told="out of order")
     assert_delta_is_kept(condition, 40, seed=5)
 
 
@@ -53,7 +57,7 @@ def test_a_radius_that_is_too_small_is_found_out() -> None:
     # above do not find, they would find.
     [row] = check([Condition("IISE max", shrink=0.3)], instances=300, delta=DELTA)
     assert row.wrong > binom.ppf(0.999, row.races, DELTA), row
-    [row] = check([Condition("SE", shrink=0.3, in_order=False)], instances=300, delta=DELTA)
+    [row] = check([Condition("SE", shrink=0.3, told="out of order")], instances=300, delta=DELTA)
     assert row.wrong > binom.ppf(0.999, row.races, DELTA), row
 
 
@@ -61,14 +65,17 @@ def test_the_benchmark_covers_every_policy_radius_and_order() -> None:
     assert len(set(CONDITIONS)) == len(CONDITIONS)
     for variant in VARIANTS:
         for tolerant in (False, True):
-            for in_order in (False, True):
-                assert Condition(variant, tolerant=tolerant, in_order=in_order) in CONDITIONS
+            told = {c.told for c in CONDITIONS if (c.variant, c.tolerant) == (variant, tolerant)}
+            if variant in SHORTLISTS:
+                assert told == {"in order"}
+            else:
+                assert told == (set(TOLD) - {"by duration"} if tolerant else set(TOLD))
     assert {condition.knowledge for condition in CONDITIONS} == set(VALUES)
     assert any(condition.shrink < 1.0 for condition in CONDITIONS)
 
 
 def test_rows_are_repeatable_and_do_not_depend_on_the_number_of_processes() -> None:
-    conditions = [Condition("SE"), Condition("SE", in_order=False)]
+    conditions = [Condition("SE"), Condition("SE", told="by duration")]
     found = []
     for workers in (1, 2, 1):
         rows = list(check(conditions, instances=7, seed=3, workers=workers))
