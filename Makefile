@@ -28,7 +28,7 @@ quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certif
 test: $(VENV)/.for-test ## run all tests and doctests but those of test-ray; PYTEST_ARGS is passed on
 	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster" $(PYTEST_ARGS)
 
-assumptions: $(VENV)/.for-benchmarks | $(RESULTS) ## how often certificates are wrong when what they suppose does not hold
+assumptions: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## how often certificates are wrong when what they suppose does not hold
 	$(RUN) -m benchmarks.assumptions --output $(RESULTS)/assumptions.json $(ARGS)
 
 test-ray: $(VENV)/.for-test ## run the tests with real Ray clusters, whose drivers, nodes and trials are killed
