@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import beta
@@ -51,7 +52,7 @@ def _limits(k: int, n: int) -> tuple[float, float]:
     return 100.0 * low, 100.0 * high
 
 
-def _row(scenario: str, contestant: str, outcomes: Sequence[Outcome]) -> dict[str, object]:
+def _row(scenario: str, contestant: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     n = len(outcomes)
     wrong = sum(outcome.wrong for outcome in outcomes)
     low, high = _limits(wrong, n)
@@ -71,12 +72,9 @@ def _row(scenario: str, contestant: str, outcomes: Sequence[Outcome]) -> dict[st
     }
 
 
-def _line(row: dict[str, object]) -> str:
-    n = int(str(row["races"]))
-    share = {
-        name: 100.0 * int(str(row[name])) / n
-        for name in ("wrong", "claim_fails", "missed", "noticed")
-    }
+def _line(row: dict[str, Any]) -> str:
+    n = row["races"]
+    share = {name: 100.0 * row[name] / n for name in ("wrong", "claim_fails", "missed", "noticed")}
     return (
         f"| {row['scenario']} | {row['by']} | {n} | {row['certified']} | {share['wrong']:.1f} "
         f"[{row['wrong_low_percent']}, {row['wrong_high_percent']}] | {share['claim_fails']:.1f} | "
@@ -93,29 +91,48 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="scenarios whose names contain this")
     parser.add_argument("--by", default="", help="contestants, separated by commas (default: all)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write JSON, and .md beside it")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that the file has")
     options = parser.parse_args(arguments)
     chosen = options.by.split(",") if options.by else list(CONTESTANTS)
-    rows, lines = [], [_HEAD]
+    command = ["--races", str(options.races)]
+    for name, value in (("--only", options.only), ("--by", options.by)):
+        command += [name, value] if value else []
+    report = provenance("benchmarks.assumptions", command) | {"delta": 0.05}
+    done = {}
+    if options.resume and options.output and options.output.exists():
+        rows = json.loads(options.output.read_text(encoding="utf-8"))["rows"]
+        done = {_key(row): row for row in rows if row["races"] == options.races}
+    rows = []
     for scenario in SCENARIOS:
         if options.only not in scenario.name:
             continue
         for contestant in chosen:
             if not takes_part(contestant, scenario):
                 continue
-            tasks = [(scenario.name, contestant, seed) for seed in range(options.races)]
-            outcomes = list(mapped(run, tasks, options.workers, chunksize=5))
-            rows.append(_row(scenario.name, contestant, outcomes))
-            lines.append(_line(rows[-1]))
-            progress(lines[-1])
-    command = ["--races", str(options.races)]
-    for name, value in (("--only", options.only), ("--by", options.by)):
-        command += [name, value] if value else []
-    report = provenance("benchmarks.assumptions", command) | {"delta": 0.05, "rows": rows}
-    if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        options.output.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print("\n".join(lines))
+            row = done.get((scenario.name, contestant))
+            if row is None:
+                tasks = [(scenario.name, contestant, seed) for seed in range(options.races)]
+                outcomes = list(mapped(run, tasks, options.workers, chunksize=5))
+                row = _row(scenario.name, contestant, outcomes)
+            rows.append(row)
+            progress(_line(row))
+            if options.output:
+                _write(options.output, report | {"rows": rows})
+    print("\n".join([_HEAD, *map(_line, rows)]))
     return 0
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str]:
+    return row["scenario"], row["by"]
+
+
+def _write(file: Path, report: dict[str, Any]) -> None:
+    """Write the report, whole or not at all, and its table."""
+    table = "\n".join([_HEAD, *map(_line, report["rows"])])
+    for path, text in ((file, json.dumps(report, indent=1)), (file.with_suffix(".md"), table)):
+        new = path.with_suffix(path.suffix + ".new")
+        new.write_text(text + "\n", encoding="utf-8")
+        new.replace(path)
 
 
 if __name__ == "__main__":
