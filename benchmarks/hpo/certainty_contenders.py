@@ -62,7 +62,14 @@ def _policy(
         problem = instance.problem(None if source == "estimated" else kind)
         # Bounds that are known to hold need no audit.
         audit = source in ("declared", "estimated")
-        policy = make(problem, delta=DELTA, epsilon=race.epsilon, audit=audit, seed=race.seed)
+        policy = make(
+            problem,
+            delta=DELTA,
+            epsilon=race.epsilon,
+            audit=audit,
+            estimated_bias="eliminate",
+            seed=race.seed,
+        )
         return run_until_sure(policy, instance, race.pool.continues, rng)
 
     return answer

@@ -195,7 +195,11 @@ def _elimination(
 
 
 def _top_two(kind: Any) -> Callable[[Race], Answer]:
-    return _of_policy(lambda race, instance: MFTopTwo(instance.problem(kind), **_options(race)))
+    return _of_policy(
+        lambda race, instance: MFTopTwo(
+            instance.problem(kind), estimated_bias="eliminate", **_options(race)
+        )
+    )
 
 
 def _nothing_declared(race: Race, instance: GaussianInstance) -> BestArmPolicy:
