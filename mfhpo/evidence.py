@@ -21,10 +21,10 @@ from mfhpo.noise import (
     SubGaussian,
     declared_sigmas,
 )
-from mfhpo.normality import FOR_OUTLIERS, NORMALITY_LEVEL, departure_in_words
+from mfhpo.normality import FEWEST_VALUES, NORMALITY_LEVEL, departure_in_words
 from mfhpo.problem import Problem
 from mfhpo.statistics import PullStatistics
-from mfhpo.variances import SharedVariance, share_variances
+from mfhpo.variances import ArmVariances
 
 __all__ = ["Evidence", "NoNoiseWarning"]
 
@@ -34,12 +34,8 @@ IntArray = npt.NDArray[np.int64]
 # Of delta, the share that pays for the upper bounds on an estimated noise variance.
 _NOISE_SHARE = 0.1
 
-# What the arms' variances have in common is estimated anew once the degrees of freedom have grown
-# by this factor.
-_RENEWAL = 1.1
-
-# And once a value is this many times farther from its mean, in squares, than is common.
-_SURPRISE = 10.0
+# Times the standard deviation that is estimated.
+_UNIT_RADIUS = MixtureRadius(1.0)
 
 
 class NoNoiseWarning(UserWarning):
@@ -90,21 +86,19 @@ class Evidence:
         n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
         self._sigmas = declared_sigmas(noise, n_fidelities)
         self._adaptive = adaptive
-        self._pooled: list[PooledVariance] = []
-        self._shared: list[SharedVariance] = []
-        self._shared_at: list[float] = []
         self._audits: list[NoiseAudit] = []
+        self._estimates: list[ArmVariances] = []
+        self._is_estimated = radius is None and isinstance(noise, EstimatedNoise)
         share = 1.0
         if audit and radius is None and isinstance(noise, SubGaussian):
             assert self._sigmas is not None
             self._audits = [NoiseAudit(sigma) for sigma in self._sigmas]
-        if radius is None and isinstance(noise, EstimatedNoise):
-            share -= _NOISE_SHARE
+        if self._is_estimated or self._audits:
             level = _NOISE_SHARE * delta / len(compared)
-            self._pooled = [PooledVariance(level) for _ in range(n_fidelities)]
-            self._shared = [SharedVariance() for _ in range(n_fidelities)]
-            self._shared_at = [0.0] * n_fidelities
-            radius = MixtureRadius(1.0)
+            self._estimates = [ArmVariances(level) for _ in range(n_fidelities)]
+        if self._is_estimated:
+            share -= _NOISE_SHARE
+            radius = _UNIT_RADIUS
         self._own: list[list[PooledVariance]] = []
         if variances and isinstance(noise, Gaussian):
             share -= _NOISE_SHARE
@@ -129,7 +123,6 @@ class Evidence:
             )
         self._delta = share * delta
         self._compared = tuple(compared)
-        self._level = self._delta / (n_arms * len(compared))
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
         # What is taken for the noise's variance where it is estimated.
         self._estimated: FloatArray = np.full((n_arms, n_fidelities), np.inf)
@@ -145,43 +138,63 @@ class Evidence:
     @property
     def delta(self) -> float:
         """Probability with which the means may leave their regions, without the noise's share."""
-        return self._delta
+        return (1.0 - _NOISE_SHARE) * self._delta if self.widened else self._delta
+
+    @property
+    def _level(self) -> float:
+        """The same for one arm at one fidelity."""
+        return self.delta / (len(self.counts) * len(self._compared))
 
     @property
     def depends_on_values(self) -> bool:
         """Whether the radii depend on what was observed, not only on how often."""
-        return bool(self._pooled) or any(
-            radius.needs_squares or radius.needs_prediction_errors for radius in self._radii
+        return (
+            self._is_estimated
+            or self.widened
+            or any(radius.needs_squares or radius.needs_prediction_errors for radius in self._radii)
         )
 
     @property
     def estimates_variances(self) -> bool:
         """Whether `variance_bounds` depend on what was observed."""
-        return bool(self._pooled or self._own) or self.widened
+        return bool(self._is_estimated or self._own) or self.widened
 
     @property
     def widened(self) -> bool:
-        """Whether a declared scale of the noise was contradicted, and is taken to be larger."""
+        """Whether a declared scale of the noise was contradicted, and is estimated instead."""
         return any(audit.contradicted for audit in self._audits)
 
+    def _estimates_at(self, fidelity: int) -> bool:
+        """Whether the noise is estimated at a fidelity: by choice, or instead of a false scale."""
+        return self._is_estimated or bool(self._audits and self._audits[fidelity].contradicted)
+
     @property
-    def is_audited(self) -> bool:
-        """Whether a declared scale was compared with what was seen, where values came singly."""
-        if not self._audits or not np.isfinite(self._statistics.lows).any():
-            return True
-        return any(audit.has_looked for audit in self._audits)
+    def unaudited(self) -> dict[int, int]:
+        """How many repeats are missing where values are too few to see that sigma is too small.
+
+        By the fidelities whose values are evidence. Sums of values do not show it: where only those
+        were told, nothing is waited for.
+        """
+        if not self._audits:
+            return {}
+        missing = {
+            m: self._audits[m].missing
+            for m in self._compared
+            if np.isfinite(self._statistics.lows[:, m]).any()
+        }
+        return {m: repeats for m, repeats in missing.items() if repeats}
 
     @property
     def assumption(self) -> str:
         """What must be true of the noise, as a clause."""
-        if self._pooled or self.widened:
+        if self._is_estimated or self.widened:
             return "the noise is normal"
         return self._radii[-1].assumption
 
     @property
     def estimate(self) -> str:
         """How the noise was estimated, in words; empty where it was not."""
-        if self._pooled:
+        if self._is_estimated:
             return (
                 "noise: estimated, one variance as far as the arms agree; an arm that spreads "
                 "more is given its own"
@@ -191,7 +204,7 @@ class Evidence:
     @property
     def supposes_normal(self) -> bool:
         """Whether the intervals rest on normal noise."""
-        return bool(self._pooled or self._own) or "normal" in self.assumption
+        return bool(self._own) or "normal" in self.assumption
 
     def add(self, arm: int, fidelity: int, value: float) -> str:
         """Learn one value; return what it contradicts, in words, or an empty string."""
@@ -201,51 +214,45 @@ class Evidence:
         prediction_error = growth * (count + 1) / max(count, 1)
         if self._own and count:
             self._own[arm][fidelity].add(prediction_error, 1)
-        if self._pooled and count:
-            pooled = self._pooled[fidelity]
-            before = pooled.bound
-            pooled.add(prediction_error if self._adaptive else growth, 1)
-            if pooled.bound != before or self._renew_shared(fidelity, growth):
+        if not self._estimates or not count:
+            return ""
+        contradicted = ""
+        if self._audits:
+            contradicted = self._audits[fidelity].add(growth, value)
+        estimate = self._estimates[fidelity]
+        before = estimate.bound
+        changed = estimate.add(
+            prediction_error if self._adaptive else growth,
+            growth,
+            self._statistics.squares[:, fidelity],
+            self.counts[:, fidelity],
+        )
+        if contradicted:
+            # All levels have a smaller share of delta from now on.
+            self._is_stale[:] = True
+        if self._estimates_at(fidelity):
+            if changed or contradicted:
                 self._is_stale[:, fidelity] = True
                 self._estimate(slice(None), fidelity)
             self._estimate(arm, fidelity)
-            if math.isinf(before) and pooled.bound == 0.0:
-                warnings.warn(
-                    "repeated evaluations give exactly the same values, so there is no noise to "
-                    "be sure against. If that is a fixed random seed or split, the answer is the "
-                    "best for that one only: draw a new one in every evaluation",
-                    NoNoiseWarning,
-                    stacklevel=4,
-                )
-        if self._audits and count:
-            found = self._audits[fidelity].add(growth)
-            if self._audits[fidelity].contradicted:
-                self._is_stale[:, fidelity] = True
-            return found
-        return ""
-
-    def _renew_shared(self, fidelity: int, squares: float) -> bool:
-        """Estimate anew what the arms' variances have in common, if it is time to."""
-        degrees = self._pooled[fidelity].degrees
-        is_usual = squares <= _SURPRISE * self._shared[fidelity].variance
-        if is_usual and degrees <= _RENEWAL * self._shared_at[fidelity]:
-            return False
-        self._shared_at[fidelity] = degrees
-        self._shared[fidelity] = share_variances(
-            self._statistics.squares[:, fidelity], self.counts[:, fidelity]
-        )
-        return True
+        if self._is_estimated and math.isinf(before) and estimate.bound == 0.0:
+            warnings.warn(
+                "repeated evaluations give exactly the same values, so there is no noise to "
+                "be sure against. If that is a fixed random seed or split, the answer is the "
+                "best for that one only: draw a new one in every evaluation",
+                NoNoiseWarning,
+                stacklevel=4,
+            )
+        return contradicted
 
     def _estimate(self, arms: int | slice, fidelity: int) -> None:
-        """Bring the estimated variances of some arms up to date.
-
-        Never below the bound on what all arms share, nor below what the arm's own values say.
-        """
-        own = self._shared[fidelity].of_arms(
+        """Bring the estimated variances of some arms up to date; never below a declared one."""
+        variances = self._estimates[fidelity].of_arms(
             self._statistics.squares[arms, fidelity], self.counts[arms, fidelity], self._level
         )
-        bound = self._pooled[fidelity].bound
-        self._estimated[arms, fidelity] = np.maximum(bound, own) if bound > 0.0 else bound
+        if self._sigmas is not None:
+            variances = np.maximum(variances, self._sigmas[fidelity] ** 2)
+        self._estimated[arms, fidelity] = variances
 
     def set_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""
@@ -315,20 +322,18 @@ class Evidence:
         return half
 
     def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
-        squares = self._statistics.squares[arms, fidelity]
-        half = self._radii[fidelity](
-            counts,
-            self._level,
-            squares=squares,
-            prediction_errors=self._statistics.prediction_errors[arms, fidelity],
-        )
-        if self._pooled:
+        if self._estimates_at(fidelity):
+            half = _UNIT_RADIUS(counts, self._level)
             scale = np.sqrt(self._estimated[arms, fidelity])
             known = np.isfinite(half)
             half[known] *= scale[known]
-        if self._audits:
-            half *= self._audits[fidelity].factor
-        return half
+            return half
+        return self._radii[fidelity](
+            counts,
+            self._level,
+            squares=self._statistics.squares[arms, fidelity],
+            prediction_errors=self._statistics.prediction_errors[arms, fidelity],
+        )
 
     def radius_after(self, counts: IntArray, fidelity: int) -> FloatArray:
         """The radius after so many values, where it depends on nothing else; any shape."""
@@ -367,10 +372,11 @@ class Evidence:
         Declared, or estimated: then they all hold with the probability that was set aside for it.
         """
         if self._sigmas is not None:
-            sigmas = np.array(self._sigmas)
-            if self._audits:
-                sigmas = sigmas * [audit.factor for audit in self._audits]
-            return np.tile(np.square(sigmas), (len(arms), 1))
+            bounds = np.tile(np.square(self._sigmas), (len(arms), 1))
+            for m in range(len(self._sigmas)):
+                if self._estimates_at(m):
+                    bounds[:, m] = self._estimated[arms, m]
+            return bounds
         if self._own:
             return np.array([[own.bound for own in self._own[arm]] for arm in arms])
         estimated: FloatArray = self._estimated[arms]
@@ -382,12 +388,12 @@ class Evidence:
         """Which arms' values at a fidelity are clearly not normal, and how, in words."""
         seen, level = self._statistics, NORMALITY_LEVEL / len(self.counts)
         found = []
-        for arm in arms[self.counts[arms, fidelity] >= FOR_OUTLIERS].tolist():
+        for arm in arms[self.counts[arms, fidelity] >= FEWEST_VALUES].tolist():
             cell = (arm, fidelity)
             words = departure_in_words(
                 int(seen.counts[cell]),
                 float(seen.sums[cell]) / max(int(seen.counts[cell]), 1),
-                [float(sums[cell]) for sums in (seen.squares, seen.cubes, seen.fourths)],
+                [float(sums[cell]) for sums in (seen.squares, seen.cubes)],
                 float(seen.lows[cell]),
                 float(seen.highs[cell]),
                 level,
@@ -409,26 +415,25 @@ class Evidence:
         Infinite where it never is. Where the radius depends on the spread, the one seen so far at
         the fidelity is taken; NaN if there is none.
         """
-        variance = None
-        if self._pooled:
-            scale = math.sqrt(self._pooled[fidelity].bound)
+        if self._estimates_at(fidelity):
+            scale = math.sqrt(self._estimates[fidelity].bound)
             if math.isinf(scale):
                 return np.full(widths.shape, np.nan)
             widths = widths / scale if scale > 0.0 else np.full(widths.shape, np.inf)
-        elif self.depends_on_values:
+            return pulls_until(_UNIT_RADIUS, self._level, widths)
+        radius, variance = self._radii[fidelity], None
+        if radius.needs_squares or radius.needs_prediction_errors:
             variance = self.noise_scale(fidelity) ** 2
             if math.isnan(variance):
                 return np.full(widths.shape, np.nan)
-        return pulls_until(self._radii[fidelity], self._level, widths, variance)
+        return pulls_until(radius, self._level, widths, variance)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned, as plain JSON values."""
         return {
             "statistics": self._statistics.state_dict(),
-            "pooled": [pooled.state_dict() for pooled in self._pooled],
+            "estimates": [estimate.state_dict() for estimate in self._estimates],
             "own": [[own.state_dict() for own in row] for row in self._own],
-            "shared": [[shared.variance, shared.degrees] for shared in self._shared],
-            "shared_at": list(self._shared_at),
             "audits": [audit.state_dict() for audit in self._audits],
         }
 
@@ -442,14 +447,13 @@ class Evidence:
         """
         self._is_stale[:] = True
         self._statistics.load_state_dict(state["statistics"])
-        for pooled, saved in zip(self._pooled, state["pooled"], strict=True):
-            pooled.load_state_dict(saved)
-        self._shared = [SharedVariance(*saved) for saved in state["shared"]]
-        self._shared_at = list(state["shared_at"])
+        for estimate, saved in zip(self._estimates, state["estimates"], strict=True):
+            estimate.load_state_dict(saved)
         for audit, saved in zip(self._audits, state["audits"], strict=True):
             audit.load_state_dict(saved)
-        for fidelity in range(len(self._pooled)):
-            self._estimate(slice(None), fidelity)
+        for fidelity in range(len(self._estimates)):
+            if self._estimates_at(fidelity):
+                self._estimate(slice(None), fidelity)
         for row, saved_row in zip(self._own, state["own"], strict=True):
             for own, saved in zip(row, saved_row, strict=True):
                 own.load_state_dict(saved)

@@ -16,19 +16,21 @@ _TOLERATED_RATE = 0.5
 _LEVEL = 0.01
 
 
-def fails_too_often(values: int, failures: int, max_failures: int) -> bool:
+def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: int = 0) -> bool:
     """Whether an arm should leave the race because its evaluations fail.
 
     An arm without any value leaves after `max_failures` failures. One with values leaves once more
-    than half of its evaluations surely fail, so that failures at random do not remove an arm merely
-    because it is evaluated often.
+    than half of its evaluations at a fidelity surely fail, so that failures at random do not remove
+    an arm merely because it is evaluated often.
 
     Parameters
     ----------
     values, failures
-        Number of evaluations with and without a value.
+        Number of evaluations with and without a value, at one fidelity.
     max_failures
         Failures after which an arm without any value leaves.
+    elsewhere
+        Number of values at other fidelities.
 
     Examples
     --------
@@ -38,8 +40,10 @@ def fails_too_often(values: int, failures: int, max_failures: int) -> bool:
     False
     >>> fails_too_often(values=1, failures=15, max_failures=3)
     True
+    >>> [fails_too_often(0, failures, 3, elsewhere=500) for failures in (8, 9)]
+    [False, True]
     """
-    if values == 0:
+    if values + elsewhere == 0:
         return failures >= max_failures
     if failures < max_failures or failures <= values:
         return False

@@ -243,7 +243,7 @@ class GroupSequentialCertification:
         n = len(self._values[arm])
         if self._audit is None or not n:
             return
-        contradicted = self._audit.add((value - self._mean(arm)) ** 2 * n / (n + 1))
+        contradicted = self._audit.add((value - self._mean(arm)) ** 2 * n / (n + 1), value)
         if not contradicted:
             return
         warnings.warn(
@@ -350,10 +350,12 @@ class GroupSequentialCertification:
         worst = int(np.argmax(radii - ahead))
         self._radius = float(radii[worst])
         self._behind = max(0.0, float(radii[worst] - ahead[worst]))
-        self._beaten_by[left[others][ahead > radii]] = self._leader
         if self._finds_epsilon:
             self._epsilon = float(np.sqrt(variances.mean()))
         assert self._epsilon is not None
+        if self._audit is not None and self._audit.missing:
+            return  # too few values to see that the declared sigma is too small
+        self._beaten_by[left[others][ahead > radii]] = self._leader
         self._is_certified = self._behind <= self._epsilon
 
     def _radius_of(
@@ -376,6 +378,8 @@ class GroupSequentialCertification:
             times = 2.0 if of_two else 1.0
             width = self._sigma * math.sqrt(2.0 * times * math.log(1.0 / level) / size)
             return np.full(variances.shape, width)
+        if size < LEAST_FIRST_LOOK:
+            return np.full(variances.shape, np.inf)
         radii = -stdtrit(size - 1, level) * np.sqrt(variances / size)
         return np.where((variances == 0.0) & (size < _COUNT_WITHOUT_SPREAD), np.inf, radii)
 

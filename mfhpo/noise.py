@@ -197,6 +197,12 @@ _AUDIT_LEVEL = 0.01
 # A scale that is half of the true one is noticed at so many degrees of freedom more often than not.
 _LEAST_DEGREES = 8
 
+# Degrees of freedom at the first look.
+_FIRST_LOOK = 4
+
+# Values that differ by no more than this share of their size are equal.
+_ROUNDING = 1e-9
+
 
 class NoiseAudit:
     """Whether values spread more around their arms' means than a declared scale allows.
@@ -204,54 +210,80 @@ class NoiseAudit:
     The sum of squares around the arms' means over the variance is at most chi-squared for normal
     noise, with as many degrees of freedom as there are values beyond each arm's first. It is
     compared with a quantile when these reach 4, 8, 16, ..., the j-th time at level
-    .01 / (j (j + 1)). Once it is too large, the noise is estimated as by `PooledVariance`.
+    .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding.
 
     Parameters
     ----------
     sigma
         The declared scale.
+
+    Attributes
+    ----------
+    contradicted
+        Whether it was found to be too small.
     """
 
     def __init__(self, sigma: float) -> None:
         self._sigma = sigma
-        self._estimate = PooledVariance(_AUDIT_LEVEL)
+        self._squares = 0.0
+        self._degrees = 0
+        self._looks = 0
         self.contradicted = False
 
     @property
-    def factor(self) -> float:
-        """How many times larger the scale is taken to be, at least 1."""
-        if not self.contradicted or self._sigma == 0.0:
-            return 1.0
-        return max(1.0, math.sqrt(self._estimate.bound) / self._sigma)
+    def missing(self) -> int:
+        """How many values more it takes to notice a scale that is far too small; 0 if enough."""
+        return 0 if self._sigma == 0.0 else max(0, _LEAST_DEGREES - self._degrees)
 
-    @property
-    def has_looked(self) -> bool:
-        """Whether there were values enough to notice a scale that is far too small."""
-        return self._sigma == 0.0 or self._estimate.degrees >= _LEAST_DEGREES
+    def add(self, squares: float, value: float) -> str:
+        """Learn of one more value of an arm that has others.
 
-    def add(self, squares: float) -> str:
-        """Add the squares of one value more; return what they contradict, in words, or nothing."""
-        estimate = self._estimate
-        before = estimate.renewals
-        estimate.add(squares, 1)
-        if self.contradicted or self._sigma == 0.0 or estimate.renewals == before:
-            return ""
-        level = _AUDIT_LEVEL / (estimate.renewals * (estimate.renewals + 1))
-        most = self._sigma**2 * float(chi2.isf(level, estimate.degrees))
-        if estimate.squares <= most:
+        Parameters
+        ----------
+        squares
+            By how much the sum of squares around the arm's mean has grown.
+        value
+            The value, whose rounding is no noise.
+
+        Returns
+        -------
+        str
+            What it contradicts, in words; empty if nothing, or if that was said before.
+        """
+        if squares > (_ROUNDING * value) ** 2:
+            self._squares += squares
+        self._degrees += 1
+        if self.contradicted or self._squares <= self._most():
             return ""
         self.contradicted = True
-        seen = math.sqrt(estimate.squares / estimate.degrees)
+        seen = math.sqrt(self._squares / self._degrees)
         return (
             f"values spread by {seen:.3g} around their means, more than the declared "
             f"sigma={self._sigma:.3g} allows"
         )
 
+    def _most(self) -> float:
+        """What the sum of squares may reach, if it is looked at now."""
+        if self._sigma == 0.0:
+            return 0.0
+        if self._degrees < _FIRST_LOOK << self._looks:
+            return math.inf
+        self._looks += 1
+        level = _AUDIT_LEVEL / (self._looks * (self._looks + 1))
+        return self._sigma**2 * float(chi2.isf(level, self._degrees))
+
     def state_dict(self) -> dict[str, Any]:
         """The state as plain JSON values."""
-        return {"estimate": self._estimate.state_dict(), "contradicted": self.contradicted}
+        return {
+            "squares": self._squares,
+            "degrees": self._degrees,
+            "looks": self._looks,
+            "contradicted": self.contradicted,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state."""
-        self._estimate.load_state_dict(state["estimate"])
+        self._squares = float(state["squares"])
+        self._degrees = int(state["degrees"])
+        self._looks = int(state["looks"])
         self.contradicted = bool(state["contradicted"])

@@ -40,6 +40,10 @@ IntArray = npt.NDArray[np.int64]
 _BIAS_SHARE = 0.5
 
 
+# Of saved states; a race cannot go on by rules that count other values.
+_STATE_VERSION = 2
+
+
 class ArmWithdrawnWarning(UserWarning):
     """An arm left the race because too many of its pulls failed."""
 
@@ -60,7 +64,7 @@ class RacingPolicy(Policy):
         Largest total cost, or None.
     max_failures
         An arm without any value leaves the race after so many pulls; one with values, once more
-        than half of its pulls surely fail (`mfhpo.failures`).
+        than half of its pulls at a fidelity surely fail (`mfhpo.failures`).
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and pulls of each at every one of its fidelities.
     radius
@@ -116,6 +120,8 @@ class RacingPolicy(Policy):
             audit=self._audits_noise,
         )
         self._roster = Roster(n_arms)
+        # Pulls without a value, of each arm at each fidelity.
+        self._failures: IntArray = np.zeros((n_arms, problem.n_fidelities), dtype=np.int64)
         self._cost = 0.0
         self.pulls = 0
         self._cost_sums: FloatArray = np.zeros(n_fidelities)
@@ -229,7 +235,7 @@ class RacingPolicy(Policy):
         values = self._evidence.counts.sum(axis=1)
         return tuple(
             f"{self.labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures))}"
-            for arm, failures in enumerate(self._roster.failures.tolist())
+            for arm, failures in enumerate(self._failures.sum(axis=1).tolist())
             if self._roster.withdrawn[arm]
         )
 
@@ -268,7 +274,7 @@ class RacingPolicy(Policy):
         if winner is None or not roster.withdrawn.any():
             return None
         counts = self._evidence.counts[:, target]
-        ahead = roster.withdrawn & (roster.failures > 0) & (counts > 0)
+        ahead = roster.withdrawn & self._failures.any(axis=1) & (counts > 0)
         if counts[winner]:
             means = self._evidence.means(np.arange(len(counts)), target)
             ahead &= means > means[winner]
@@ -381,7 +387,7 @@ class RacingPolicy(Policy):
             conditions=(*self._conditions(), *self.provisos),
             unseen=self._unseen(arm),
             not_compared=self._not_compared(),
-            failures=int(roster.failures.sum()),
+            failures=int(self._failures.sum()),
             notices=self._notices(),
         )
 
@@ -390,7 +396,7 @@ class RacingPolicy(Policy):
         lost = self._lost_leader(winner)
         if lost is not None:
             values = int(self._evidence.counts[lost].sum())
-            outcomes = outcomes_in_words(values, int(self._roster.failures[lost]))
+            outcomes = outcomes_in_words(values, int(self._failures[lost].sum()))
             return (
                 f"{self.labels.arm(lost)} led when it left the race, or would lead by its values: "
                 f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
@@ -497,9 +503,11 @@ class RacingPolicy(Policy):
         return True
 
     def _count_failure(self, arm: int, fidelity: int) -> None:
-        self._roster.failures[arm] += 1
-        failures, values = int(self._roster.failures[arm]), int(self._evidence.counts[arm].sum())
-        too_often = fails_too_often(values, failures, self._max_failures)
+        self._failures[arm, fidelity] += 1
+        at_all, at_this = int(self._evidence.counts[arm].sum()), int(self._failures[arm, fidelity])
+        values = int(self._evidence.counts[arm, fidelity])
+        failures = at_this if at_all else int(self._failures[arm].sum())
+        too_often = fails_too_often(values, failures, self._max_failures, at_all - values)
         if too_often and not self._roster.withdrawn[arm]:
             warnings.warn(
                 f"{self.labels.arm(arm)} leaves the race: {failures} of {failures + values} pulls "
@@ -559,7 +567,9 @@ class RacingPolicy(Policy):
         """Everything learned so far (see `Policy.state_dict`)."""
         return {
             "evidence": self._evidence.state_dict(),
+            "version": _STATE_VERSION,
             "roster": self._roster.state_dict(),
+            "failures": self._failures.tolist(),
             "cost_sums": self._cost_sums.tolist(),
             "cost_counts": self._cost_counts.tolist(),
             "cost": self._cost,
@@ -572,8 +582,14 @@ class RacingPolicy(Policy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(
+                "the state was saved by another version of mfhpo, whose races count other values; "
+                "begin the race anew, or go on with that version."
+            )
         self._evidence.load_state_dict(state["evidence"])
         self._roster.load_state_dict(state["roster"])
+        self._failures = np.asarray(state["failures"], dtype=np.int64)
         self._cost_sums = np.asarray(state["cost_sums"], dtype=np.float64)
         self._cost_counts = np.asarray(state["cost_counts"], dtype=np.int64)
         self._cost = float(state["cost"])

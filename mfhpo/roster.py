@@ -31,7 +31,7 @@ class Roster:
         Masks of shape (K,): still racing, left without a comparison, left as the repeat of another
         arm. An arm that is none of these was eliminated.
     failures
-        Pulls without a value, shape (K,): in all, or in a row, as the race counts them.
+        Pulls in a row without a value, shape (K,), for races that count these.
     led
         Mask of shape (K,): withdrawn for its failures while nobody else was seen to be better.
     """

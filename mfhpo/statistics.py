@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,8 +33,8 @@ class PullStatistics:
         Sum of the values, shape (K, M).
     squares
         Sum of squared deviations from the cell's mean, shape (K, M).
-    cubes, fourths
-        The same of third and fourth powers, shape (K, M).
+    cubes
+        The same of third powers, shape (K, M).
     lows, highs
         Smallest and largest value, shape (K, M); infinite where there is none.
     prediction_errors
@@ -48,7 +49,6 @@ class PullStatistics:
         self.squares: FloatArray = np.zeros(shape)
         self.prediction_errors: FloatArray = np.zeros(shape)
         self.cubes: FloatArray = np.zeros(shape)
-        self.fourths: FloatArray = np.zeros(shape)
         self.lows: FloatArray = np.full(shape, np.inf)
         self.highs: FloatArray = np.full(shape, -np.inf)
 
@@ -62,27 +62,19 @@ class PullStatistics:
         self.prediction_errors[cell] += (value - earlier) ** 2
         growth = (value - earlier) ** 2 * count / (count + 1)
         if count:
-            self._add_higher_powers(cell, (value - earlier) / (count + 1), count, float(growth))
+            # By how much the mean moves (Pébay 2008, Eq. 1.1).
+            step = (value - earlier) / (count + 1)
+            self.cubes[cell] += step * (growth * (count - 1) - 3.0 * self.squares[cell])
         self.squares[cell] += growth
         self.lows[cell] = min(self.lows[cell], value)
         self.highs[cell] = max(self.highs[cell], value)
         return float(growth)
 
-    def _add_higher_powers(
-        self, cell: tuple[int, int], step: float, count: int, growth: float
-    ) -> None:
-        """Update cubes and fourths, given by how much the mean moves (Pébay 2008, Eq. 1.1)."""
-        squares, cubes, n = float(self.squares[cell]), float(self.cubes[cell]), count + 1
-        self.fourths[cell] += (
-            growth * step**2 * (n**2 - 3 * n + 3) + 6.0 * step**2 * squares - 4.0 * step * cubes
-        )
-        self.cubes[cell] += growth * step * (n - 2) - 3.0 * step * squares
-
     def state_dict(self) -> dict[str, Any]:
         """The arrays as nested lists."""
         state = {name: getattr(self, name).tolist() for name in self._arrays}
         for name in ("lows", "highs"):  # plain JSON knows no infinity
-            state[name] = np.where(self.counts > 0, getattr(self, name), 0.0).tolist()
+            state[name] = [[v if math.isfinite(v) else None for v in row] for row in state[name]]
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -102,8 +94,8 @@ class PullStatistics:
                     f"(arms, fidelities); load it into a policy made with the same arguments."
                 )
             setattr(self, name, saved)
-        self.lows = np.where(self.counts > 0, self.lows, np.inf)
-        self.highs = np.where(self.counts > 0, self.highs, -np.inf)
+        self.lows = np.where(np.isnan(self.lows), np.inf, self.lows)
+        self.highs = np.where(np.isnan(self.highs), -np.inf, self.highs)
 
     _arrays = (
         "counts",
@@ -111,7 +103,6 @@ class PullStatistics:
         "squares",
         "prediction_errors",
         "cubes",
-        "fourths",
         "lows",
         "highs",
     )

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, polygamma, psi, stdtrit
 
-__all__ = ["SharedVariance", "share_variances"]
+from mfhpo.noise import PooledVariance
+
+__all__ = ["ArmVariances", "SharedVariance", "share_variances"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+# What the arms' variances have in common is estimated anew once the degrees of freedom have grown
+# by this factor.
+_RENEWAL = 1.1
+
+# And once a value is this many times farther from its mean, in squares, than is common.
+_SURPRISE = 10.0
 
 # Degrees of freedom beyond which arms count as having one variance.
 _MOST_DEGREES = 1e6
@@ -111,3 +122,73 @@ def _inverse_trigamma(value: float) -> float:
         if -step < 1e-10 * x:
             break
     return x
+
+
+class ArmVariances:
+    """Estimated variances of all arms at one fidelity, kept up to date value by value.
+
+    Parameters
+    ----------
+    level
+        Probability with which the bound on what all arms share may fail (`PooledVariance`).
+    """
+
+    def __init__(self, level: float) -> None:
+        self._pooled = PooledVariance(level)
+        self._shared = SharedVariance()
+        self._shared_at = 0.0
+
+    @property
+    def bound(self) -> float:
+        """Upper bound on a variance that all arms share; infinite before the first repeats."""
+        return self._pooled.bound
+
+    def add(self, pooled: float, growth: float, squares: FloatArray, counts: IntArray) -> bool:
+        """Learn of one more value of an arm that has others.
+
+        Parameters
+        ----------
+        pooled
+            What the bound adds up: the growth, or the squared prediction error.
+        growth
+            By how much the sum of squares around the arm's mean has grown.
+        squares, counts
+            Sums of squared deviations and numbers of values of all arms now, shape (K,).
+
+        Returns
+        -------
+        bool
+            Whether the variances of all arms have changed.
+        """
+        before = self._pooled.bound
+        self._pooled.add(pooled, 1)
+        is_usual = growth <= _SURPRISE * self._shared.variance
+        degrees = self._pooled.degrees
+        if is_usual and degrees <= _RENEWAL * self._shared_at:
+            return self._pooled.bound != before
+        self._shared_at = degrees
+        self._shared = share_variances(squares, counts)
+        return True
+
+    def of_arms(self, squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
+        """Variances of arms; see `SharedVariance.of_arms`.
+
+        Never below the bound on what all arms share, nor below what the arm's own values say; 0 if
+        all repeats were equal.
+        """
+        own = self._shared.of_arms(squares, counts, level)
+        return np.maximum(self.bound, own) if self.bound > 0.0 else np.zeros_like(own)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as plain JSON values."""
+        return {
+            "pooled": self._pooled.state_dict(),
+            "shared": [self._shared.variance, self._shared.degrees],
+            "shared_at": self._shared_at,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a saved state."""
+        self._pooled.load_state_dict(state["pooled"])
+        self._shared = SharedVariance(*state["shared"])
+        self._shared_at = float(state["shared_at"])

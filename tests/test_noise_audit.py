@@ -27,11 +27,12 @@ def test_by_hand() -> None:
     # Looked at after 4 values at level .01 / 2: 14.86 times sigma^2 = .25.
     audit = NoiseAudit(0.5)
     for _ in range(3):
-        assert audit.add(1.0) == ""
-    assert audit.add(0.25 * float(chi2.isf(0.005, 4)) - 3.0 + 0.01).startswith("values spread by")
+        assert audit.add(1.0, 1.0) == ""
+    assert audit.missing == 5
+    last = 0.25 * float(chi2.isf(0.005, 4)) - 3.0 + 0.01
+    assert audit.add(last, 1.0).startswith("values spread by")
     assert audit.contradicted
-    bound = (0.25 * float(chi2.isf(0.005, 4)) + 0.01) / float(chi2.ppf(0.005, 4))
-    assert audit.factor == pytest.approx(np.sqrt(bound) / 0.5)
+    assert audit.add(9.0, 1.0) == ""  # said once
 
 
 def test_a_right_sigma_is_hardly_ever_contradicted() -> None:
@@ -40,15 +41,16 @@ def test_a_right_sigma_is_hardly_ever_contradicted() -> None:
     for _ in range(n):
         audit = NoiseAudit(1.0)
         for square in rng.standard_normal(300) ** 2:
-            audit.add(float(square))
+            audit.add(float(square), 0.0)
         found += audit.contradicted
     assert found <= binom.isf(0.001, n, 0.01)
 
 
-def test_no_noise_declared_is_not_audited() -> None:
+def test_any_spread_but_rounding_contradicts_a_declared_lack_of_noise() -> None:
     audit = NoiseAudit(0.0)
-    assert not any(audit.add(1.0) for _ in range(20))
-    assert audit.factor == 1.0
+    assert not any(audit.add(1e-20, 0.7) for _ in range(20))
+    assert audit.missing == 0
+    assert "declared sigma=0 allows" in audit.add(1e-6, 0.7)
 
 
 def tell_noisy_values(policy: MFTopTwo, rng: np.random.Generator) -> None:
@@ -107,6 +109,61 @@ def test_a_shortlist_is_compared_again_without_a_false_sigma() -> None:
     low, high = answer.candidates[0].interval
     values = np.random.default_rng(0).standard_normal(12)[::3]
     assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values.std(ddof=1) / 2)
+
+
+def test_a_false_sigma_is_noticed_at_each_fidelity() -> None:
+    """Only the target's is too small: the race waits until that could be seen."""
+    missed = certified = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        problem = Problem(2, (1.0, 5.0), Bias.max(0.1, 0.0), SubGaussian((1.0, 0.1)))
+        policy = IISE(problem, delta=0.05, epsilon=0.5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoiseContradictedWarning)
+            while not policy.finished and policy.pulls < 1000:
+                [pull] = policy.ask()
+                policy.tell(pull, Observation(float(2.0 * pull.arm + rng.standard_normal())))
+        answer = policy.recommend()
+        certified += answer.certified
+        low, high = answer.interval
+        missed += answer.certified and not low <= 2.0 <= high
+    assert certified >= 90
+    assert missed <= binom.isf(0.001, certified, 0.05)
+
+
+def test_each_arm_has_its_own_variance_where_sigma_is_false() -> None:
+    missed = certified = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        policy = IISE(Problem(5, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoiseContradictedWarning)
+            while not policy.finished and policy.pulls < 1000:
+                [pull] = policy.ask()
+                noise = (1.0 if pull.arm == 0 else 0.1) * rng.standard_normal()
+                policy.tell(pull, Observation(float((pull.arm == 0) + noise)))
+        answer = policy.recommend()
+        certified += answer.certified
+        low, high = answer.interval
+        missed += answer.certified and not low <= 1.0 <= high
+    assert certified >= 30
+    assert missed <= binom.isf(0.001, certified, 0.05)
+
+
+def test_a_shortlist_waits_for_the_audit_of_sigma() -> None:
+    candidates = [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(2)]
+    race = GroupSequentialCertification(
+        candidates, luckiest=0, maximise=True, sigma=0.1, epsilon=0.1, first_look=2
+    )
+    told = 0
+    while not race.finished:
+        arm = race.ask()
+        assert arm is not None
+        race.tell(arm, 5.0 * arm + 0.01 * told)
+        told += 1
+    # At 2 and 4 of each there are 2 and 6 repeats, at 8 of each 14.
+    assert (told, race.looks) == (16, 3)
+    assert race.certificate("all", "by hand").certified
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom, jarque_bera
+from scipy.stats import binom, skewtest
 
 from mfhpo.normality import departure_in_words, notices_of
 from mfhpo.statistics import PullStatistics
@@ -27,24 +27,23 @@ def test_a_second_mode_is_named() -> None:
 
 @pytest.mark.parametrize("n", [8, 20, 100])
 def test_normal_values_are_hardly_ever_named(n: int) -> None:
-    rng, repeats = np.random.default_rng(n), 2000
+    rng, repeats = np.random.default_rng(n), 10_000
     named = sum(bool(notices_of([rng.standard_normal(n)], ["arm"])) for _ in range(repeats))
-    # .001 each for the outlier and for the shape, whose statistic converges slowly.
-    assert named <= binom.isf(0.001, repeats, 0.015)
+    assert named <= binom.isf(0.001, repeats, 0.001)
 
 
 def test_few_or_equal_values_say_nothing() -> None:
     assert notices_of([[0.0] * 6 + [9.0], [0.9] * 50], ["few", "equal"]) == ()
 
 
-def test_the_shape_is_that_of_jarque_and_bera() -> None:
+def test_the_skewness_is_judged_by_dagostinos_test() -> None:
     values = np.random.default_rng(2).exponential(size=60)
     deviations = values - values.mean()
-    moments = [float((deviations**power).sum()) for power in (2, 3, 4)]
-    p_value = float(jarque_bera(values).pvalue)
+    moments = [float((deviations**power).sum()) for power in (2, 3)]
+    p_value = float(skewtest(values).pvalue)
     ends = float(values.mean()) - 1.0, float(values.mean()) + 1.0  # no outlier
-    assert departure_in_words(60, float(values.mean()), moments, *ends, 1.01 * p_value)
-    assert not departure_in_words(60, float(values.mean()), moments, *ends, 0.99 * p_value)
+    assert departure_in_words(60, float(values.mean()), moments, *ends, 2.02 * p_value)
+    assert not departure_in_words(60, float(values.mean()), moments, *ends, 1.98 * p_value)
 
 
 def test_running_moments_are_those_of_the_values() -> None:
@@ -55,5 +54,4 @@ def test_running_moments_are_those_of_the_values() -> None:
     deviations = values - values.mean()
     assert seen.squares[0, 0] == pytest.approx((deviations**2).sum())
     assert seen.cubes[0, 0] == pytest.approx((deviations**3).sum())
-    assert seen.fourths[0, 0] == pytest.approx((deviations**4).sum())
     assert (seen.lows[0, 0], seen.highs[0, 0]) == (values.min(), values.max())

@@ -21,7 +21,7 @@ from mfhpo.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing import RacingPolicy
 
-__all__ = ["BestArmPolicy", "EstimatedBias"]
+__all__ = ["BestArmPolicy", "EstimatedBias", "only_steers"]
 
 EstimatedBias = Literal["steer", "eliminate"]
 
@@ -30,6 +30,11 @@ IntArray = npt.NDArray[np.int64]
 # A certificate that takes the noise for normal waits until its arm's outcomes of this share would
 # have been seen: a few values cannot tell a frequent divergence from luck.
 _SHARE_TO_SEE = 1.0 / 6.0
+
+
+def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
+    """Whether cheap fidelities are no evidence, for lack of bounds on their bias."""
+    return problem.bias is None and estimated_bias == "steer"
 
 
 class BestArmPolicy(RacingPolicy):
@@ -65,8 +70,9 @@ class BestArmPolicy(RacingPolicy):
         Size of the pilot: arms, and pulls of each at every fidelity.
     audit
         Whether to compare what is observed with what was declared, and to widen what is
-        contradicted: the values' spread with sigma (a race then ends only after some 8 repeats),
-        and the values at different fidelities with the bias bounds. Where the noise is taken for
+        contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
+        each fidelity that it has values of), and the values at different fidelities with the bias
+        bounds. Where the noise is taken for
         normal, a race ends only after so many values of its winner that outcomes as frequent as
         one in six would have been seen (17 at delta = 0.05). It cannot see all: an arm that
         left at a cheap fidelity was never seen at a dearer one. The policies that weigh all
@@ -75,9 +81,10 @@ class BestArmPolicy(RacingPolicy):
     estimated_bias
         What a race does at cheap fidelities where no bias bounds are declared.
 
-        - "steer": they only decide in which order the arms are tried at the target. Evidence is
-          what was seen at the target, so that an arm that is poor at first and good at the end is
-          not lost.
+        - "steer": evidence is what was seen at the target alone, so that an arm that is poor at
+          first and good at the end is not lost. `MFTopTwo` and `MFGrad` look once at each arm at
+          the cheapest fidelity if its declared cost is at most a tenth of the target's, and try
+          the best of them first. Options that concern cheap fidelities have no part.
         - "eliminate": bounds are estimated by a pilot, and arms leave by them. Half of delta pays
           for the estimate, which takes the arms' biases as normal and alike: of arms that are
           unlike those of the pilot nothing is known, and the answer says so.
@@ -111,7 +118,7 @@ class BestArmPolicy(RacingPolicy):
                 f"estimated_bias must be 'steer' or 'eliminate', got {estimated_bias!r}."
             )
         self._measure = check_count("measure", measure, 0)
-        self._steers = problem.bias is None and estimated_bias == "steer"
+        self._steers = only_steers(problem, estimated_bias)
         if self._target_only:
             problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
         self._audit = audit and not self._target_only
@@ -211,9 +218,8 @@ class BestArmPolicy(RacingPolicy):
         """Be content with the winner's pulls at the target, however few: no more will come.
 
         For those who run the race where an arm can only be pulled a limited number of times. What
-        is certified does not depend on these pulls.
+        is certified does not depend on these pulls; what an audit waits for is waited for still.
         """
-        self._waits_for_audit = False
         winner = self.winner
         if winner is not None:
             pulled = int(self._evidence.counts[winner, self.problem.target])
@@ -286,11 +292,22 @@ class BestArmPolicy(RacingPolicy):
         return bool(roster.withdrawn.any() and not roster.eliminated.any())
 
     def _measured(self, arm: int) -> bool:
-        if self._waits_for_audit and not self._evidence.is_audited:
-            return False
-        if self._waits_for_audit and self._values_of(arm) < self._values_awaited:
-            return False
-        return bool(self._evidence.counts[arm, self.problem.target] >= self._measure)
+        return not self._lacking(arm)
+
+    def _lacking(self, winner: int) -> dict[int, int]:
+        """How often a winner is pulled at which fidelity before the race ends."""
+        counts, target = self._evidence.counts[winner], self.problem.target
+        lacking = {target: self._measure - int(counts[target])}
+        if self._waits_for_audit:
+            for m, missing in self._evidence.unaudited.items():
+                lacking[m] = max(lacking.get(m, 0), missing + int(counts[m] == 0))
+            compared = self._compared_fidelities()
+            planned = sum(max(lacking.get(m, 0), 0) for m in compared)
+            short = self._values_awaited - self._values_of(winner) - planned
+            if short > 0:
+                cheapest = min(compared, key=self._cost_of)
+                lacking[cheapest] = max(lacking.get(cheapest, 0), 0) + short
+        return {m: missing for m, missing in lacking.items() if missing > 0}
 
     def _values_of(self, arm: int) -> int:
         """How many values an arm has at the fidelities that arms are compared at."""
@@ -310,10 +327,11 @@ class BestArmPolicy(RacingPolicy):
         return self._values_of(arm) == self._values_awaited
 
     def _pull_of_winner(self, winner: int) -> Pull:
-        seen = self._evidence.counts[winner, self.problem.target]
-        if seen >= self._measure and not self._measured(winner):
-            return Pull(winner, min(self._compared_fidelities(), key=self._cost_of))
-        return super()._pull_of_winner(winner)
+        target = self.problem.target
+        lacking = self._lacking(winner)
+        if not lacking or self._evidence.counts[winner, target] < self._measure:
+            return Pull(winner, target)
+        return Pull(winner, min(lacking, key=self._cost_of))
 
     def _judge_anew(self) -> None:
         """Apply the rules to all that is known, after arms came back."""
@@ -368,7 +386,9 @@ class BestArmPolicy(RacingPolicy):
             if self._piloting:
                 reason = "the pilot is not complete"
         elif not self._measured(winner):
-            reason = "the winner's value at the target is still being measured"
+            reason = "the winner is evaluated more often, to see what a few values cannot show"
+            if self._evidence.counts[winner, self.problem.target] < self._measure:
+                reason = "the winner's value at the target is still being measured"
         elif self._certificate is not None:
             return self._certificate_reason
         elif self._alone:
@@ -382,15 +402,14 @@ class BestArmPolicy(RacingPolicy):
     def _remaining_cost(self, leader: int | None) -> float | None:
         if leader is None or self._piloting:
             return None
-        target = self.problem.target
         winner = self.winner
-        if winner is None:
-            missing = remaining_pulls(self._evidence, self.active, leader, self.epsilon)
-        else:
-            missing = max(0, self._measure - int(self._evidence.counts[winner, target]))
+        if winner is not None:
+            lacking = self._lacking(winner).items()
+            return sum((n * self._cost_of(m) for m, n in lacking), start=0.0)
+        missing = remaining_pulls(self._evidence, self.active, leader, self.epsilon)
         if math.isnan(missing):
             return None
-        return missing if math.isinf(missing) else missing * self._cost_of(target)
+        return missing if math.isinf(missing) else missing * self._cost_of(self.problem.target)
 
     # State.
 

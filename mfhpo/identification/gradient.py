@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
+from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.problem import Problem, Pull
 
@@ -109,7 +110,7 @@ class MFGrad(MFTopTwo):
         self._cost_per_pull = 1.0
         self._steps = 0
         self._told_at_once = 1
-        steers = problem.bias is None and options.get("estimated_bias", "steer") == "steer"
+        steers = only_steers(problem, options.get("estimated_bias", "steer"))
         shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
         self._gradients: FloatArray = np.zeros(shape)
         self._planned_pulls: FloatArray = np.zeros(shape)

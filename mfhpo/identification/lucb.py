@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._compiled import compiled
-from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.best_arm import BestArmPolicy, only_steers
 from mfhpo.identification.explore import (
     BY_INDEX,
     BY_RADIUS,
@@ -180,7 +180,7 @@ class MFLUCB(BestArmPolicy):
                 f"best_at_most={best_at_most!r} must exceed second_at_least={second_at_least!r}: "
                 f"they bound the best and the second-best mean."
             )
-        steers = problem.bias is None and options.get("estimated_bias", "steer") == "steer"
+        steers = only_steers(problem, options.get("estimated_bias", "steer"))
         if explore != "top" and problem.bias is not None and problem.bias.kind != "max":
             raise ValueError(
                 "bias: LUCB needs bounds on every arm's own bias; declare Bias.max(...), or race "
@@ -245,13 +245,16 @@ class MFLUCB(BestArmPolicy):
         """Twice the noise scale at each fidelity; infinite where nothing is known of it yet."""
         n_fidelities = self.problem.n_fidelities
         sigmas = declared_sigmas(self.problem.noise, n_fidelities)
-        if sigmas is not None:
+        if sigmas is not None and not self._evidence.widened:
             return 2.0 * np.array(sigmas)
         seen = np.array([self._evidence.noise_scale(m) for m in range(n_fidelities)])
+        if sigmas is not None:
+            seen = np.fmax(sigmas, seen)
         return np.where(np.isnan(seen), np.inf, 2.0 * seen)
 
     def _current_rules(self) -> Rules:
-        if isinstance(self.problem.noise, (SubGaussian, Bounded)):
+        declared = isinstance(self.problem.noise, (SubGaussian, Bounded))
+        if declared and not self._evidence.widened:
             return self._rules
         return self._rules._replace(scales=self._scales())
 
