@@ -69,8 +69,9 @@ class Policy(abc.ABC):
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation.
 
-        Order does not matter for validity, and a pull may be evaluated any number of times. But
-        each evaluation is told once: the same value told twice would count as two.
+        Arms and fidelities may be told in any order, and a pull may be evaluated any number of
+        times. But the values of an arm at a fidelity belong in the order in which their evaluations
+        began (`mfhpo.in_order`), as what takes long may be poor, and each evaluation is told once.
 
         Raises
         ------

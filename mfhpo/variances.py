@@ -166,7 +166,7 @@ class ArmVariances:
         degrees = self._pooled.degrees
         if is_usual and degrees <= _RENEWAL * self._shared_at:
             return self._pooled.bound != before
-        self._shared_at = degrees
+        self._shared_at = float(degrees)
         self._shared = share_variances(squares, counts)
         return True
 

@@ -67,7 +67,7 @@ class Scenario:
     bias: Bias | None = None
     noise: Noise = field(default_factory=EstimatedNoise)
     workers: int = 1
-    most: int = 1000
+    most: int = 600
     with_certificates: bool = True
 
 

@@ -300,6 +300,8 @@ class BestArmPolicy(RacingPolicy):
         lacking = {target: self._measure - int(counts[target])}
         if self._waits_for_audit:
             for m, missing in self._evidence.unaudited.items():
+                if self._cost_of(m) > self._cost_of(target):
+                    continue  # it is dearer than what it stands for
                 lacking[m] = max(lacking.get(m, 0), missing + int(counts[m] == 0))
             compared = self._compared_fidelities()
             planned = sum(max(lacking.get(m, 0), 0) for m in compared)

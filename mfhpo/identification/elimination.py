@@ -28,7 +28,8 @@ class IISE(Elimination):
     """Iterative imprecise successive elimination (paper 003, Algorithm 1), and its order version.
 
     With max bounds xi_m it is IISE; with order bounds gamma_m it is IISE-gamma (Section 5), which
-    is never dearer: gamma_m <= 2 xi_m. With no bounds declared, they are estimated by a pilot.
+    is never dearer: gamma_m <= 2 xi_m. With no bounds declared,
+    see `estimated_bias`.
 
     Parameters
     ----------

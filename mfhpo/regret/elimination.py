@@ -54,7 +54,8 @@ class MFElimination(RewardPolicy):
         Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
         part in the choice of pulls.
     max_failures
-        An arm leaves after so many pulls in a row without a value.
+        An arm without any value leaves after so many pulls; one with values, once more than half of
+        its pulls at a fidelity surely fail.
     seed
         Chooses the pilot's arms.
     pilot_arms, pilot_pulls

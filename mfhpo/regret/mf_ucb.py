@@ -59,7 +59,8 @@ class MFUCB(RewardPolicy):
         Largest total cost; None: the policy never finishes by itself. Pulls under way are not
         counted: n workers may overspend by n - 1 pulls.
     max_failures
-        An arm leaves after so many pulls in a row without a value.
+        An arm without any value leaves after so many pulls; one with values, once more than half of
+        its pulls at a fidelity surely fail.
     seed
         Chooses the pilot's arms.
     pilot_arms, pilot_pulls

@@ -156,6 +156,7 @@ class SearchRace(Policy):
         self._replicates: list[tuple[int, float | None]] = []
         self._cost = 0.0
         self._evaluations = 0
+        self._failures = 0
         self._asked: tuple[int, Point | None] = (-1, None)
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
         self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
@@ -171,6 +172,7 @@ class SearchRace(Policy):
             self._learn_cost(self._measured, pull, cost)
         self._cost += cost
         self._evaluations += 1
+        self._failures += not observation.has_value
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
             reached = pull.fidelity if observation.has_value else -1
@@ -387,7 +389,8 @@ class SearchRace(Policy):
             certified=False,
             reason=self._why_no_certificate(),
             cost=self._cost,
-            pulls=self._evaluations,
+            pulls=self._evaluations - self._failures,
+            failures=self._failures,
             survivors=tuple(self.search.finished_arms()),
             compared=len(self.search.finished_arms()),
         )
@@ -406,7 +409,6 @@ class SearchRace(Policy):
             not_compared=tuple(
                 f"{result.name}: {result.outcomes}" for result in certificate.not_compared
             ),
-            failures=sum(result.failures for result in certificate.candidates),
             notices=certificate.notices,
             remaining_cost=self._cost_of_evaluations(certificate.remaining),
         )
@@ -501,6 +503,7 @@ class SearchRace(Policy):
             "measured": None if self._measured is None else self._measured.state_dict(),
             "cost": self._cost,
             "evaluations": self._evaluations,
+            "failures": self._failures,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -527,6 +530,7 @@ class SearchRace(Policy):
             self._measured.load_state_dict(measured)
             self._take_costs(self._measured)
         self._cost, self._evaluations = state["cost"], state["evaluations"]
+        self._failures = state["failures"]
 
     # Paying.
 

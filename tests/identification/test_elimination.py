@@ -523,7 +523,7 @@ def test_measure_pulls_the_winner_at_the_target() -> None:
 
 
 def test_measure_is_within_the_budget() -> None:
-    policy = IISE(PROBLEM, measure=1000, budget=100.0)
+    policy = IISE(PROBLEM, measure=1000, budget=100.0, audit=False)
     race(policy, noisy([[0.0, 0.0, 9.0], [0.0, 0.0, 9.0]]))
     assert policy.finished
     assert policy.cost <= 100.0

@@ -676,7 +676,7 @@ class TestPlay:
 
     def test_it_measures_the_winner_and_stops_at_most_pulls(self) -> None:
         instance = GaussianInstance([[0.0, 1.0], [0.0, 1.0]], [1.0, 9.0], variance=0.01)
-        policy = MFLUCB(instance.problem(), measure=4)
+        policy = MFLUCB(instance.problem(), measure=4, audit=False)
         result = run_lucb(policy, instance, np.random.default_rng(0))
         assert result.certified
         assert policy.summary(1, 1)[0] == 4
