@@ -194,6 +194,15 @@ class Arms:
         key = repr(sorted(self._without_fidelity(params).items()))
         return self._owner.setdefault(key, arm)
 
+    def may_be_equal(self, arm: int, other: int) -> bool:
+        """Whether an arm, as far as it is known, may turn out to be drawn equal to another one."""
+        if self.declared:
+            return False
+        params = self.params(other)
+        return all(
+            name in params and params[name] == value for name, value in self.params(arm).items()
+        )
+
     def never_asked(self, arm: int, params: Params) -> list[str]:
         """Names that were declared of an arm, but that a whole trial did not ask for."""
         return sorted(set(self._arms[arm].params) - set(params)) if self.declared else []

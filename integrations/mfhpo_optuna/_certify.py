@@ -113,7 +113,8 @@ def certify(
         from what is recorded. None: no limit.
     sigma
         What is known of the noise: a sub-Gaussian scale, `mfhpo.Bounded`, `mfhpo.Gaussian`; 0 says
-        that there is none. None: Gaussian with the same variance everywhere, estimated.
+        that there is none. None: Gaussian, estimated; one variance as far as the configurations
+        agree on one, else each has its own.
     fidelity
         A parameter, such as the number of epochs, that is to be at its target in all evaluations,
         whatever it was in the search: its name, with the upper bound (or the last choice) as the
@@ -133,8 +134,9 @@ def certify(
         Name of the study that records the evaluations; another name begins anew. None: derived
         from the study's name, `top` and its number of trials.
     lease
-        Seconds after which a running evaluation counts as lost. None: ten times the slowest so far,
-        and at least a minute.
+        Seconds after which a running evaluation is not waited for. That its worker is dead then is
+        a condition of the claim. None: ten times the slowest so far, and at least a minute; then
+        nothing is certified until the evaluation ends or is told as failed.
     progress
         Whether to write a line of progress to standard error. None: if it is a terminal.
 

@@ -29,7 +29,7 @@ Variant = Literal["max", "order", "se", "mfe"]
 
 
 class IISESampler(DeclaredSampler):
-    """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
+    """Finds the best of a set of configurations and certifies it, by elimination.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity.
     Configurations that cannot be the best any more are not evaluated again; the study stops by
@@ -39,8 +39,9 @@ class IISESampler(DeclaredSampler):
     lucky, is ever the best trial.
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
-    than the best arm, provided that what was declared is true. What was not declared is estimated
-    from the first trials, and the certificate names it.
+    than the best arm, provided that what was declared is true. Noise that was not declared is
+    estimated, and the certificate says so. Without bounds on the bias, only values at the target
+    are evidence (see `estimated_bias`).
 
     The objective must be noisy in the way that matters: draw a new split or seed in every
     evaluation. With a fixed one, the certificate is about that split alone.
@@ -71,9 +72,10 @@ class IISESampler(DeclaredSampler):
         with the best answer so far, marked as not certified. Trials under way are not counted:
         n workers may overspend by n - 1 trials.
     variant
-        "max" or "order": how bounds given as numbers are meant, or which kind is estimated
-        (IISE or IISE-gamma of paper 003). "se" ignores the cheaper levels, "mfe" explores them as
-        far as they go: baselines for comparison. None: what `bias` declares, else "order".
+        "max" or "order": how bounds given as numbers are meant, or which kind is estimated by
+        ``estimated_bias="eliminate"`` (IISE or IISE-gamma of paper 003). "se" ignores the cheaper
+        levels, "mfe" explores them as far as they go: baselines for comparison. None: what `bias`
+        declares, else "order".
     arm_sampler
         An Optuna sampler that draws the arms; it sees one trial per arm. In a study that is
         resumed, its draws are not those of an uninterrupted one. None: a Latin hypercube.
@@ -89,17 +91,22 @@ class IISESampler(DeclaredSampler):
         any study, an exception ends ``optimize`` unless it
         is caught: ``study.optimize(objective, catch=(Exception,))``.
     pilot_arms, pilot_pulls
-        Size of the pilot: arms, and evaluations of each at every level.
+        Size of the pilot, which finds out what the race needs and nobody declared: arms, and
+        evaluations of each at every level that is evidence.
     estimated_bias
-        What a level below the target is good for where no bias is declared. "steer": it decides in
-        which order configurations are tried at the target, and nothing leaves without evidence at
-        the target. "eliminate": bounds are estimated by a pilot, and configurations leave by them;
-        those that are unlike the pilot's, such as late bloomers, may be lost, and the answer says
-        so.
+        What a level below the target is good for where no bias is declared.
+
+        - "steer": nothing is estimated, and only values at the target are evidence. `IISESampler`
+          and `MFLUCBSampler` evaluate at the target alone then. `MFTopTwoSampler` and
+          `MFGradSampler` look once at each configuration at the cheapest level, if its declared
+          cost is at most a tenth of the target's, and try the best of them first.
+        - "eliminate": a pilot estimates bounds, and configurations leave by them. Those that are
+          unlike the pilot's, such as late bloomers, may be lost, and the answer says so.
     lease
-        Seconds after which a running trial counts as lost: a condition of the claim. None: after
-        ten times what the slowest trial so far would have taken at its level, and at least a
-        minute, it is not waited for, but nothing is certified until it ends or is told as failed.
+        Seconds after which a running trial is not waited for. That its worker is dead then is a
+        condition of the claim. None: ten times what the slowest trial so far would have taken at
+        its level, and at least a minute; then nothing is certified until the trial ends or is told
+        as failed.
     progress
         Whether to write a line of progress to standard error. None: if it is a terminal.
     seed
@@ -117,6 +124,11 @@ class IISESampler(DeclaredSampler):
     -----
     Several workers, threads or processes, may run one study. A study in a database goes on where
     it stopped, whatever stopped it: run the same code again.
+
+    Values count in the order in which their trials began. If a trial under way is the only reason
+    why nothing can be certified yet, workers wait for it, at most until its lease is over. Then the
+    study stops without a certificate; if the trial ends later, the answer is brought up to date. A
+    worker that has waited ends its trial as pruned, and begins another one.
 
     Ending ``optimize`` early (``n_trials``, ``timeout``, Ctrl-C) leaves a study without a best
     trial; `recommendation` answers at any time. The value of an uncertified best trial, after a

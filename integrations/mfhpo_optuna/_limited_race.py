@@ -100,7 +100,7 @@ class LimitedRace(StudyRace):
             self.values[pull.arm] = value
         if not observation.failed and seconds is not None:
             self._slowest = max(self._slowest, seconds)
-        self._tell(trial.number, pull, observation)
+        self._tell(trial, pull, observation)
         return True
 
     def _observed(

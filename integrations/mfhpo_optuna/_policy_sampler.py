@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import math
 import threading
+import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ from mfhpo_optuna._study_race import (
     ARM_KEY,
     CERTIFICATE_KEY,
     NO_ANSWER,
+    WITHHELD_KEY,
     WORKER,
     Listener,
     StudyRace,
@@ -38,6 +40,12 @@ from mfhpo_optuna._worker_name import worker_name
 __all__ = ["Answer", "PolicySampler", "stop"]
 
 RaceT = TypeVar("RaceT", bound=StudyRace)
+
+# Seconds between two looks at trials that are waited for: short beside a trial, long beside a read.
+_PERIOD = 0.2
+
+# Below "optuna.", so that optuna.logging.set_verbosity governs it.
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 @dataclass(frozen=True)
@@ -223,6 +231,8 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             pull = race.pull(trial.number)
             if trial.number in race.over:
                 raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
+            if trial.number in race.idle:
+                raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
             if pull is None:
                 return self._anything(trial, param_name, param_distribution)
             known = race.arms.params(pull.arm)
@@ -245,9 +255,11 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
         if len(study.directions) > 1:
             return  # the first suggestion raises; raising here would leave the trial running
+        # What was enqueued is evaluated anyway.
+        waited = "fixed_params" not in trial.system_attrs and self._wait(study)
         with self._lock:
             race = self._read(study)
-            if race.policy is not None and race.policy.finished and stop(study):
+            if self._is_over(race) and stop(study):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
                 self._conclude(study, race)
@@ -258,6 +270,11 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                         f"Enqueue configurations before the race, or begin another study.",
                         stacklevel=4,
                     )
+                return
+            if waited:
+                # Its clock has run while it waited, and so would tell what it costs wrongly.
+                race.idle.add(trial.number)
+                self._write(study, trial, race.attributes_outside(trial))
                 return
             pull = race.propose(trial)
             if pull is None:
@@ -285,7 +302,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         with self._lock:
             race = self._read(study, ending=trial.number)
             is_single = self._learn(study, race, trial, state, values[0] if values else None)
-            race.settle(trial.number)
+            race.settle()
             if is_single:
                 # A single noisy value is no answer: `best_trial` skips trials that break a
                 # constraint. Only a running `Trial` has a public method for it.
@@ -295,10 +312,12 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             if race.policy is None:
                 return
             self._progress.show(race)
-            if race.policy.finished:
+            if self._is_over(race):
                 self._progress.close(race)
                 self._conclude(study, race)
                 stop(study)
+            elif race.answer_is_stale:
+                self._conclude(study, race)
 
     def reseed_rng(self) -> None:
         """Do nothing: randomness comes from the seed and the arm, never from a shared state."""
@@ -317,6 +336,35 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
 
     def _check(self, study: optuna.Study, race: RaceT) -> None:
         """Raise or warn if the race cannot go on as it is."""
+
+    def _is_over(self, race: RaceT) -> bool:
+        """Whether nothing is left to evaluate, nor to wait for."""
+        return race.policy is not None and race.policy.finished and not race.awaits_trials
+
+    def _wait(self, study: optuna.Study) -> bool:
+        """Wait while only trials under way keep the answer from being certified.
+
+        They may change it, so that stopping now would lose it; evaluating more would not help. At
+        most until their lease is over; and not at all under ask and tell, where whoever asks may
+        be the one who is to tell.
+
+        Returns
+        -------
+        bool
+            Whether there was anything to wait for.
+        """
+        with self._lock:
+            race = self._of(study)  # as it was left: reading it is only worth it if it waits
+            reason = race.policy.withheld if race.policy is not None and race.awaits_trials else ""
+        if not reason or not study._thread_local.in_optimize_loop:
+            return False
+        _logger.info(f"nothing is evaluated for now: {reason}")
+        waits = True
+        while waits and not study._stop_flag:
+            time.sleep(_PERIOD)
+            with self._lock:
+                waits = self._read(study).awaits_trials
+        return True
 
     def _write(
         self, study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]
@@ -383,11 +431,12 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
 
     def _conclude(self, study: optuna.Study, race: RaceT) -> None:
         """Add the trial that `best_trial` is to show: the recommended arm."""
-        race.read(study)
+        race = self._read(study)
         answer = self._answer(race)
         if race.policy is not None and race.policy.withheld:
-            # Whatever is certified once the trials have ended takes its place.
-            answer = replace(answer, value=-race.sign * math.inf)
+            # Whatever is known once the trials have ended takes its place.
+            attributes = {**answer.attributes, WITHHELD_KEY: True}
+            answer = replace(answer, value=-race.sign * math.inf, attributes=attributes)
         if answer.arm is None or math.isnan(answer.mean):
             warnings.warn(
                 f"the race ended without an answer: {answer.reason}. {answer.remedy}",

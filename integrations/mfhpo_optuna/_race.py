@@ -108,7 +108,7 @@ class Race(StudyRace):
             self._early_failures[trial.number] = pull.arm, seconds if is_measured else 0.0
         else:
             cost = seconds if is_measured else None
-            self._tell(trial.number, pull, Observation(observed, cost))
+            self._tell(trial, pull, Observation(observed, cost))
         return True
 
     def resolve_levels(self, distribution: BaseDistribution) -> None:
@@ -129,11 +129,8 @@ class Race(StudyRace):
         if running.blind:
             # The arm was chosen blindly; where to evaluate it is the policy's choice already.
             _, fidelity = self._next(trial_number)
-            running = Running(Pull(running.pull.arm, fidelity), running.since)
+            running = replace(running, pull=Pull(running.pull.arm, fidelity), blind=False)
             self._running[trial_number] = running
-            self.leave(trial_number)
-            self._begun -= 1  # it was counted when it began
-            self._line_up(trial_number, running.pull)
         level = self.levels[running.pull.fidelity]
         if not contains(distribution, level):
             raise ValueError(
@@ -179,15 +176,23 @@ class Race(StudyRace):
             )
         return Pull(int(tag["arm"]), int(tag["fidelity"]))
 
-    def _place_of(self, trial: FrozenTrial) -> Pull:
-        # The level of those that were begun before any was known is not in their attributes.
+    def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
+        # The level may be another one than planned until the trial has asked for it: one that was
+        # begun before any level was known has none in its attributes.
         asked = trial.distributions.get(self.fidelity.name)
-        pull = self._noted(trial)
         if asked is None:
-            return pull
+            return replace(running, level_is_open=True)
         self.resolve_levels(asked)
-        level = trial.params.get(self.fidelity.name)
-        return replace(pull, fidelity=self.levels.index(level)) if level in self.levels else pull
+        level = trial.params[self.fidelity.name]
+        if level not in self.levels:
+            return replace(running, level_is_open=False)
+        pull = replace(running.pull, fidelity=self.levels.index(level))
+        return replace(running, pull=pull, level_is_open=False)
+
+    def _may_be_equal(self, arm: int, pull: Pull) -> bool:
+        # Equal arms are merged by what they are at the target.
+        at_target = pull.fidelity == len(self.levels) - 1
+        return at_target and self.arms.may_be_equal(arm, pull.arm)
 
     def _next(self, trial_number: int) -> tuple[int | None, int]:
         if self.policy is None:
@@ -210,7 +215,7 @@ class Race(StudyRace):
             fidelity=lambda fidelity: f"{self.fidelity.name}={levels[fidelity]!r}",
         )
         for trial_number, (arm, cost) in self._early_failures.items():
-            self._tell(trial_number, Pull(arm, 0), Observation(None, cost))
+            self._tell_now(trial_number, Pull(arm, 0), Observation(None, cost))
         self._early_failures.clear()
 
     def _pull_of(self, trial: FrozenTrial, planned: Pull, whole: bool) -> tuple[Pull, bool]:
@@ -221,11 +226,11 @@ class Race(StudyRace):
         if level is None or not self.levels:
             return planned, True
         if level not in self.levels:
-            warnings.warn(
+            self._warn_once(
+                f"level of trial {trial.number}",
                 f"trial {trial.number} was evaluated at {self.fidelity.name}={level!r}, which is "
                 f"none of the levels {list(self.levels)}: it does not count. Suggest the fidelity "
                 f"with a range that contains all levels.",
-                stacklevel=4,
             )
             return planned, False
         fidelity = self.levels.index(level)
@@ -285,4 +290,4 @@ class Race(StudyRace):
             f"in the objective, and name that parameter.{hint}"
         )
         if self._without_fidelity == 1 or self._asked_for_fidelity:
-            warnings.warn(self._missing_fidelity, stacklevel=5)
+            self._warn_once(f"fidelity of trial {trial.number}", self._missing_fidelity)

@@ -80,7 +80,6 @@ class ReplicateRace(StudyRace):
         self.policy = certification.policy
         self._record = study.study_name
         self.never_asked = ""
-        self.told_of_hidden_noise = False
         self._slowest = 0.0
 
     def certificate(self) -> Certificate:
@@ -136,7 +135,7 @@ class ReplicateRace(StudyRace):
             self._slowest = max(self._slowest, seconds)
         counts = succeeded and belongs and not self.never_asked
         observed = self.sign * value if counts and value is not None else None
-        self._tell(trial.number, pull, Observation(observed))
+        self._tell(trial, pull, Observation(observed))
         return True
 
     def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:
@@ -145,13 +144,11 @@ class ReplicateRace(StudyRace):
         self.certification.note(pull.arm, None if value is None else self.sign * value)
 
     def _warn_of_own_pruning(self, trial: FrozenTrial) -> None:
-        if not self._warned_of_pruning:
-            self._warned_of_pruning = True
-            warnings.warn(
-                f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
-                f"here) or stopped at a limit: it gave no value, and counts as failed",
-                stacklevel=5,
-            )
+        self._warn_once(
+            "pruning",
+            f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
+            f"here) or stopped at a limit: it gave no value, and counts as failed",
+        )
 
     def _default_lease(self, pull: Pull) -> float:
         return max(_LEAST_LEASE, _LEASE_FACTOR * self._slowest)
@@ -195,9 +192,10 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             return self._read(study).certificate()
 
     def is_finished(self, study: optuna.Study) -> bool:
-        """Whether no evaluation is wanted any more."""
+        """Whether no evaluation is wanted any more, and none is waited for."""
         with self._lock:
-            return self._read(study).certification.finished
+            race = self._read(study)
+            return race.certification.finished and not race.awaits_trials
 
     def noise_is_hidden(self, study: optuna.Study) -> bool:
         """Whether the recorded values say that the objective's seed is fixed."""
@@ -271,8 +269,8 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             )
         if race.certification.noise_is_hidden:
             stop(study)
-            if not race.told_of_hidden_noise:
-                race.told_of_hidden_noise = True
+            if "hidden noise" not in race.warned:
+                race.warned.add("hidden noise")
                 warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=5)
 
     def _conclude(self, study: optuna.Study, race: ReplicateRace) -> None:

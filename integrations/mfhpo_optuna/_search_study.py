@@ -59,7 +59,6 @@ class SearchStudy(Race):
         self._owns_fidelity = has_levels(fidelity)
         self._kinds: dict[str, Numeric | OneOf] = {}
         self._points: dict[int, Point] = {}
-        self._begun_here: set[int] = set()
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
         # By trial, replicates that have ended before others of their arm that were begun earlier.
         self._held: dict[int, tuple[Replicate, Observation]] = {}
@@ -85,7 +84,6 @@ class SearchStudy(Race):
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
         self.arms.make_room(pull.arm)
-        self._begun_here.add(trial.number)
         if isinstance(pull, Replicate):
             self._agree(trial.number, pull.shortlist)
         elif self.race is not None:
@@ -228,10 +226,6 @@ class SearchStudy(Race):
             return Replicate(pull.arm, pull.fidelity, None, tuple(shortlist))
         is_running = trial.state == TrialState.RUNNING
         if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
-            if trial.number in self._running and trial.number not in self._begun_here:
-                # Whoever began it may have given way to another one since it was read.
-                earlier = self._running[trial.number]
-                self._running[trial.number] = replace(earlier, pull=pull)
             self._learn_of(pull.arm, trial.params, trial.distributions)
         return pull
 
@@ -244,11 +238,11 @@ class SearchStudy(Race):
         if changes and self.race is not None:
             self.race.agree(shortlist)
 
-    def _tell(self, trial_number: int, pull: Pull, observation: Observation) -> None:
+    def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
         if isinstance(pull, Replicate):
-            self._held[trial_number] = pull, observation
+            self._held[trial.number] = pull, observation
         else:
-            super()._tell(trial_number, pull, observation)
+            super()._tell(trial, pull, observation)
 
     def _tell_of_replicates(self) -> None:
         """Tell the race of an arm's replicates in the order in which they were begun.
@@ -276,7 +270,7 @@ class SearchStudy(Race):
                 continue
             self._given_up.update(dict.fromkeys(earlier, pull.arm))
             del self._held[number]
-            super()._tell(number, pull, observation)
+            self._tell_now(number, pull, observation)
         self._withhold()
 
     def _pending(self, trial_number: int) -> list[Pull]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import abc
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -16,7 +15,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Policy, Pull
 from mfhpo.claims import joined
-from mfhpo.in_order import InOrder
+from mfhpo.noise import CONTRADICTED, NoiseContradictedWarning
+from mfhpo.racing import ArmWithdrawnWarning
 from mfhpo_optuna._arms import Arms
 from mfhpo_optuna._limit_attributes import SECONDS_KEY
 from mfhpo_optuna._worker_name import is_surely_dead
@@ -26,6 +26,7 @@ __all__ = [
     "CERTIFICATE_KEY",
     "FIDELITY_KEY",
     "NO_ANSWER",
+    "WITHHELD_KEY",
     "WORKER",
     "Listener",
     "Running",
@@ -35,6 +36,9 @@ __all__ = [
 # User attributes: the pull that a trial is, and the certificate of the trial that answers.
 ARM_KEY = "mfhpo:pull"
 CERTIFICATE_KEY = "mfhpo:certificate"
+
+# User attribute of an answer that was added while it was withheld.
+WITHHELD_KEY = "mfhpo:withheld"
 
 # Attribute of a study whose sampler chooses the levels: the name of the parameter that sets them.
 FIDELITY_KEY = "mfhpo:fidelity"
@@ -52,7 +56,8 @@ Listener = Callable[[int, Pull, Observation], None]
 _LEAST_PATIENCE = 10
 _OVERTAKEN_PER_WORKER = 3
 
-_Told: TypeAlias = tuple[int, Pull, Observation]
+# When a trial began; by its number among those that began at the same moment.
+_Beginning: TypeAlias = tuple[datetime, int]
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,16 @@ class Running:
     since: datetime | None
     blind: bool = False  # begun before the policy could choose
     worker: str | None = None  # see `worker_name`; None: this process
+    level_is_open: bool = False  # it may still be evaluated at another level than the pull's
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A trial that has ended and is not told yet."""
+
+    beginning: _Beginning
+    pull: Pull
+    observation: Observation
 
 
 class StudyRace(abc.ABC):
@@ -92,6 +107,8 @@ class StudyRace(abc.ABC):
         Whether trials of the race were run before, or elsewhere.
     over
         Numbers of running trials that began after the race had ended.
+    idle
+        Numbers of trials that only waited for others, and evaluate nothing.
     is_disordered
         Whether the policy has learned values in another order than that of their trials'
         beginnings; then the race must be made anew from the study.
@@ -99,6 +116,8 @@ class StudyRace(abc.ABC):
         Whether the sampler has said what it found out or chose.
     reseeded
         Whether the sampler that draws the arms was given new randomness after a restart.
+    warned
+        What the user was warned about, by an earlier race in whose place this one goes on, too.
     listener
         Called with the number of the trial, its pull and its observation, after the policy learned
         from it; or None.
@@ -116,24 +135,25 @@ class StudyRace(abc.ABC):
         self.listener: Listener | None = None
         self.begun_by: dict[int, FrozenTrial] = {}
         self.over: set[int] = set()
+        self.idle: set[int] = set()
         self.announced = False
         self.reseeded = False
         self.resumed = False
         self._lease = lease
         self._running: dict[int, Running] = {}
-        self._orders: dict[tuple[int, int], InOrder[_Told]] = {}
-        # By number of the trial: its place in line until it is told, what has ended and waits, and
-        # the arms of those under way that are not waited for any longer.
-        self._tickets: dict[int, tuple[tuple[int, int], int]] = {}
-        self._waiting: dict[int, tuple[Pull, Observation]] = {}
+        self._begun_here: set[int] = set()  # the others are as their attributes say
+        # By number of the trial: what has ended and waits, in the order of ends; and the arms of
+        # trials under way that are not waited for any longer.
+        self._waiting: dict[int, _Ended] = {}
         self._given_up: dict[int, int] = {}
         self._ending: int | None = None
         self._unread: set[int] = set()
         self._read_up_to = 0
         self._begun = 0
-        self._warned_of_names = False
-        self._warned_of_merging = False
-        self._warned_of_pruning = False
+        self.warned: set[str] = set()
+        # How many observations the policy was told, and how many repeat those of an earlier race.
+        self._n_told = 0
+        self._n_repeated = 0
 
     # What differs from race to race.
 
@@ -157,9 +177,13 @@ class StudyRace(abc.ABC):
     def _noted(self, trial: FrozenTrial) -> Pull:
         """The pull that a trial's user attributes tell of."""
 
-    def _place_of(self, trial: FrozenTrial) -> Pull:
-        """The pull with which a trial waits in line, which may have become another one."""
-        return self._noted(trial)
+    def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
+        """What a trial under way evaluates, now that the study says more about it."""
+        return running
+
+    def _may_be_equal(self, arm: int, pull: Pull) -> bool:
+        """Whether a trial of this arm may turn out to count for a pull of another one."""
+        return False
 
     @abc.abstractmethod
     def finish(
@@ -199,26 +223,23 @@ class StudyRace(abc.ABC):
         new = range(self._read_up_to, len(trials))
         self._read_up_to = len(trials)
         finished: list[FrozenTrial] = []
-        begun: list[FrozenTrial] = []
         for number in sorted(self._unread) + list(new):
             trial = trials[number]
+            is_new = number not in self._running and ARM_KEY in trial.user_attrs
             if trial.state.is_finished():
                 self._unread.discard(number)
                 finished.append(trial)
-                if number not in self._running and ARM_KEY in trial.user_attrs:
-                    begun.append(trial)
+                self._begun += is_new
                 continue
             self._unread.add(number)
             if trial.state == TrialState.RUNNING and ARM_KEY in trial.user_attrs:
                 pull = self._noted(trial)
-                if number not in self._running:
+                self._begun += is_new
+                if is_new or number not in self._begun_here:
                     worker = trial.user_attrs[ARM_KEY].get(WORKER)
                     self._running[number] = Running(pull, trial.datetime_start, worker=worker)
-                    begun.append(trial)
+                self._running[number] = self._as_seen(self._running[number], trial)
                 self.arms.begun(pull.arm, number, trial.params)
-        begun.sort(key=lambda trial: (trial.datetime_start or datetime.min, trial.number))
-        for trial in begun:
-            self._line_up(trial.number, self._place_of(trial))
         finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
         for trial in finished:
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
@@ -226,13 +247,16 @@ class StudyRace(abc.ABC):
             self.finish(
                 trial, trial.state, trial.value if trial.values else None, _seconds_of(trial)
             )
-            self.leave(trial.number)
-        self._give_up()
+        self.settle()
         return True
 
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
-        self._line_up(trial.number, pull)
+        # Optuna copies the attributes of a failed trial to the one that repeats it, which is known
+        # from them before it begins.
+        self._begun += trial.number not in self._running
+        self._given_up.pop(trial.number, None)
+        self._begun_here.add(trial.number)
         blind = self.policy is None
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
@@ -244,29 +268,81 @@ class StudyRace(abc.ABC):
 
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
-        for name in ("over", "announced", "reseeded", "resumed", "listener"):
+        for name in (
+            "over",
+            "idle",
+            "announced",
+            "reseeded",
+            "resumed",
+            "listener",
+            "_begun_here",
+            "warned",
+        ):
             setattr(self, name, getattr(disordered, name))
+        self._n_repeated = max(disordered._n_told, disordered._n_repeated)
+        if disordered.policy is not None:
+            answer = disordered.policy.recommend()
+            self.warned.update(answer.not_compared)
+            self.warned.update(answer.notices)
 
-    def settle(self, trial_number: int) -> None:
-        """Draw the consequences of a trial's end for those that wait for it."""
-        self.leave(trial_number)
+    def settle(self) -> None:
+        """Draw the consequences of trials' ends for those that wait for them."""
+        self._release()
         self._give_up()
 
-    def leave(self, trial_number: int) -> None:
-        """Let those pass that wait for a trial which has ended and was not told."""
-        if trial_number in self._tickets and trial_number not in self._waiting:
-            pair, ticket = self._tickets.pop(trial_number)
-            self._release(self._orders[pair].drop(ticket))
+    @property
+    def awaits_trials(self) -> bool:
+        """Whether the race is over but for trials under way, whose lease is not over."""
+        policy = self.policy
+        if policy is None or not policy.withheld or not policy.finished:
+            return False
+        now = datetime.now()
+        if all(self._expired(self._running[number], now) for number in self._given_up):
+            return False
+        return policy.recommend().reason == policy.withheld
+
+    @property
+    def answer_is_stale(self) -> bool:
+        """Whether the last answer waited for trials that have ended since it was added."""
+        if self.policy is None or self.policy.withheld or not self.certificates:
+            return False
+        return WITHHELD_KEY in self.certificates[-1].user_attrs
 
     # What the races share.
 
-    def _line_up(self, trial_number: int, pull: Pull) -> None:
-        """Note in which place of its arm and level a trial has begun."""
-        self._begun += 1
-        if self._in_order:
-            pair = (int(pull.arm), int(pull.fidelity))
-            order = self._orders.setdefault(pair, InOrder(patience=sys.maxsize))
-            self._tickets[trial_number] = pair, order.begin()
+    def _holds_back(self, number: int, running: Running, ended: _Ended) -> bool:
+        """Whether a trial under way began before one that has ended, of the same arm and level.
+
+        What is not known yet about the one under way counts as the same.
+        """
+        if _beginning(running.since, number) > ended.beginning:
+            return False
+        if not running.level_is_open and running.pull.fidelity != ended.pull.fidelity:
+            return False
+        arm = running.pull.arm
+        return arm == ended.pull.arm or self._may_be_equal(arm, ended.pull)
+
+    def _release(self) -> None:
+        """Tell what nothing holds back, of each arm and level in the order of beginnings.
+
+        Pairs of arm and level follow each other in the order in which their trials ended.
+        """
+        awaited = [item for item in self._running.items() if item[0] not in self._given_up]
+        ended_as = {number: position for position, number in enumerate(self._waiting)}
+        ready = [
+            (number, ended)
+            for number, ended in self._waiting.items()
+            if not any(self._holds_back(other, running, ended) for other, running in awaited)
+        ]
+        turns: dict[int, int] = {}
+        of_pair: dict[tuple[int, int], int] = {}
+        for number, ended in sorted(ready, key=lambda item: item[1].beginning):
+            pair = (int(ended.pull.arm), int(ended.pull.fidelity))
+            of_pair[pair] = max(of_pair.get(pair, 0), ended_as[number])
+            turns[number] = of_pair[pair]
+        for number, ended in sorted(ready, key=lambda item: (turns[item[0]], item[1].beginning)):
+            del self._waiting[number]
+            self._tell_now(number, ended.pull, ended.observation)
 
     def _give_up(self) -> None:
         """Wait no longer for trials that hold back many others, or whose lease is over.
@@ -276,14 +352,15 @@ class StudyRace(abc.ABC):
         if self._waiting:
             now = datetime.now()
             patience = max(_LEAST_PATIENCE, _OVERTAKEN_PER_WORKER * len(self._running))
-            for number, (pair, ticket) in list(self._tickets.items()):
-                running = self._running.get(number)
-                if running is None or number == self._ending:
+            for number, running in self._running.items():
+                if number == self._ending or number in self._given_up:
                     continue
-                overtaken_by = sum(later > ticket for later, _ in self._orders[pair].held)
+                overtaken_by = sum(
+                    self._holds_back(number, running, ended) for ended in self._waiting.values()
+                )
                 if overtaken_by >= patience or (overtaken_by and self._expired(running, now)):
                     self._given_up[number] = running.pull.arm
-                    self.leave(number)
+            self._release()
         self._withhold()
 
     def _withhold(self) -> None:
@@ -291,20 +368,26 @@ class StudyRace(abc.ABC):
         if self.policy is None:
             return
         self.policy.held_cost = sum(
-            self._cost_of(pull) if observation.cost is None else observation.cost
-            for pull, observation in self._waiting.values()
+            self._cost_of(ended.pull) if ended.observation.cost is None else ended.observation.cost
+            for ended in self._waiting.values()
         )
         self.policy.withheld, self.policy.provisos = "", ()
-        given_up = [
+        alive = [
             number
             for number in sorted(self._given_up)
             if not is_surely_dead(self._running[number].worker)
         ]
-        if given_up and self._lease is not None:
+        now = datetime.now()
+        given_up = [
+            number
+            for number in alive
+            if self._lease is None or not self._expired(self._running[number], now)
+        ]
+        if len(given_up) < len(alive):
             self.policy.provisos = (
                 f"trials that run for more than lease={self._lease:g} seconds have no worker",
             )
-        elif given_up:
+        if given_up:
             trials = joined([f"trial {number}" for number in given_up])
             self.policy.withheld = (
                 f"{trials} began earlier than others of the same configuration and is still under "
@@ -312,12 +395,6 @@ class StudyRace(abc.ABC):
                 f"worker is dead, say so: study.tell({given_up[0]}, "
                 f"state=optuna.trial.TrialState.FAIL)"
             )
-
-    def _release(self, turns: Iterable[_Told]) -> None:
-        for number, pull, observation in turns:
-            self._waiting.pop(number, None)
-            self._tickets.pop(number, None)
-            self._tell_now(number, pull, observation)
 
     def _pending(self, trial_number: int) -> list[Pull]:
         """Pulls that the policy does not know of yet.
@@ -331,7 +408,7 @@ class StudyRace(abc.ABC):
             for number, running in self._running.items()
             if number != trial_number and not self._expired(running, now)
         ]
-        return [*under_way, *(pull for pull, _ in self._waiting.values())]
+        return [*under_way, *(ended.pull for ended in self._waiting.values())]
 
     def _cost_of(self, pull: Pull) -> float:
         """What a pull costs, if it was not measured."""
@@ -360,20 +437,41 @@ class StudyRace(abc.ABC):
             )
         return arm
 
-    def _tell(self, trial_number: int, pull: Pull, observation: Observation) -> None:
+    def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
         """Tell the policy of a pull as soon as it is its turn."""
-        if trial_number not in self._tickets:
-            self._tell_now(trial_number, pull, observation)
+        if not self._in_order:
+            self._tell_now(trial.number, pull, observation)
             return
-        pair, ticket = self._tickets[trial_number]
-        self._waiting[trial_number] = pull, observation
-        self._release(self._orders[pair].end(ticket, (trial_number, pull, observation)))
+        beginning = _beginning(trial.datetime_start, trial.number)
+        self._waiting[trial.number] = _Ended(beginning, pull, observation)
 
     def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         assert self.policy is not None
-        self.policy.tell(pull, observation)
+        self._n_told += 1
+        if self._n_told > self._n_repeated:
+            self.policy.tell(pull, observation)
+        else:
+            with warnings.catch_warnings(record=True) as given:
+                warnings.simplefilter("always")
+                self.policy.tell(pull, observation)
+            for warning in given:
+                if self._is_news(warning.category, str(warning.message)):
+                    warnings.warn(str(warning.message), warning.category, stacklevel=6)
         if self.listener is not None:
             self.listener(trial_number, pull, observation)
+
+    def _is_news(self, category: type[Warning], message: str) -> bool:
+        """Whether a warning of a policy that learns once more says what the earlier one did not."""
+        if issubclass(category, ArmWithdrawnWarning):
+            who = message.split(" leaves the race")[0]
+            return not any(left.startswith(f"{who}: ") for left in self.warned)
+        return issubclass(category, NoiseContradictedWarning) and CONTRADICTED not in self.warned
+
+    def _warn_once(self, about: str, message: str) -> None:
+        """Warn, unless the user was warned about the same in this study."""
+        if about not in self.warned:
+            self.warned.add(about)
+            warnings.warn(message, stacklevel=6)
 
     def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
         """Whether a finished trial really evaluated the arm that it was to; arms learn from it."""
@@ -384,48 +482,47 @@ class StudyRace(abc.ABC):
             )
         if self.arms.adopt(arm, trial.params, trial.distributions, whole=whole):
             return True
-        warnings.warn(
+        self._warn_once(
+            f"arm of trial {trial.number}",
             f"trial {trial.number} evaluated {trial.params} instead of arm {arm}, "
             f"{self.arms.params(arm)}: it does not count. Suggest each parameter with the same "
             f"range in every trial, and do not fix parameters of a race.",
-            stacklevel=5,
         )
         return False
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
         """The arm that a whole trial counts for; equal arms are merged into the first."""
         never_asked = self.arms.never_asked(arm, trial.params)
-        if never_asked and not self._warned_of_names:
-            self._warned_of_names = True
-            warnings.warn(
+        if never_asked:
+            self._warn_once(
+                "names",
                 f"arms contain {', '.join(map(repr, never_asked))}, which the objective did not "
                 f"ask for in trial {trial.number}; it asked for {sorted(trial.params)}. Rename it "
                 f"in the arms, or suggest it in the objective.",
-                stacklevel=5,
             )
         owner = self.arms.owner(arm, trial.params)
         if owner != arm and self.policy is not None:
-            if not self._warned_of_merging:
-                self._warned_of_merging = True
-                warnings.warn(
-                    f"arms {owner} and {arm} were drawn equal, {self.arms.params(owner)}: "
-                    f"they are merged, and so will be others. The space is small: "
-                    f"arms={{name: distribution}} races all of it.",
-                    stacklevel=5,
-                )
+            self._warn_once(
+                "merging",
+                f"arms {owner} and {arm} were drawn equal, {self.arms.params(owner)}: they are "
+                f"merged, and so will be others. The space is small: arms={{name: distribution}} "
+                f"races all of it.",
+            )
             self.policy.withdraw(arm, duplicate_of=owner)
         return owner
 
     def _warn_of_pruning(self, trial: FrozenTrial, instead_of: str) -> None:
         """Say once that a pruned trial, without a value `instead_of`, counts as failed."""
-        if not self._warned_of_pruning:
-            self._warned_of_pruning = True
-            warnings.warn(
-                f"trial {trial.number} was pruned: it gave no value {instead_of}, and counts as "
-                f"failed. Make the study with pruner=optuna.pruners.NopPruner(); the race itself "
-                f"decides what is not worth finishing.",
-                stacklevel=5,
-            )
+        self._warn_once(
+            "pruning",
+            f"trial {trial.number} was pruned: it gave no value {instead_of}, and counts as "
+            f"failed. Make the study with pruner=optuna.pruners.NopPruner(); the race itself "
+            f"decides what is not worth finishing.",
+        )
+
+
+def _beginning(since: datetime | None, number: int) -> _Beginning:
+    return since or datetime.min, number
 
 
 def _seconds_of(trial: FrozenTrial) -> float | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import heapq
 import os
+import threading
+import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,9 +14,15 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optuna.storages import RetryFailedTrialCallback
 from optuna.trial import TrialState
 
-from mfhpo_optuna import IISESampler, MFTopTwoSampler, certify
+from mfhpo import ArmWithdrawnWarning
+from mfhpo.fidelity import Fidelity
+from mfhpo_optuna import IISESampler, MFTopTwoSampler, RaceSampler, certify
+from mfhpo_optuna._policy_sampler import PolicySampler
+from mfhpo_optuna._race import Race
+from mfhpo_optuna._replicates import ReplicateRace
 from mfhpo_optuna._worker_name import is_surely_dead, worker_name
 
 ARMS = [{"x": 0.0}, {"x": 1.0}]
@@ -152,6 +161,232 @@ def test_certify_waits_too() -> None:
     record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
     assert len(record.trials) >= 3
     assert not answer.certified
+
+
+# The version that takes its place does the same; older ones of Optuna do not have it.
+@pytest.mark.filterwarnings("ignore:RetryFailedTrialCallback:FutureWarning")
+def test_a_trial_that_optuna_repeats_is_not_waited_for_twice() -> None:
+    study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
+    died, _ = begin(study)
+    study._storage.set_trial_state_values(died._trial_id, TrialState.FAIL)
+    # It copies the attributes, so that the repetition looks like a trial of the race at once.
+    RetryFailedTrialCallback()(study, study.trials[died.number])
+    for _ in range(80):
+        trial, x = begin(study)
+        study.tell(trial, x + 0.01 * np.random.default_rng(trial.number).standard_normal())
+    race = study.sampler._of(study)
+    assert study.sampler.recommendation(study).certified
+    assert not race._waiting
+    assert not race._given_up
+
+
+def two_workers(make: Any) -> tuple[optuna.Study, optuna.Study]:
+    study = optuna.create_study(direction="maximize", sampler=make())
+    other = optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=make())
+    return study, other
+
+
+@pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
+def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_for(
+    make: Any,
+) -> None:
+    study, other = two_workers(lambda: sampler(make, measure=1))
+    blind = [study.ask(), other.ask(), study.ask(), other.ask()]
+    asked = [(t.suggest_float("x", 0.0, 1.0), t.suggest_int("epochs", 1, 9)) for t in blind]
+    assert asked == [(0.0, 9), (1.0, 9)] * 2
+    for trial in blind[1::2]:
+        other.tell(trial, -1.0)
+    for _ in range(80):
+        trial, x = begin(other)
+        other.tell(trial, -x + 0.01 * np.random.default_rng(trial.number).standard_normal())
+        assert not other.sampler.recommendation(other).certified
+    for trial in blind[0::2]:
+        study.tell(trial, 0.0)
+    assert other.sampler.recommendation(other).certified
+
+
+def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnings() -> None:
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=6, epsilon=0.0, seed=0))
+    trials = []
+    for _ in range(8):
+        trial = study.ask()
+        trials.append((trial, trial.suggest_categorical("x", ["a", "b"])))
+        trial.suggest_int("epochs", 9, 9)
+    told: list[tuple[int, int]] = []
+    study.sampler._of(study).listener = lambda number, pull, _: told.append((pull.arm, number))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for trial, _ in reversed(trials):
+            study.tell(trial, float(trial.number))
+    assert len({arm for arm, _ in told}) == 2
+    for arm in {arm for arm, _ in told}:
+        numbers = [number for owner, number in told if owner == arm]
+        assert numbers == sorted(numbers)
+        assert len({x for trial, x in trials if trial.number in numbers}) == 1
+
+
+class Slow:
+    """An objective with a first trial of the best configuration that is slow, then has a value."""
+
+    def __init__(self, value: float, end_it: Any) -> None:
+        self.value, self.end_it = value, end_it
+        self.evaluations = 0
+        self._lock = threading.Lock()
+        self._rng = np.random.default_rng(0)
+        self._is_first = True
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.suggest_categorical("level", [1])
+        with self._lock:
+            self.evaluations += 1
+            is_slow = x == 1.0 and self._is_first
+            self._is_first &= not is_slow
+            value = x + 0.05 * float(self._rng.standard_normal())
+        if is_slow:
+            self.end_it.wait(20.0)
+            return self.value
+        return value
+
+
+def single_level(make: Any) -> Any:
+    return make(Fidelity("level", levels=[1]), ARMS, epsilon=0.0, seed=0, progress=False)
+
+
+@pytest.fixture
+def overtaken_for_a_while(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Ends the slow trial soon after a worker has begun to wait for it."""
+    ended = threading.Event()
+    wait = PolicySampler._wait
+
+    def watched(self: Any, study: Any) -> bool:
+        if self._of(study).awaits_trials:
+            threading.Timer(0.5, ended.set).start()
+        return wait(self, study)
+
+    monkeypatch.setattr(PolicySampler, "_wait", watched)
+    return ended
+
+
+def answers(study: optuna.Study) -> list[Any]:
+    return [t.user_attrs[CERTIFICATE] for t in study.trials if CERTIFICATE in t.user_attrs]
+
+
+@pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
+@pytest.mark.parametrize("value", [1.0, -5.0])
+def test_a_study_goes_on_while_only_an_overtaken_trial_keeps_it_from_a_certificate(
+    make: Any, value: float, overtaken_for_a_while: threading.Event
+) -> None:
+    objective = Slow(value, overtaken_for_a_while)
+    study = optuna.create_study(direction="maximize", sampler=single_level(make))
+    study.optimize(objective, n_jobs=2, n_trials=2000)
+    assert overtaken_for_a_while.is_set()
+    (answer,) = answers(study)
+    assert answer["certified"]
+    assert study.sampler.recommendation(study).certified
+    assert study.best_params["x"] == 1.0
+
+
+def test_certify_goes_on_while_an_overtaken_evaluation_is_under_way(
+    overtaken_for_a_while: threading.Event,
+) -> None:
+    study = optuna.create_study(direction="maximize")
+    for x in (0.0, 1.0):
+        study.enqueue_trial({"x": x, "level": 1})
+    ended = threading.Event()
+    ended.set()
+    study.optimize(Slow(1.0, ended), n_trials=2)
+    objective = Slow(-5.0, overtaken_for_a_while)
+    answer = certify(study, objective, top=2, epsilon=0.0, n_jobs=2)
+    assert overtaken_for_a_while.is_set()
+    assert answer.certified
+    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
+    assert [a["certified"] for a in answers(record)] == [True]
+
+
+def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is_mended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for race in (Race, ReplicateRace):
+        monkeypatch.setattr(race, "_default_lease", lambda self, pull: 1.0)
+    ended = threading.Event()
+    stop = optuna.Study.stop
+
+    def stop_and_end(study: optuna.Study) -> None:
+        stop(study)
+        threading.Timer(0.3, ended.set).start()
+
+    monkeypatch.setattr(optuna.Study, "stop", stop_and_end)
+    study = optuna.create_study(direction="maximize", sampler=single_level(IISESampler))
+    begun = time.monotonic()
+    study.optimize(Slow(-5.0, ended), n_jobs=2)
+    assert time.monotonic() - begun < 15.0
+    withheld, mended = answers(study)
+    assert not withheld["certified"]
+    assert "began earlier" in withheld["reason"]
+    assert "began earlier" not in mended["reason"]
+    assert mended["trials"] > withheld["trials"]
+    assert study.best_trial.user_attrs[CERTIFICATE] == mended
+
+
+@pytest.mark.parametrize("value", [1.0, -50.0])
+def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(
+    value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Race, "_default_lease", lambda self, pull: 0.0)
+    sampler = RaceSampler(trials=60, certify_share=0.5, top=2, epsilon=0.5, seed=0, progress=False)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    slow = None
+    for _ in range(60):
+        trial = study.ask()
+        x = trial.suggest_categorical("x", [0.0, 1.0])
+        if slow is None and "shortlist" in trial.user_attrs.get("mfhpo:pull", {}) and x == 1.0:
+            slow = trial
+            continue
+        study.tell(trial, x + 0.05 * np.random.default_rng(trial.number).standard_normal())
+        if slow is not None and answers(study):
+            break
+    assert slow is not None
+    assert [("began earlier" in answer["reason"]) for answer in answers(study)] == [True]
+    study.tell(slow, value)
+    withheld, mended = answers(study)
+    assert not withheld["certified"]
+    assert "began earlier" not in mended["reason"]
+    assert study.best_trial.user_attrs[CERTIFICATE] == mended
+    assert mended["certified"] == (value == 1.0)
+
+
+def test_a_lease_is_no_condition_before_it_is_over() -> None:
+    study, _ = overtaken(sampler(IISESampler, lease=1000.0))
+    answer = study.sampler.recommendation(study)
+    assert not answer.certified
+    assert "began earlier" in answer.reason
+
+
+def test_a_race_that_is_made_anew_does_not_warn_again() -> None:
+    arms = [*ARMS, {"x": 0.5}]
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=IISESampler("epochs", arms, epsilon=0.0, measure=0, seed=0),
+        pruner=optuna.pruners.NopPruner(),
+    )
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        slow, _ = begin(study)
+        for number in range(80):
+            trial, x = begin(study)
+            if x == 0.5:
+                state = TrialState.PRUNED if number % 2 else TrialState.FAIL
+                study.tell(trial, state=state)
+            else:
+                study.tell(trial, x + 0.01 * np.random.default_rng(number).standard_normal())
+        before = [str(warning.message) for warning in given]
+        made = study.sampler._of(study)
+        study.tell(slow, 0.0)
+    assert study.sampler._of(study) is not made
+    assert sum(issubclass(warning.category, ArmWithdrawnWarning) for warning in given) == 1
+    assert any("was pruned" in message for message in before)
+    assert [str(warning.message) for warning in given] == before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only there a process can be asked for")
