@@ -162,10 +162,12 @@ class ArmVariances:
         """
         before = self._pooled.bound
         self._pooled.add(pooled, 1)
+        if self._pooled.bound != before:
+            return True
         is_usual = growth <= _SURPRISE * self._shared.variance
         degrees = self._pooled.degrees
         if is_usual and degrees <= _RENEWAL * self._shared_at:
-            return self._pooled.bound != before
+            return False
         self._shared_at = float(degrees)
         self._shared = share_variances(squares, counts)
         return True

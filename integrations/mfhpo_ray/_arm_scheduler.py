@@ -25,7 +25,7 @@ from mfhpo._validation import check_count
 from mfhpo_ray._checkpoints import can_be_saved
 from mfhpo_ray._encoding import decode, encode
 from mfhpo_ray._folders import give_folder
-from mfhpo_ray._journal import Journal
+from mfhpo_ray._journal import Journal, of_this_version
 from mfhpo_ray._losses import Losses, was_lost
 from mfhpo_ray._numbers import as_number
 from mfhpo_ray._prices import required_resources
@@ -449,8 +449,9 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._n_raced = n_arms
         self._put(RACE, {"n_arms": n_arms})
         runs = {run.trial.trial_id: run for run in self._runs}
-        entries = [self._entry(record, runs.get(name)) for name, record in self._records.items()]
-        self._recover([entry for entry in entries if entry.arm < n_arms])
+        with of_this_version("the journal in the experiment's storage"):
+            entries = [self._entry(record, runs.get(k)) for k, record in self._records.items()]
+            self._recover([entry for entry in entries if entry.arm < n_arms])
         self._records = {}
         return True
 

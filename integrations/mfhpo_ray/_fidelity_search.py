@@ -17,6 +17,7 @@ from mfhpo.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray._arms import ArmsLike
 from mfhpo_ray._encoding import decode, encode
+from mfhpo_ray._losses import with_losses
 from mfhpo_ray._prices import Prices
 from mfhpo_ray._pulls import Ended, UnderWay
 from mfhpo_ray._recommendation import TuneRecommendation
@@ -134,12 +135,7 @@ class FidelitySearch(PolicySearch[Policy]):
                 f"means are those of the others"
             )
             answer = replace(answer, assumptions=(*answer.assumptions, assumption))
-        if self._n_lost:
-            condition = (
-                f"the {self._n_lost} evaluations that were left out, because their process or the "
-                f"driver died, were like the others"
-            )
-            answer = replace(answer, conditions=(*answer.conditions, condition))
+        answer = with_losses(answer, self._n_lost)
         waiting = "" if answer.finished else self._waiting_in_words()
         if waiting:
             reason = f"{answer.reason}; values count in the order in which trials began, and the "

@@ -45,8 +45,9 @@ class MFGradSearch(FidelitySearch):
         The gradient is followed once at most so many arms are left; before, the leader and its
         nearest rival are pulled.
     variant
-        "max" or "order": how bounds given as numbers are meant, or which kind is estimated. None:
-        what `bias` declares; numbers are "max", and "order" is estimated.
+        "max" or "order": how bounds given as numbers are meant, or which kind is estimated with
+        ``estimated_bias="eliminate"``. None: what `bias` declares; numbers are "max", and "order"
+        is estimated.
     delta, epsilon, sigma, bias, budget, prices, measure, max_failures
         See `IISESearch`.
     pilot_arms, pilot_pulls, estimated_bias, seed_key, seed

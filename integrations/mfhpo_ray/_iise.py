@@ -39,8 +39,9 @@ class IISESearch(FidelitySearch):
         print(mfhpo_ray.recommendation(results))
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
-    than the best arm, provided that what was declared is true. What was not declared is estimated
-    from the first trials, and the certificate names it.
+    than the best arm, provided that what was declared is true. Where no bias is declared, only
+    values at the target level are evidence. Noise that is not declared is estimated from the first
+    trials, and the certificate names it.
 
     Trials must be noisy in the way that matters: draw a new split and initial state from
     ``config["seed"]`` in each.
@@ -78,7 +79,8 @@ class IISESearch(FidelitySearch):
         `mfhpo.Bounded` with the bounds of the metric, or `mfhpo.Gaussian`. None: estimated.
     bias
         Bounds on the levels' bias, one for each level and the last one 0: numbers, or
-        `mfhpo.Bias`. None: estimated by a pilot, which evaluates some arms at every level.
+        `mfhpo.Bias`. None: nothing is known of it, and only values at the target are evidence; see
+        `estimated_bias`.
     budget
         Largest total cost, in the unit of the fidelity's costs. When it is spent, the run ends
         with the best answer so far, marked as not certified. Trials under way are not counted, nor
@@ -91,23 +93,27 @@ class IISESearch(FidelitySearch):
     variant
         "max" or "order": how bounds given as numbers are meant, or which kind is estimated
         (IISE or IISE-gamma of paper 003). "se" ignores the cheaper levels, "mfe" explores them as
-        far as they go: baselines for comparison. None: what `bias` declares, else "order".
+        far as they go: baselines for comparison. None: what `bias` declares; of bounds that are
+        estimated, "order".
     radius
         Confidence radius from `mfhpo.confidence`. None: the tightest one for the noise.
     measure
         Number of evaluations that the winner gets at the target level, so that its value is known
         there also when cheaper levels decided.
     max_failures
-        An arm whose trials fail (raise, report NaN, infinity or no metric, are stopped for their
-        time) so many times in a row leaves the race with a warning. Before, it is evaluated again.
+        An arm without any value leaves the race, with a warning, after so many trials that fail
+        (raise, report NaN, infinity or no metric, are stopped for their time). One with values
+        leaves once more than half of its evaluations at a level surely fail. Before, it is
+        evaluated again.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and evaluations of each at every level.
     estimated_bias
-        What a level below the target is good for where no bias is declared. "steer": it decides in
-        which order configurations are tried at the target, and nothing leaves without evidence at
-        the target. "eliminate": bounds are estimated by a pilot, and configurations leave by them;
-        those that are unlike the pilot's, such as late bloomers, may be lost, and the answer says
-        so.
+        What a level below the target is good for where no bias is declared. "steer": it is no
+        evidence. `IISESearch` and `MFLUCBSearch` evaluate at the target alone. `MFSearch` and
+        `MFGradSearch` look once at each configuration at the cheapest level, if its declared cost
+        is at most a tenth of the target's, to choose the order at the target. "eliminate": bounds
+        are estimated by a pilot, and configurations leave by them; those that are unlike the
+        pilot's, such as late bloomers, may be lost, and the answer says so.
     seed_key
         The key of the configuration that gets a seed from 0 to 2**31 - 1, no two trials of a race
         the same. None: no seed is set, and trials have to draw their own.

@@ -41,8 +41,9 @@ class IISEScheduler(LevelScheduler):
     is, and how sure it is, says `recommendation`.
 
     With probability at least 1 - `delta`, the certified arm is at most `epsilon` worse than the
-    best one, provided that what was declared is true. What was not declared is estimated from the
-    first trials, and the certificate names it.
+    best one, provided that what was declared is true. Where no bias is declared, only values at the
+    last level are evidence. Noise that is not declared is estimated from the first trials, and the
+    certificate names it.
 
     Parameters
     ----------
@@ -82,21 +83,22 @@ class IISEScheduler(LevelScheduler):
         from at least `pilot_pulls` replicates.
     bias
         Bounds on how far a level's mean may be from the last one's, one for each level and the
-        last one 0: numbers, or `mfhpo.Bias`. None: estimated by a pilot, which runs `pilot_pulls`
-        replicates of some arms to their end.
+        last one 0: numbers, or `mfhpo.Bias`. None: nothing is known of it, and only values at the
+        last level are evidence; see `estimated_bias`.
     budget
         Largest total cost, in the unit of the costs.
     variant
         "max" or "order": how bounds given as numbers are meant, or which kind is estimated. "se"
         ignores the cheaper levels, "mfe" explores them as far as they go. None: what `bias`
-        declares, else "order".
+        declares; of bounds that are estimated, "order".
     radius
         Confidence radius from `mfhpo.confidence`. None: the tightest one for the noise.
     measure
         Number of replicates of the winner that are run to the last level; None: ten, or as many
         as each arm has.
     max_failures
-        An arm leaves after so many of its trials in a row crashed or gave no number. A trial that
+        An arm without any value leaves after so many of its trials crashed or gave no number. One
+        with values leaves once more than half of its trials surely fail at a level. A trial that
         Ray tries again (``FailureConfig``, or ``Tuner.restore(resume_errored=True)``) counts when
         Ray gives it up.
     limit
@@ -106,11 +108,11 @@ class IISEScheduler(LevelScheduler):
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and replicates of each.
     estimated_bias
-        What a level below the target is good for where no bias is declared. "steer": it decides in
-        which order configurations are tried at the target, and nothing leaves without evidence at
-        the target. "eliminate": bounds are estimated by a pilot, and configurations leave by them;
-        those that are unlike the pilot's, such as late bloomers, may be lost, and the answer says
-        so.
+        What a level below the last one is good for where no bias is declared. "steer": it is no
+        evidence, and trials are run to the last level at once. "eliminate": bounds are estimated by
+        a pilot, which runs `pilot_pulls` replicates of some arms to their end, and configurations
+        leave by them; those that are unlike the pilot's, such as late bloomers, may be lost, and
+        the answer says so.
     seed
         Chooses the pilot's arms.
 
@@ -125,9 +127,10 @@ class IISEScheduler(LevelScheduler):
 
     Notes
     -----
-    Replicates are what an answer is made of: ``{"seed": tune.grid_search(range(10))}`` gives each
-    configuration ten. Give none and there is no telling luck from quality; then declare `sigma`
-    and `bias`.
+    Replicates are what an answer is made of: ``{"seed": tune.grid_search(list(range(20)))}`` gives
+    each configuration twenty. Where the noise is estimated, nothing is certified before the winner
+    has 17 values (at ``delta=0.05``). Where `sigma` is declared, it is audited by some 8 repeats
+    at each level that has values. Give none and there is no telling luck from quality.
 
     Trials that save checkpoints go on where they paused. Those that do not begin anew at each
     level, which costs more, and is counted.
@@ -157,7 +160,7 @@ class IISEScheduler(LevelScheduler):
             train,
             param_space={
                 "lr": tune.loguniform(1e-4, 1e-1),
-                "seed": tune.grid_search(list(range(10))),
+                "seed": tune.grid_search(list(range(20))),
             },
             tune_config=tune.TuneConfig(
                 num_samples=20,
@@ -258,7 +261,7 @@ class IISEScheduler(LevelScheduler):
             warnings.warn(
                 f"{' and '.join(names)} will be estimated from replicates, but nothing seems to "
                 f"repeat what the search algorithm suggests; wrap it in "
-                f"ray.tune.search.Repeater(..., repeat=10), or declare {'=..., '.join(names)}=...",
+                f"ray.tune.search.Repeater(..., repeat=20), or declare {'=..., '.join(names)}=...",
                 stacklevel=2,
             )
         return is_open
@@ -300,8 +303,8 @@ class IISEScheduler(LevelScheduler):
             raise ValueError(
                 f"{' and '.join(names)} cannot be estimated: some of the {n_arms} configurations "
                 f"have only {replicates} replicate{'s' if replicates > 1 else ''}, and "
-                f"pilot_pulls={needed} are needed. Give {key!r}: tune.grid_search(list(range(10))) "
+                f"pilot_pulls={needed} are needed. Give {key!r}: tune.grid_search(list(range(20))) "
                 f"in param_space, with search_alg=BasicVariantGenerator("
                 f"constant_grid_search=True), or wrap a search algorithm in "
-                f"ray.tune.search.Repeater(..., repeat=10); or declare {'=..., '.join(names)}=..."
+                f"ray.tune.search.Repeater(..., repeat=20); or declare {'=..., '.join(names)}=..."
             )

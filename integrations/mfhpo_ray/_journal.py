@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow.fs
 from ray.tune.experiment import Trial
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "of_this_version"]
 
 _FOLDER = "mfhpo"
 # Ray downloads every .json of an experiment's folder when it restores.
@@ -100,6 +101,24 @@ class Journal:
         with self._filesystem.open_input_stream(path) as stream:
             record: dict[str, Any] = json.loads(stream.readall())
         return record
+
+
+@contextmanager
+def of_this_version(what: str) -> Iterator[None]:
+    """Say of what was saved that it is of an earlier version, if something is not in it.
+
+    Raises
+    ------
+    ValueError
+        In place of a KeyError.
+    """
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(
+            f"{what} is of an earlier version of mfhpo: it has no {error}. Begin the experiment "
+            f"anew, under another RunConfig(name=...)."
+        ) from error
 
 
 def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.FileInfo]:

@@ -23,6 +23,8 @@ from mfhpo.identification.curves import check_steps
 from mfhpo_ray._arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray._ladder import Ladder
 from mfhpo_ray._level_order import Arrived, LevelOrder, Place
+from mfhpo_ray._losses import with_losses
+from mfhpo_ray._open_pulls import MOST_PASSED_OVER
 from mfhpo_ray._prices import Prices
 from mfhpo_ray._recommendation import TuneRecommendation
 from mfhpo_ray._runs import Run
@@ -81,6 +83,8 @@ class LevelScheduler(ArmScheduler):
         self._n_observed = 0
         self._places: dict[str, list[Place]] = {}
         self._in_order = LevelOrder()
+        # Trials whose value at some level was left out: their process, or the driver, has died.
+        self._lost: set[str] = set()
         self._ladder = Ladder(0, len(self._levels))
         # How often each arm has shown a value at each level.
         self._seen: IntArray = np.zeros((0, len(self._levels)), dtype=np.int64)
@@ -106,7 +110,7 @@ class LevelScheduler(ArmScheduler):
         policy = self._policy
         if policy is None:
             raise ValueError("the race has not begun: no trial was started yet.")
-        answer = policy.recommend()
+        answer = with_losses(policy.recommend(), len(self._lost))
         if not answer.finished and (self._closed or self._nothing_is_left()):
             reason = f"no replicates are left to tell: {answer.reason}"
             answer = replace(answer, finished=True, reason=reason)
@@ -175,6 +179,26 @@ class LevelScheduler(ArmScheduler):
             if run.granted is not None and is_in:
                 self._in_order.send(run, run.granted)
         self._sweep()
+        if not self._over:
+            self._lost = self._lost_trials(alive)
+
+    def _lost_trials(self, alive: Collection[str]) -> set[str]:
+        """The trials that had not come to a level, and that Ray does not run again.
+
+        Those that Ray has ended, of arms that have left, were stopped for that.
+        """
+        known: set[str] = set()
+        awaited: set[tuple[str, int]] = set()
+        there: set[tuple[str, int]] = set()
+        for name, record in self._records.items():
+            if record["lost"]:
+                known.add(name)
+            for entry, place in zip(record["observed"], record["places"], strict=True):
+                there.add((name, entry[1]))
+                awaited.update((other, entry[1]) for other in Place(*place).awaited)
+        stopped = {run.trial.trial_id for run in self._runs if run.arm not in self._active}
+        missing = {name for name, _ in awaited - there}
+        return (known | (missing - stopped)).difference(alive)
 
     @property
     def _over(self) -> bool:
@@ -247,6 +271,9 @@ class LevelScheduler(ArmScheduler):
         # Not the arm's fault as long as Ray tries: a node that dies takes many trials with it.
         if run.granted is not None:
             run.owed = self._paid(run)
+            if not run.trial.should_recover() and not self._over:
+                self._lost.add(run.trial.trial_id)
+                self._note(run, is_over=False)
         self._drop(run)
 
     def _on_failure(self, run: Run) -> None:
@@ -309,16 +336,22 @@ class LevelScheduler(ArmScheduler):
         place = self._in_order.place(run, pull)
         self._observed.setdefault(name, []).append(entry)
         self._places.setdefault(name, []).append(place)
+        self._learn_from(self._in_order.arrive(place, Arrived(run, pull, observation)))
+        self._note(run, is_over=is_over)
+        self._sweep()
+
+    def _note(self, run: Run, *, is_over: bool) -> None:
+        """Write down what is known of a run."""
+        name = run.trial.trial_id
         record = {
-            "observed": self._observed[name],
-            "places": self._places[name],
+            "observed": self._observed.get(name, []),
+            "places": self._places.get(name, []),
             "reached": run.reached,
             "shown": run.shown,
             "over": is_over,
+            "lost": name in self._lost,
         }
-        self._learn_from(self._in_order.arrive(place, Arrived(run, pull, observation)))
         self._write(run, record)
-        self._sweep()
 
     def _drop(self, run: Run) -> None:
         """Wait no longer for a run: its process has died, or Ray has stopped it."""
@@ -371,13 +404,17 @@ class LevelScheduler(ArmScheduler):
         assert policy is not None
         under_way = self._under_way()
         absent: list[Pull] = []
-        for _ in range(_MOST_CHOICES):
-            pulls = policy.ask(1, [*under_way, *absent])
+        passed_over: list[Pull] = []
+        while len(absent) < _MOST_CHOICES:
+            pulls = policy.ask(1, [*under_way, *passed_over, *absent])
             if not pulls:
                 return None
             wanted = pulls[0]
-            if self._in_order.is_full(Pull(wanted.arm, wanted.fidelity), len(self._busy)):
-                return None
+            if self._is_full(wanted.arm, wanted.fidelity):
+                if passed_over.count(wanted) >= MOST_PASSED_OVER:
+                    break
+                passed_over.append(wanted)
+                continue
             # The run that has come furthest has the least left to pay.
             run = self._ladder.furthest_below(wanted.arm, wanted.fidelity, at_rest)
             if run is not None:
@@ -385,9 +422,13 @@ class LevelScheduler(ArmScheduler):
             if wanted in absent:
                 break  # it would ask for nothing else
             absent.append(wanted)
-        if absent == [wanted] and policy.winner is not None:
-            return None  # it is being measured, and others cannot help with that
+        if not absent or policy.winner is not None:
+            return None  # a winner is evaluated more often, and others cannot help with that
         return self._substitute(absent[0].fidelity, under_way, at_rest)
+
+    def _is_full(self, arm: int, level: int) -> bool:
+        """Whether so many of an arm wait at a level for an earlier run that no more should go."""
+        return self._in_order.is_full(Pull(arm, level), len(self._busy))
 
     def _substitute(
         self, level: int, under_way: Sequence[Pull], at_rest: Run | None
@@ -402,6 +443,8 @@ class LevelScheduler(ArmScheduler):
         for send_to in range(level, len(self._levels)):
             arms = self._ladder.with_runs_below(self._arms, send_to)
             for arm in arms[np.argsort(coming[arms, send_to], kind="stable")].tolist():
+                if self._is_full(arm, send_to):
+                    continue
                 run = self._ladder.furthest_below(arm, send_to, at_rest)
                 if run is not None:
                     return Order(run, send_to)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from ray import cloudpickle
 from ray.exceptions import RayActorError
 from ray.tune.experiment import Trial
 
-__all__ = ["Losses", "was_lost"]
+from mfhpo import Recommendation
+
+__all__ = ["Losses", "was_lost", "with_losses"]
 
 # A node that goes down takes some trials with it, but hardly as many of one arm in a row.
 _MOST_IN_A_ROW = 10
@@ -28,6 +31,17 @@ def was_lost(trial: Trial) -> bool:
     except Exception:  # an error that cannot be read back was raised by the trial
         return False
     return isinstance(error, RayActorError)
+
+
+def with_losses(answer: Recommendation, n_lost: int) -> Recommendation:
+    """An answer with the condition under which evaluations may be left out, if any were."""
+    if not n_lost:
+        return answer
+    condition = (
+        f"the {n_lost} evaluations that were left out, because their process or the driver died, "
+        f"were like the others"
+    )
+    return replace(answer, conditions=(*answer.conditions, condition))
 
 
 class Losses:

@@ -59,7 +59,8 @@ class MFLUCBSearch(FidelitySearch):
         grows with the number of pulls or rounds; it needs a declared `sigma`.
     bias
         Bounds xi_m on every arm's own bias at each level, the last one 0: numbers or
-        `mfhpo.Bias.max`. None: estimated by a pilot.
+        `mfhpo.Bias.max`. None: nothing is known of it, and all is evaluated at the target alone, so
+        that `explore` has no part, unless ``estimated_bias="eliminate"``.
     delta, epsilon, sigma, budget, prices, radius, measure, max_failures
         See `IISESearch`.
     pilot_arms, pilot_pulls, estimated_bias, seed_key, seed
@@ -73,7 +74,8 @@ class MFLUCBSearch(FidelitySearch):
 
     Examples
     --------
-    No loss is below 0, and a second arm below 0.3 is sure to be among these:
+    No loss is below 0, and a second arm below 0.3 is sure to be among these. One epoch's loss is
+    within 0.2 of that of nine:
 
     >>> import numpy as np
     >>> from mfhpo_ray import MFLUCBSearch
@@ -81,7 +83,7 @@ class MFLUCBSearch(FidelitySearch):
     >>> search = MFLUCBSearch(
     ...     Fidelity("epochs", levels=[1, 9]), [{"x": -0.5}, {"x": 0.1}, {"x": 0.8}],
     ...     metric="loss", mode="min", explore="A", best_no_better_than=0.0,
-    ...     second_no_worse_than=0.3, epsilon=0.05, seed=0,
+    ...     second_no_worse_than=0.3, bias=[0.2, 0.0], epsilon=0.05, seed=0,
     ... )
     >>> for number in range(2000):
     ...     config = search.suggest(f"trial_{number}")

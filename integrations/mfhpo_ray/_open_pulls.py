@@ -12,13 +12,16 @@ from mfhpo.in_order import InOrder
 from mfhpo.search import Replicate
 from mfhpo_ray._pulls import Ended, UnderWay
 
-__all__ = ["OpenPulls", "WaitedFor", "most_held"]
+__all__ = ["MOST_PASSED_OVER", "OpenPulls", "WaitedFor", "most_held"]
 
 # No more pulls of an arm and fidelity are begun once so many have ended that wait for an earlier
 # one: at least, and for each pull that was under way at once. Fewer would idle workers whose trials
 # differ a little in time; more would be paid for though the race may never use them.
 _LEAST_HELD = 10
 _HELD_PER_WORKER = 3
+# How often an arm and fidelity whose pulls wait like this is passed over for what the race wants
+# besides it. A policy that takes turns lets the others get so many pulls ahead.
+MOST_PASSED_OVER = 4
 # The order is never given up for a pull that takes long.
 _FOR_EVER = sys.maxsize
 
@@ -184,7 +187,7 @@ class OpenPulls:
         self._under_way = {
             name: UnderWay.from_state_dict(begun, now) for name, begun in state["under_way"].items()
         }
-        self._most_under_way = int(state.get("most_under_way", len(self._under_way)))
+        self._most_under_way = int(state["most_under_way"])
         self._orders = {}
         for saved in state["orders"]:
             arm, fidelity, certifies = saved["kind"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -323,8 +323,7 @@ class RaceSearch(FidelitySearch):
         if not self._counts_trials:
             super()._check_budget()
 
-    def _next_pull(self, policy: Policy) -> Pull | None:
-        pending = self._open.pending
+    def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
         pulls = policy.ask(1, pending)
         if not pulls:
             # With nothing under way that may change it, that is the end.

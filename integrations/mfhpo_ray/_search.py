@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -19,10 +19,10 @@ from mfhpo._validation import check_count
 from mfhpo_ray._arms import Arms, ArmsLike
 from mfhpo_ray._candidates import Candidates
 from mfhpo_ray._encoding import decode, differ
-from mfhpo_ray._journal import Journal
+from mfhpo_ray._journal import Journal, of_this_version
 from mfhpo_ray._losses import Losses
 from mfhpo_ray._numbers import as_number
-from mfhpo_ray._open_pulls import OpenPulls, WaitedFor
+from mfhpo_ray._open_pulls import MOST_PASSED_OVER, OpenPulls, WaitedFor
 from mfhpo_ray._pull_scheduler import PullScheduler
 from mfhpo_ray._pulls import Ended, UnderWay, scalars
 from mfhpo_ray._recommendation import RECOMMENDATION, Answer, to_record
@@ -49,9 +49,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     quick ones are not over-represented where the time that a trial takes goes with its value. A
     trial that ends, with a value or without one, is held back while an earlier one of the same arm
     and level runs. The search waits for that one as long as it takes: once ten have ended after it,
-    or three for each concurrent trial, no more of that arm and level are begun, and slots stay
-    free if the race needs nothing else. `recommendation` names the trial that is waited for. A time
-    limit ends one that hangs. What is still held back at the end is not used.
+    or three for each concurrent trial, no more of that arm and level are begun. Slots then go to
+    what else the race needs, and stay free if it needs nothing else. `recommendation` names the
+    trial that is waited for. A time limit ends one that hangs. What is still held back at the end
+    is not used.
 
     Parameters
     ----------
@@ -289,9 +290,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             return self.FINISHED
         if pull is None:
             return None
-        if self._open.is_full(pull):
-            self._warn_of_waiting(pull)
-            return None
         return self._config(pull, self._open.begin(trial_id, pull, self._clock()))
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
@@ -359,7 +357,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._journal = journal
         records = journal.read()
         records.pop(RECOMMENDATION, None)
-        ends = {trial_id: Ended.from_record(record) for trial_id, record in records.items()}
+        with of_this_version("the journal in the experiment's storage"):
+            ends = {trial_id: Ended.from_record(record) for trial_id, record in records.items()}
         self._completed = {trial_id: ended.result for trial_id, ended in ends.items()}
         unknown = [ended for ended in ends.values() if ended.number >= self._ended]
         if not unknown:
@@ -492,8 +491,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         Raises
         ------
         ValueError
-            If the state is of another kind of search, of another metric, or of other arms.
+            If the state is of another kind of search, of another metric, or of other arms, or if
+            an earlier version of mfhpo has saved it.
         """
+        with of_this_version("the saved state of the search"):
+            self._load(state)
+
+    def _load(self, state: Mapping[str, Any]) -> None:
         if state["search"] != type(self).__name__:
             raise ValueError(
                 f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
@@ -518,7 +522,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._open.load_state_dict(state["open"], self._clock())
         self._is_unsure_of_trials = len(self._open) > 0
         self._ended = int(state["ended"])
-        self._n_lost = int(state.get("lost", 0))
+        self._n_lost = int(state["lost"])
         self._recovered = {int(arm): result for arm, result in state["recovered"]}
         self._over = policy.finished
 
@@ -622,8 +626,23 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return self._over
 
     def _next_pull(self, policy: PolicyT) -> Pull | None:
-        """The next pull of an arm that is drawn, or None if there is none now."""
+        """The next pull that may begin, or None if there is none now.
+
+        Where too many wait for an earlier one, it is what the policy wants besides those.
+        """
         pending = self._open.pending
+        passed_over: list[Pull] = []
+        while True:
+            pull = self._wanted_pull(policy, [*pending, *passed_over])
+            if pull is None or not self._open.is_full(pull):
+                return pull
+            self._warn_of_waiting(pull)
+            if passed_over.count(pull) >= MOST_PASSED_OVER:
+                return None
+            passed_over.append(pull)
+
+    def _wanted_pull(self, policy: PolicyT, pending: Sequence[Pull]) -> Pull | None:
+        """What the policy wants next, of an arm that is drawn, or None if there is none now."""
         while True:
             pulls = policy.ask(1, pending)
             if not pulls:

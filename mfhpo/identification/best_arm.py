@@ -329,11 +329,10 @@ class BestArmPolicy(RacingPolicy):
         return self._values_of(arm) == self._values_awaited
 
     def _pull_of_winner(self, winner: int) -> Pull:
-        target = self.problem.target
+        # The cheapest first: where an arm can only be trained so often, a training that goes on to
+        # the target has then shown what the cheaper fidelities lack.
         lacking = self._lacking(winner)
-        if not lacking or self._evidence.counts[winner, target] < self._measure:
-            return Pull(winner, target)
-        return Pull(winner, min(lacking, key=self._cost_of))
+        return Pull(winner, min(lacking, key=self._cost_of, default=self.problem.target))
 
     def _judge_anew(self) -> None:
         """Apply the rules to all that is known, after arms came back."""

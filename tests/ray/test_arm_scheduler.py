@@ -161,7 +161,7 @@ def test_a_trial_that_hangs_is_no_burden_with_a_limit() -> None:
     scheduler = IISEScheduler(
         levels=(1, 3, 9), sigma=0.01, bias=(0.0, 0.0, 0.0), epsilon=0.05, limit=60
     )
-    trials = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(4)]
+    trials = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(30)]
     run = simulate(scheduler, trials, Hangs(), slots=1, max_concurrent_trials=1)
     assert scheduler.recommendation().certified
     assert run.makespan < 500.0
@@ -175,7 +175,7 @@ def test_a_running_trial_whose_arm_is_out_has_a_second_to_report() -> None:
             return super().step(config, iteration)
 
     scheduler = IISEScheduler(levels=(1, 9), sigma=0.001, bias=(0.0, 0.0), epsilon=0.01)
-    trials = [{"arm": arm, "seed": seed} for arm in range(3) for seed in range(4)]
+    trials = [{"arm": arm, "seed": seed} for arm in range(3) for seed in range(30)]
     run = simulate(scheduler, trials, Slow(), slots=4)
     assert scheduler.recommendation().certified
     assert run.makespan < 100.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping
@@ -95,6 +96,95 @@ def test_the_trial_that_is_waited_for_is_named() -> None:
     assert scheduler.told[Pull(1, 0)] == _drawn(curves, len(scheduler.told[Pull(1, 0)]))
 
 
+class FirstIsSlow:
+    """Three arms that are alike; the first trial of the first takes for ever."""
+
+    def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
+        if iteration > 1:
+            return None
+        random = np.random.default_rng((config["arm"], config["seed"]))
+        is_slow = config["arm"] == config["seed"] == 0
+        return Step(float(random.normal()), math.inf if is_slow else 1.0)
+
+
+def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants() -> None:
+    """This policy takes turns: the other arms get ahead by a few, but do not stop with the slow."""
+    trials = [{"arm": arm, "seed": seed} for seed in range(60) for arm in range(3)]
+    scheduler = Told(levels=(1,), epsilon=0.0, measure=1, sigma=1.0, bias=[0.0])
+    simulate(scheduler, trials, FirstIsSlow(), slots=2, checkpoints=True, time_budget=200.0)
+    assert scheduler._in_order.waited_for[0].n_held == 10
+    assert not scheduler.told[Pull(0, 0)]
+    assert [len(scheduler.told[Pull(arm, 0)]) for arm in (1, 2)] == [15, 15]
+
+
+class SomeAreLost(FirstIsSlow):
+    """The processes of some trials of the second arm are gone before they report."""
+
+    def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
+        step = super().step(config, iteration)
+        if step is None or config["arm"] != 1 or config["seed"] not in (2, 5, 7):
+            return step
+        return Step(step.value, step.seconds, failed=True)
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """One that each race of a test finds."""
+    journal = Journal(LocalFileSystem(), str(tmp_path / "journal"))
+    monkeypatch.setattr(Journal, "of", classmethod(lambda cls, trial: journal))
+    return journal
+
+
+def _conditions_on_losses(scheduler: Told) -> list[str]:
+    conditions = scheduler.recommendation().conditions
+    return [condition for condition in conditions if "left out" in condition]
+
+
+def test_the_answer_names_what_was_lost_also_after_a_restart(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mfhpo_ray._arm_scheduler.was_lost", lambda trial: True)
+    trials = [{"arm": arm, "seed": seed} for seed in range(60) for arm in range(3)]
+    options: dict[str, Any] = {"levels": (1,), "epsilon": 0.0, "sigma": 1.0, "bias": [0.0]}
+    before = Told(**options)
+    simulate(before, trials, SomeAreLost(), slots=2, checkpoints=True, time_budget=200.0)
+    expected = [
+        "the 3 evaluations that were left out, because their process or the driver died, were "
+        "like the others"
+    ]
+    assert _conditions_on_losses(before) == expected
+    assert sum(record.get("lost", False) for record in journal.read().values()) == 3
+    # These are evaluated again now.
+    again = Told(**options)
+    simulate(again, trials, FirstIsSlow(), slots=2, checkpoints=True, time_budget=200.0)
+    assert _conditions_on_losses(again) == []
+
+
+def test_the_answer_names_what_was_lost_with_the_driver(journal: Journal) -> None:
+    trials = [{"arm": arm, "seed": seed} for seed in range(60) for arm in range(3)]
+    options: dict[str, Any] = {"levels": (1,), "epsilon": 0.0, "sigma": 1.0, "bias": [0.0]}
+    before = Told(**options)
+    simulate(before, trials, FirstIsSlow(), slots=2, checkpoints=True, time_budget=200.0)
+    slow = before._in_order.waited_for[0].run.trial.trial_id
+    for name, record in journal.read().items():
+        text = json.dumps(record).replace(f'"{slow}"', '"forgotten"')
+        journal.write(name, json.loads(text))
+    after = Told(**options)
+    simulate(after, trials, FirstIsSlow(), slots=2, checkpoints=True, time_budget=1.0)
+    assert len(after.told[Pull(0, 0)]) >= 10
+    assert _conditions_on_losses(before) == []
+    assert _conditions_on_losses(after)[0].startswith("the 1 evaluations that were left out")
+
+
+@pytest.mark.parametrize("lacks", ["places", "lost", "reached"])
+def test_a_journal_of_an_earlier_version_is_refused(journal: Journal, lacks: str) -> None:
+    _race(Ragged(0), n_replicates=5)
+    for name, record in journal.read().items():
+        journal.write(name, {key: value for key, value in record.items() if key != lacks})
+    with pytest.raises(ValueError, match=f"earlier version of mfhpo: it has no '{lacks}'. Begin"):
+        _race(Ragged(0), n_replicates=6)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_nothing_waits_in_vain(seed: int) -> None:
     """Pauses, failures and levels of any length: each value is told, and the race ends."""
@@ -107,11 +197,8 @@ def test_nothing_waits_in_vain(seed: int) -> None:
 
 
 @pytest.mark.parametrize("stopped_at", [30.0, 250.0, 350.0])
-def test_after_a_restart_slow_trials_keep_their_places(
-    stopped_at: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = Journal(LocalFileSystem(), str(tmp_path / "journal"))
-    monkeypatch.setattr(Journal, "of", classmethod(lambda cls, trial: journal))
+@pytest.mark.usefixtures("journal")
+def test_after_a_restart_slow_trials_keep_their_places(stopped_at: float) -> None:
     curves = Rival(1, poor_share=0.3)
     before = _race(curves, time_budget=stopped_at, n_replicates=150)
     assert before._in_order.waited_for

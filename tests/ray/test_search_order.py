@@ -17,6 +17,8 @@ from mfhpo_ray import IISESearch, MFLUCBSearch, MFSearch
 from mfhpo_ray._time_limits import CENSORED_KEY
 from tests.ray.searching import Memory, make
 
+THREE = [{"x": 0.0}, {"x": 0.1}, {"x": 1.0}]
+
 
 def _coin(seed: int, workers: int) -> IISESearch:
     """One arm's low values take long and its high ones are quick; the other arm is better."""
@@ -137,8 +139,27 @@ def test_other_arms_go_on_as_long_as_the_race_needs_them():
         begun[config["x"]] += 1
         search.on_trial_complete(str(number), {"loss": 0.0})
         number += 1
-    assert begun == {0.0: 10, 1.0: 11}
-    assert _told(search)[0] == 11
+    # This policy takes turns, so that the other arm gets ahead by a few.
+    assert begun == {0.0: 10, 1.0: 15}
+    assert _told(search)[0] == 15
+
+
+def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
+    """Once eleven of the slow one's arm had begun, all slots stayed free."""
+    search = make(MFSearch, fidelity=Fidelity("epochs", levels=[1]), arms=THREE, epsilon=0.0)
+    slow = search.suggest("slow")
+    begun = Counter()
+    for number in range(60):
+        config = search.suggest(str(number))
+        begun[config["x"]] += 1
+        loss = {0.0: 0.0, 0.1: 0.01, 1.0: 0.3}[config["x"]]
+        noise = 0.3 * np.random.default_rng(config["seed"]).normal()
+        search.on_trial_complete(str(number), {"loss": loss + noise})
+    assert begun[slow["x"]] == 10
+    assert begun.total() == 60
+    assert search._made_policy().ask(1, search._open.pending)[0].arm == THREE.index(
+        {"x": slow["x"]}
+    )
 
 
 def test_failures_count_in_their_order_too():

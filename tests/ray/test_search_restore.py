@@ -164,6 +164,28 @@ def test_arguments_survive_pickling():
     assert run(again) == run(make(budget=100.0))
 
 
+@pytest.mark.parametrize("lacks", ["lost", "policy", "seed", "open"])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_state_of_an_earlier_version_is_refused(name, lacks):
+    driver = Driver(SEARCHES[name]())
+    for _ in range(10):
+        driver.step()
+    state = driver.search.get_state()
+    if lacks == "open":  # what is lacking may be anywhere
+        del state["open"]["most_under_way"]
+    else:
+        del state[lacks]
+    with pytest.raises(ValueError, match=r"earlier version of mfhpo: it has no .* anew"):
+        SEARCHES[name]().set_state(state)
+
+
+def test_a_journal_of_an_earlier_version_is_refused():
+    journal = Memory()
+    journal.write("trial_1", {"number": 0, "arm": 0, "fidelity": 0, "value": 1.0})
+    with pytest.raises(ValueError, match="earlier version of mfhpo: it has no 'limit'"):
+        make().connect(journal)
+
+
 # The journal: what Ray's last snapshot lacks.
 
 

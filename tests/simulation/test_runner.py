@@ -249,7 +249,10 @@ class TestRepeats:
     def test_with_resolution_0_it_is_run(self, policy: type[BestArmPolicy], kind: Kind) -> None:
         # Every draw comes from the same place in the stream.
         problem = SMALL.problem(kind)
-        options: dict[str, Any] = {"delta": 0.05, "audit": False}  # which sums of values do not allow
+        options: dict[str, Any] = {
+            "delta": 0.05,
+            "audit": False,
+        }  # which sums of values do not allow
         repeats = run_repeats(
             policy(problem, **options), SMALL, np.random.default_rng(1), resolution=0.0
         )
