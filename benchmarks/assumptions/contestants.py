@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,10 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "IISE": lambda *race: _race(IISE, *race),
     "MFLUCB": lambda *race: _race(MFLUCB, *race),
     "MFGrad": lambda *race: _race(MFGrad, *race),
+    "MFTopTwo eliminating": lambda *race: _race(
+        partial(MFTopTwo, estimated_bias="eliminate"), *race
+    ),
+    "IISE eliminating": lambda *race: _race(partial(IISE, estimated_bias="eliminate"), *race),
     "MFSampler": race_by_sampler,
     "MFSearch": race_by_searcher,
     "certify": lambda *race: _shortlist(Certification, *race),
@@ -130,8 +135,11 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
     """Whether a contestant runs a scenario.
 
     Samplers and searchers run those in which they have a part: with several workers. Certificates
-    of shortlists know one level only and run one evaluation at a time here.
+    of shortlists know one level only and run one evaluation at a time here. Bounds on the bias are
+    estimated where there are several levels and none are declared.
     """
+    if contestant.endswith("eliminating"):
+        return len(scenario.costs) > 1 and scenario.bias is None
     if contestant in _ADAPTERS:
         return scenario.workers > 1
     if contestant not in _OF_SHORTLISTS:

@@ -116,6 +116,18 @@ def _rare_divergence(_: np.random.Generator) -> World:
     return World(np.array([0.90, 0.885]), draw)
 
 
+def _poor_splits(_: np.random.Generator) -> World:
+    """One split in ten is far worse for the rival, which is a little better on the others."""
+
+    def draw(arm: int, level: int, rng: np.random.Generator) -> Outcome:
+        gain = 0.0
+        if arm == 1:
+            gain = -0.19 if rng.random() < 0.1 else 0.01
+        return 0.90 + gain + 0.002 * float(rng.standard_normal()), 1.0
+
+    return World(np.array([0.90, 0.89]), draw)
+
+
 def _levels(
     n_arms: int, n_late: int, seed_bias: float = 0.3
 ) -> Callable[[np.random.Generator], World]:
