@@ -204,6 +204,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("failures 40 %", _failing(0.4, 5), 0.0),
     Scenario("quick failures, 8 workers", _failing(0.25, 5, seconds=0.1), 0.0, workers=8),
     Scenario("rare divergence", _rare_divergence, 0.0, most=500),
+    Scenario("one split in ten is poor", _poor_splits, 0.0, most=500),
     Scenario("rare divergence, bounded", _rare_divergence, 0.0, noise=Bounded(0.0, 1.0), most=500),
     Scenario(
         "late bloomer of 12", _levels(12, 1), 0.01, costs=_THREE, most=4000, with_certificates=False
