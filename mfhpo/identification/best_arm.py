@@ -77,7 +77,8 @@ class BestArmPolicy(RacingPolicy):
         one in six would have been seen (17 at delta = 0.05). It cannot see all: an arm that
         left at a cheap fidelity was never seen at a dearer one. The policies that weigh all
         fidelities together, `MFTopTwo` and `MFGrad`, may decide without ever going there, so that
-        bounds half again as large as declared can pass unnoticed.
+        bounds half again as large as declared can pass unnoticed. "bias": sigma is believed, and
+        nothing is waited for.
     estimated_bias
         What a race does at cheap fidelities where no bias bounds are declared.
 
@@ -109,7 +110,7 @@ class BestArmPolicy(RacingPolicy):
         max_failures: int = 3,
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
-        audit: bool = True,
+        audit: bool | Literal["bias"] = True,
         estimated_bias: EstimatedBias = "steer",
         seed: int = 0,
     ) -> None:
@@ -121,14 +122,16 @@ class BestArmPolicy(RacingPolicy):
         self._steers = only_steers(problem, estimated_bias)
         if self._target_only:
             problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
-        self._audit = audit and not self._target_only
+        if audit not in (True, False, "bias"):
+            raise ValueError(f"audit must be True, False or 'bias', got {audit!r}.")
+        self._audit = bool(audit) and not self._target_only
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
         if epsilon is None and isinstance(problem.noise, SubGaussian):
             self._epsilon = problem.noise.at(problem.target, problem.n_fidelities)
         self._certificate: int | None = None
         # A single arm is compared with nothing, whatever the noise.
-        self._waits_for_audit = audit and problem.n_arms > 1
-        self._audits_noise = audit
+        self._waits_for_audit = audit is True and problem.n_arms > 1
+        self._audits_noise = audit is True
         super().__init__(
             problem,
             delta=delta,
