@@ -126,8 +126,6 @@ class Evidence:
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
         # What is taken for the noise's variance where it is estimated.
         self._estimated: FloatArray = np.full((n_arms, n_fidelities), np.inf)
-        # Fidelities whose values were told by their sums, for simulations.
-        self._told_by_sums: set[int] = set()
         # Half-widths that were worked out, and whether something was learned since.
         self._half_widths = np.full((n_arms, n_fidelities), np.inf)
         self._is_stale = np.ones((n_arms, n_fidelities), dtype=bool)
@@ -174,16 +172,11 @@ class Evidence:
     def unaudited(self) -> dict[int, int]:
         """How many repeats are missing where values are too few to see that sigma is too small.
 
-        By the fidelities whose values are evidence. Sums of values do not show it: where those were
-        told, nothing is waited for.
+        By the fidelities whose values are evidence.
         """
         if not self._audits:
             return {}
-        missing = {
-            m: self._audits[m].missing
-            for m in self._compared
-            if m not in self._told_by_sums and self.counts[:, m].any()
-        }
+        missing = {m: self._audits[m].missing for m in self._compared if self.counts[:, m].any()}
         return {m: repeats for m, repeats in missing.items() if repeats}
 
     @property
@@ -260,7 +253,6 @@ class Evidence:
         """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""
         self._statistics.counts[arms, fidelity] = counts
         self._statistics.sums[arms, fidelity] = sums
-        self._told_by_sums.add(fidelity)
         self._is_stale[arms, fidelity] = True
 
     def sums(self, arms: IntArray, fidelity: int) -> FloatArray:

@@ -114,6 +114,8 @@ def departure_in_words(
     skewness = (cubes / count) / (squares / count) ** 1.5
     if 2.0 * float(ndtr(-abs(_normal_score(skewness, count)))) >= level / 2.0:
         return ""
+    if shown(1.0) < shown(0.0):
+        skewness = -skewness
     return f"{count} values with skewness {skewness:.2g} are not normal"
 
 

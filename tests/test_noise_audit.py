@@ -131,6 +131,22 @@ def test_a_false_sigma_is_noticed_at_each_fidelity() -> None:
     assert missed <= binom.isf(0.001, certified, 0.05)
 
 
+def test_a_false_sigma_does_not_keep_a_race_at_a_noisy_fidelity() -> None:
+    """Declared for the cheap level, .02 looks like the best place to go; it is .3."""
+    costs = []
+    for sigma in (0.02, 0.3):
+        problem = Problem(3, (1.0, 5.0), Bias.max(0.1, 0.0), SubGaussian((sigma, 0.3)))
+        policy, rng = IISE(problem, delta=0.05), np.random.default_rng(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoiseContradictedWarning)
+            while not policy.finished and policy.pulls < 20_000:
+                [pull] = policy.ask()
+                policy.tell(pull, Observation(float(0.2 * pull.arm + 0.3 * rng.standard_normal())))
+        assert policy.recommend().arm == 2
+        costs.append(policy.cost)
+    assert costs[0] <= 3.0 * costs[1]
+
+
 def test_each_arm_has_its_own_variance_where_sigma_is_false() -> None:
     missed = certified = 0
     for seed in range(60):

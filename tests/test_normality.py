@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom, skewtest
+from scipy.stats import binom, skew, skewtest
 
 from mfhpo.normality import departure_in_words, notices_of
 from mfhpo.statistics import PullStatistics
@@ -55,3 +55,14 @@ def test_running_moments_are_those_of_the_values() -> None:
     assert seen.squares[0, 0] == pytest.approx((deviations**2).sum())
     assert seen.cubes[0, 0] == pytest.approx((deviations**3).sum())
     assert (seen.lows[0, 0], seen.highs[0, 0]) == (values.min(), values.max())
+
+
+def test_the_skewness_is_that_of_the_values_shown() -> None:
+    values = np.random.default_rng(2).exponential(size=100)
+    deviations = values - values.mean()
+    moments = [float((deviations**power).sum()) for power in (2, 3)]
+    for sign in (1.0, -1.0):
+        words = departure_in_words(
+            100, float(values.mean()), moments, 0.0, 1.0, 0.05, lambda value, s=sign: s * value
+        )
+        assert f"skewness {sign * skew(values):.2g} " in words

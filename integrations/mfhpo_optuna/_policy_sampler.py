@@ -44,6 +44,9 @@ RaceT = TypeVar("RaceT", bound=StudyRace)
 # Seconds between two looks at trials that are waited for: short beside a trial, long beside a read.
 _PERIOD = 0.2
 
+# Seconds that a trial waits at most; the next one goes on waiting.
+_LONGEST_WAIT = 10.0
+
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
@@ -256,7 +259,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         if len(study.directions) > 1:
             return  # the first suggestion raises; raising here would leave the trial running
         # What was enqueued is evaluated anyway.
-        waited = "fixed_params" not in trial.system_attrs and self._wait(study)
+        waited = "fixed_params" not in trial.system_attrs and self._wait(study, trial)
         with self._lock:
             race = self._read(study)
             if self._is_over(race) and stop(study):
@@ -341,12 +344,13 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         """Whether nothing is left to evaluate, nor to wait for."""
         return race.policy is not None and race.policy.finished and not race.awaits_trials
 
-    def _wait(self, study: optuna.Study) -> bool:
+    def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Wait while only trials under way keep the answer from being certified.
 
-        They may change it, so that stopping now would lose it; evaluating more would not help. At
-        most until their lease is over; and not at all under ask and tell, where whoever asks may
-        be the one who is to tell.
+        They may change it, so that stopping now would lose it; evaluating more would not help. It
+        ends with their lease at the latest, and is short for each trial, so that ``optimize`` looks
+        at its timeout in between. Nothing waits under ask and tell, where whoever asks may be the
+        one who is to tell.
 
         Returns
         -------
@@ -359,11 +363,16 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         if not reason or not study._thread_local.in_optimize_loop:
             return False
         _logger.info(f"nothing is evaluated for now: {reason}")
-        waits = True
-        while waits and not study._stop_flag:
-            time.sleep(_PERIOD)
-            with self._lock:
-                waits = self._read(study).awaits_trials
+        until = time.monotonic() + _LONGEST_WAIT
+        try:
+            while time.monotonic() < until and not study._stop_flag:
+                time.sleep(_PERIOD)
+                with self._lock:
+                    if not self._read(study).awaits_trials:
+                        break
+        except KeyboardInterrupt:
+            study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
+            raise
         return True
 
     def _write(
@@ -433,7 +442,8 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         """Add the trial that `best_trial` is to show: the recommended arm."""
         race = self._read(study)
         answer = self._answer(race)
-        if race.policy is not None and race.policy.withheld:
+        withheld = race.policy is not None and bool(race.policy.withheld)
+        if withheld:
             # Whatever is known once the trials have ended takes its place.
             attributes = {**answer.attributes, WITHHELD_KEY: True}
             answer = replace(answer, value=-race.sign * math.inf, attributes=attributes)
@@ -443,7 +453,11 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                 stacklevel=4,
             )
             return
-        earlier = (trial.user_attrs[CERTIFICATE_KEY] for trial in race.certificates)
+        earlier = (
+            trial.user_attrs[CERTIFICATE_KEY]
+            for trial in race.certificates
+            if (WITHHELD_KEY in trial.user_attrs) == withheld
+        )
         if any(self._is_repeat(answer, certificate) for certificate in earlier):
             return
         study.add_trial(

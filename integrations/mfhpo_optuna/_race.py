@@ -213,6 +213,7 @@ class Race(StudyRace):
         self.policy.labels = Labels(
             arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
             fidelity=lambda fidelity: f"{self.fidelity.name}={levels[fidelity]!r}",
+            value=lambda value: self.sign * value,
         )
         for trial_number, (arm, cost) in self._early_failures.items():
             self._tell_now(trial_number, Pull(arm, 0), Observation(None, cost))

@@ -129,6 +129,7 @@ class LevelScheduler(ArmScheduler):
         self._policy.labels = Labels(
             arm=lambda arm: f"arm {arm} {self._config(arm)}",
             fidelity=lambda fidelity: f"{self._fidelity.name}={self._levels[fidelity]!r}",
+            value=lambda value: self._sign * value,
         )
         n_levels = len(self._levels)
         self._arms = np.arange(n_arms)

@@ -156,15 +156,16 @@ class OpenPulls:
             while order.begun <= ended.replicate:
                 order.begin()
 
-    def drop_lost(self) -> list[Ended]:
-        """Drop pulls that no trial evaluates, and return those that are to be told now."""
+    def drop_lost(self) -> tuple[int, list[Ended]]:
+        """Drop pulls that no trial evaluates: their number, and what is to be told now."""
         kept = {(_kind_of(begun.pull), begun.replicate) for begun in self._under_way.values()}
-        released = []
+        n_lost, released = 0, []
         for kind, order in self._orders.items():
             for replicate in order.awaited:
                 if (kind, replicate) not in kept:
+                    n_lost += 1
                     released += order.drop(replicate)
-        return _sorted(released)
+        return n_lost, _sorted(released)
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as plain JSON values."""

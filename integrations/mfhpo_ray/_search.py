@@ -369,7 +369,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         for ended in sorted(unknown, key=lambda ended: ended.number):
             self._recover_arm(ended)
             self._end(policy, ended)
-        self._tell_released(policy, self._open.drop_lost())
+        n_lost, released = self._open.drop_lost()
+        if not policy.finished:
+            self._n_lost += n_lost
+        self._tell_released(policy, released)
         _logger.info("%d observations are taken over from the journal.", len(unknown))
         self._write_answer(policy, urgent=True)
 

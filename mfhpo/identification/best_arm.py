@@ -25,6 +25,7 @@ __all__ = ["BestArmPolicy", "EstimatedBias", "only_steers"]
 
 EstimatedBias = Literal["steer", "eliminate"]
 
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 # A certificate that takes the noise for normal waits until its arm's outcomes of this share would
@@ -265,6 +266,10 @@ class BestArmPolicy(RacingPolicy):
         self._take_note(pull.arm)
         self._audit_bias(pull.fidelity)
         self._judge(pull.fidelity)
+
+    def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
+        self._waits_for_audit = False  # sums do not show the spread that it compares
+        super()._take_sums(arms, fidelity, counts, sums)
 
     # The rules.
 

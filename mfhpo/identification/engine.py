@@ -215,11 +215,14 @@ class Elimination(BestArmPolicy):
         self._alpha[kept] = self._thresholds(self._margins[kept], costs[kept])
 
     def _declared_scales(self) -> FloatArray:
-        """Noise scales as declared, shape (M,); ones where none are.
+        """Noise scales as declared, shape (M,), or as seen where that contradicts them; else ones.
 
         An estimate from a pilot's few repeats would do more harm than good here.
         """
         noise, n_fidelities = self.problem.noise, self.problem.n_fidelities
         if not isinstance(noise, SubGaussian):
             return np.ones(n_fidelities)
-        return np.array([noise.at(m, n_fidelities) for m in range(n_fidelities)])
+        scales = np.array([noise.at(m, n_fidelities) for m in range(n_fidelities)])
+        if self._evidence.widened:
+            scales = np.fmax(scales, [self._evidence.noise_scale(m) for m in range(n_fidelities)])
+        return scales

@@ -421,6 +421,7 @@ class MFLUCB(BestArmPolicy):
             )
         if math.isfinite(self.budget):
             raise ValueError(f"play needs budget=None, got {self.budget:g}; use ask and tell.")
+        self._waits_for_audit = False  # sums do not show the spread that it compares
         if self.winner is not None or not self.active.size:
             return
         n_arms, n_fidelities = self._evidence.counts.shape

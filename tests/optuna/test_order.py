@@ -259,10 +259,10 @@ def overtaken_for_a_while(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     ended = threading.Event()
     wait = PolicySampler._wait
 
-    def watched(self: Any, study: Any) -> bool:
+    def watched(self: Any, study: Any, trial: Any) -> bool:
         if self._of(study).awaits_trials:
             threading.Timer(0.5, ended.set).start()
-        return wait(self, study)
+        return wait(self, study, trial)
 
     monkeypatch.setattr(PolicySampler, "_wait", watched)
     return ended
@@ -397,3 +397,58 @@ def test_a_worker_is_dead_only_if_that_is_sure() -> None:
     assert not is_surely_dead("another machine 1")
     assert not is_surely_dead(f"{machine} 1")  # not ours, but there
     assert is_surely_dead(f"{machine} {2**22 + 1}")  # beyond the largest number of a process
+
+
+def minimised(study: optuna.Study, trial: optuna.Trial, rng: np.random.Generator) -> float:
+    x = trial.suggest_float("x", 0.0, 1.0)
+    trial.suggest_int("epochs", 1, 9)
+    return 0.5 + 0.01 * x + 0.1 * float(rng.standard_normal())
+
+
+def with_an_overtaken_trial(**options: Any) -> tuple[optuna.Study, optuna.Trial]:
+    """A study in which a trial of the best arm began and will not end by itself."""
+    study = optuna.create_study(sampler=sampler(**options))
+    return study, begin(study)[0]
+
+
+def test_an_answer_is_brought_up_to_date_when_the_last_trial_fails() -> None:
+    rng = np.random.default_rng(1)
+    study, slow = with_an_overtaken_trial(budget=900.0)
+    study.optimize(lambda trial: minimised(study, trial, rng))
+    assert study.best_value == np.inf
+    study.tell(slow.number, state=TrialState.FAIL)
+    answer = study.sampler.recommendation(study)
+    assert study.best_value == pytest.approx(answer.interval[1])
+
+
+def test_a_timeout_ends_a_study_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mfhpo_optuna._policy_sampler._LONGEST_WAIT", 0.3)
+    rng = np.random.default_rng(1)
+    study, slow = with_an_overtaken_trial(epsilon=0.5)
+    began = time.monotonic()
+    study.optimize(lambda trial: minimised(study, trial, rng), timeout=2)
+    assert time.monotonic() - began < 30
+    assert study.trials[slow.number].state == TrialState.RUNNING
+    assert not study.sampler.recommendation(study).certified
+
+
+def test_ctrl_c_leaves_no_waiting_trial_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(1)
+    study, slow = with_an_overtaken_trial(epsilon=0.5)
+    monkeypatch.setattr("mfhpo_optuna._policy_sampler.time.sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(lambda trial: minimised(study, trial, rng), timeout=20)
+    running = [trial.number for trial in study.trials if trial.state == TrialState.RUNNING]
+    assert running == [slow.number]
+
+
+def test_a_notice_names_values_as_the_study_knows_them() -> None:
+    rng, study = np.random.default_rng(1), optuna.create_study(sampler=sampler())
+    for number in range(40):
+        trial, _ = begin(study)
+        study.tell(trial, 3.5 if number == 8 else 0.5 + 0.02 * float(rng.standard_normal()))
+    [notice] = study.sampler.recommendation(study).notices
+    assert "values, 3.5, is an outlier" in notice

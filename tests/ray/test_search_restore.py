@@ -17,7 +17,7 @@ from ray import cloudpickle
 from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, RCUCBSearch
 from mfhpo_ray._search import PolicySearch
-from tests.ray.searching import BEST_ARM, SPACE, Memory, bowl, make, run
+from tests.ray.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.racing.ArmWithdrawnWarning")
 
@@ -273,3 +273,23 @@ def test_killed_again_and_again_the_race_ends_and_counts_each_observation_once()
     assert stored["certified"]
     assert answer.trials == sum(record["value"] is not None for record in records.values())
     assert sorted(record["number"] for record in records.values()) == list(range(len(records)))
+
+
+def test_a_pull_that_was_lost_with_the_driver_is_a_condition() -> None:
+    """It began after the last snapshot, and later ones of its arm had ended."""
+    journal = Memory()
+    search = make(arms=ARMS[1:3], epsilon=0.05)
+    search.connect(journal)
+    configs = {number: search.suggest(f"t{number}") for number in range(3)}
+    snapshot = json.dumps(search.get_state())
+    for number in range(3):
+        search.on_trial_complete(f"t{number}", {"loss": bowl(configs[number])})
+    later = {number: search.suggest(f"t{number}") for number in range(3, 9)}
+    for number in range(4, 9):
+        search.on_trial_complete(f"t{number}", {"loss": bowl(later[number])})
+    again = make(arms=ARMS[1:3], epsilon=0.05)
+    again.set_state(json.loads(snapshot))
+    again.connect(journal)
+    again.keep([])
+    conditions = again.recommendation().conditions
+    assert any("the 1 evaluations that were left out" in condition for condition in conditions)
