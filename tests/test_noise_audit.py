@@ -131,6 +131,21 @@ def test_a_false_sigma_is_noticed_at_each_fidelity() -> None:
     assert missed <= binom.isf(0.001, certified, 0.05)
 
 
+def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited() -> None:
+    policy = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
+    for arm, value in ((0, 1.0), (1, 0.0), (0, 1.0)):
+        policy.tell(Pull(arm, 0), Observation(value))
+    assert not policy.finished
+    policy.stop_measuring()
+    loaded = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
+    loaded.load_state_dict(policy.state_dict())
+    for either in (policy, loaded):
+        answer = either.recommend()
+        assert answer.certified
+        [notice] = answer.notices
+        assert notice.startswith("too few repeats at fidelity 0 to see whether the declared sigma")
+
+
 def test_a_false_sigma_does_not_keep_a_race_at_a_noisy_fidelity() -> None:
     """Declared for the cheap level, .02 looks like the best place to go; it is .3."""
     costs = []

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.answer import remaining_pulls
 from mfhpo.bias import Bias, BiasContradictedWarning, find_contradiction
-from mfhpo.claims import evaluations_to_see
+from mfhpo.claims import evaluations_to_see, joined
 from mfhpo.confidence import Radius
 from mfhpo.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
@@ -132,6 +132,7 @@ class BestArmPolicy(RacingPolicy):
         self._certificate: int | None = None
         # A single arm is compared with nothing, whatever the noise.
         self._waits_for_audit = audit is True and problem.n_arms > 1
+        self._waits_for_repeats = True
         self._audits_noise = audit is True
         super().__init__(
             problem,
@@ -222,8 +223,10 @@ class BestArmPolicy(RacingPolicy):
         """Be content with the winner's pulls at the target, however few: no more will come.
 
         For those who run the race where an arm can only be pulled a limited number of times. What
-        is certified does not depend on these pulls; what an audit waits for is waited for still.
+        is certified does not depend on these pulls. Nor is it waited for repeats that show whether
+        a declared sigma is too small; the answer says where there were too few.
         """
+        self._waits_for_repeats = False
         winner = self.winner
         if winner is not None:
             pulled = int(self._evidence.counts[winner, self.problem.target])
@@ -307,7 +310,8 @@ class BestArmPolicy(RacingPolicy):
         counts, target = self._evidence.counts[winner], self.problem.target
         lacking = {target: self._measure - int(counts[target])}
         if self._waits_for_audit:
-            for m, missing in self._evidence.unaudited.items():
+            unaudited = self._evidence.unaudited if self._waits_for_repeats else {}
+            for m, missing in unaudited.items():
                 if self._cost_of(m) > self._cost_of(target):
                     continue  # it is dearer than what it stands for
                 lacking[m] = max(lacking.get(m, 0), missing + int(counts[m] == 0))
@@ -337,10 +341,11 @@ class BestArmPolicy(RacingPolicy):
         return self._values_of(arm) == self._values_awaited
 
     def _pull_of_winner(self, winner: int) -> Pull:
-        # The cheapest first: where an arm can only be trained so often, a training that goes on to
-        # the target has then shown what the cheaper fidelities lack.
+        target = self.problem.target
         lacking = self._lacking(winner)
-        return Pull(winner, min(lacking, key=self._cost_of, default=self.problem.target))
+        if not lacking or self._evidence.counts[winner, target] < self._measure:
+            return Pull(winner, target)
+        return Pull(winner, min(lacking, key=self._cost_of))
 
     def _judge_anew(self) -> None:
         """Apply the rules to all that is known, after arms came back."""
@@ -386,6 +391,15 @@ class BestArmPolicy(RacingPolicy):
 
     # Words and guesses.
 
+    def _notices(self) -> tuple[str, ...]:
+        if self._waits_for_repeats or not self._waits_for_audit:
+            return super()._notices()
+        levels = [self.labels.fidelity(m) for m in self._evidence.unaudited]
+        if not levels:
+            return super()._notices()
+        few = f"too few repeats at {joined(levels)} to see whether the declared sigma is too small"
+        return (few, *super()._notices())
+
     def _reason(self, arm: int | None) -> str:
         if arm is None:
             return "every arm failed and left the race"
@@ -427,9 +441,11 @@ class BestArmPolicy(RacingPolicy):
         return super().state_dict() | {
             "epsilon": self._epsilon,
             "certificate": self._certificate,
+            "waits_for_repeats": self._waits_for_repeats,
         }
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         self._epsilon = state["epsilon"]
         certificate = state["certificate"]
         self._certificate = None if certificate is None else int(certificate)
+        self._waits_for_repeats = bool(state["waits_for_repeats"])
