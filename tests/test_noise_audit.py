@@ -16,10 +16,12 @@ from mfhpo import (
     Observation,
     Problem,
     Pull,
+    Recommendation,
     SubGaussian,
 )
 from mfhpo.certification import Candidate
 from mfhpo.group_sequential_certification import GroupSequentialCertification
+from mfhpo.identification import BestArmPolicy
 from mfhpo.noise import CONTRADICTED, NoiseAudit
 
 
@@ -57,6 +59,20 @@ def tell_noisy_values(policy: MFTopTwo, rng: np.random.Generator) -> None:
     for n in range(12):
         arm = n % 2
         policy.tell(Pull(arm, 0), Observation(arm + rng.standard_normal()))
+
+
+def race(
+    policy: BestArmPolicy, means: list[float], scales: list[float], seed: int, most_pulls: int
+) -> Recommendation:
+    """Run a race on normal values, its warnings about sigma aside."""
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoiseContradictedWarning)
+        while not policy.finished and policy.pulls < most_pulls:
+            [pull] = policy.ask()
+            value = rng.normal(means[pull.arm], scales[pull.arm])
+            policy.tell(pull, Observation(float(value)))
+    return policy.recommend()
 
 
 def test_a_race_warns_widens_and_says_so() -> None:
@@ -115,15 +131,9 @@ def test_a_false_sigma_is_noticed_at_each_fidelity() -> None:
     """Only the target's is too small: the race waits until that could be seen."""
     missed = certified = 0
     for seed in range(100):
-        rng = np.random.default_rng(seed)
         problem = Problem(2, (1.0, 5.0), Bias.max(0.1, 0.0), SubGaussian((1.0, 0.1)))
         policy = IISE(problem, delta=0.05, epsilon=0.5)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NoiseContradictedWarning)
-            while not policy.finished and policy.pulls < 1000:
-                [pull] = policy.ask()
-                policy.tell(pull, Observation(float(2.0 * pull.arm + rng.standard_normal())))
-        answer = policy.recommend()
+        answer = race(policy, [0.0, 2.0], [1.0, 1.0], seed, 1000)
         certified += answer.certified
         low, high = answer.interval
         missed += answer.certified and not low <= 2.0 <= high
@@ -151,13 +161,8 @@ def test_a_false_sigma_does_not_keep_a_race_at_a_noisy_fidelity() -> None:
     costs = []
     for sigma in (0.02, 0.3):
         problem = Problem(3, (1.0, 5.0), Bias.max(0.1, 0.0), SubGaussian((sigma, 0.3)))
-        policy, rng = IISE(problem, delta=0.05), np.random.default_rng(0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NoiseContradictedWarning)
-            while not policy.finished and policy.pulls < 20_000:
-                [pull] = policy.ask()
-                policy.tell(pull, Observation(float(0.2 * pull.arm + 0.3 * rng.standard_normal())))
-        assert policy.recommend().arm == 2
+        policy = IISE(problem, delta=0.05)
+        assert race(policy, [0.0, 0.2, 0.4], [0.3] * 3, 0, 20_000).arm == 2
         costs.append(policy.cost)
     assert costs[0] <= 3.0 * costs[1]
 
@@ -165,15 +170,8 @@ def test_a_false_sigma_does_not_keep_a_race_at_a_noisy_fidelity() -> None:
 def test_each_arm_has_its_own_variance_where_sigma_is_false() -> None:
     missed = certified = 0
     for seed in range(60):
-        rng = np.random.default_rng(seed)
         policy = IISE(Problem(5, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NoiseContradictedWarning)
-            while not policy.finished and policy.pulls < 1000:
-                [pull] = policy.ask()
-                noise = (1.0 if pull.arm == 0 else 0.1) * rng.standard_normal()
-                policy.tell(pull, Observation(float((pull.arm == 0) + noise)))
-        answer = policy.recommend()
+        answer = race(policy, [1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.1, 0.1, 0.1, 0.1], seed, 1000)
         certified += answer.certified
         low, high = answer.interval
         missed += answer.certified and not low <= 1.0 <= high
@@ -201,14 +199,7 @@ def test_a_shortlist_waits_for_the_audit_of_sigma() -> None:
 def test_a_sigma_of_half_the_truth_keeps_delta() -> None:
     n, wrong = 200, 0
     for seed in range(n):
-        rng = np.random.default_rng(seed)
         policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.5)), delta=0.05)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NoiseContradictedWarning)
-            while not policy.finished and policy.pulls < 300:
-                [pull] = policy.ask()
-                value = 0.2 * (pull.arm == 0) + rng.standard_normal()
-                policy.tell(pull, Observation(float(value)))
-        answer = policy.recommend()
+        answer = race(policy, [0.2, 0.0], [1.0, 1.0], seed, 300)
         wrong += answer.certified and answer.arm != 0
     assert wrong <= binom.isf(0.01, n, 0.05)
