@@ -209,8 +209,9 @@ def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
     assert sum(count - 1 for count in again.values()) <= 3
     # Nor is any trial missing or twice in the results, but for those that Ray itself forgot.
     assert len({result.path for result in results}) == len(results)
-    # The same race without interruption needs as many pulls, but for those of three workers.
-    assert answer.trials <= _alone() + 15
+    # The same race without interruption needs about as many pulls. While those that were under way
+    # begin anew, which takes long on a busy machine, slots go to other arms.
+    assert answer.trials <= 3 * _alone()
 
 
 def _journalled(experiment: Path) -> dict[str, Any]:
