@@ -31,7 +31,7 @@ def train(config: dict[str, Any]) -> None:
 
 
 def search() -> IISESearch:
-    """The race: about 35 trials."""
+    """The race: about 40 trials, whose noise does not contradict sigma in any order of ends."""
     return IISESearch(
         Fidelity("epochs", levels=[1, 3, 9]),
         ARMS,
@@ -40,7 +40,7 @@ def search() -> IISESearch:
         epsilon=0.1,
         sigma=0.05,
         bias=[0.1, 0.04, 0.0],
-        seed=0,
+        seed=1,
     )
 
 

@@ -262,7 +262,8 @@ def test_a_real_run_with_trials_that_hang(ray_cluster, tmp_path) -> None:
     assert results.num_errors == 0
     assert results.num_terminated == 24
     answer = mfhpo_ray.recommendation(results)
-    assert answer.trials == 12
+    # Of the four that run at once, others may end in the same step as the last one that is needed.
+    assert 12 <= answer.trials <= 12 + 3
     assert answer.finished
     assert answer.limit == 5.0
     stopped = [r for r in results if (r.metrics or {}).get("mfhpo/censored_at") == 5.0]

@@ -209,9 +209,8 @@ def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
     assert sum(count - 1 for count in again.values()) <= 3
     # Nor is any trial missing or twice in the results, but for those that Ray itself forgot.
     assert len({result.path for result in results}) == len(results)
-    # The same race without interruption needs about as many pulls: 82 instead of 34 were seen once,
-    # on a busy machine, perhaps for other arms while those that were under way began anew.
-    assert answer.trials <= 3 * _alone()
+    # The same race without interruption needs as many pulls, but for those of three workers.
+    assert answer.trials <= _alone() + 15
 
 
 def _journalled(experiment: Path) -> dict[str, Any]:
