@@ -6,8 +6,8 @@ Every policy races on random instances: 2 to 20 arms, 1 to 4 fidelities, Gaussia
 values, biases within the declared bounds and, on every other instance, at them, against the best
 arm. Pulls are told in order, or out of order: several are under way, one in ten is lost, one in ten
 is evaluated and told twice. Or they take the longer, the poorer their values are, and are put in
-order as samplers and searchers do it (`mfhpo.in_order`). The certificates of shortlists compare the
-arms at the target alone, where the biases have no part.
+order as samplers and searchers do it (`mfhpo.racing.in_order`). The certificates of shortlists
+compare the arms at the target alone, where the biases have no part.
 
 A race is wrong when its certified arm is not within epsilon of the best. With epsilon = 0 it is
 also wrong when the best arm was eliminated, certified or not, so that one instance in four can have
@@ -57,11 +57,11 @@ from mfhpo import (
     SubGaussian,
     SuccessiveElimination,
 )
-from mfhpo.certification import Candidate, Certification
-from mfhpo.group_sequential_certification import GroupSequentialCertification
+from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo.certification.paired import PairedCertification
+from mfhpo.certification.sequential import Candidate, Certification
 from mfhpo.identification import BestArmPolicy
-from mfhpo.in_order import InOrder
-from mfhpo.paired_certification import PairedCertification
+from mfhpo.racing.in_order import InOrder
 
 __all__ = ["CONDITIONS", "Condition", "Row", "ShrunkRadius", "Told", "check", "main"]
 

@@ -44,8 +44,8 @@ from mfhpo_optuna import (
     MFUCBSampler,
     RaceSampler,
 )
-from mfhpo_optuna._base import FidelitySampler
-from mfhpo_optuna._study_race import ARM_KEY
+from mfhpo_optuna.samplers.base import FidelitySampler
+from mfhpo_optuna.study.study_race import ARM_KEY
 
 __all__ = ["OURS", "SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]
 

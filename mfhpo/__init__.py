@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from mfhpo.bias import Bias, BiasContradictedWarning
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
-from mfhpo.choice import PolicyChoice, recommend_policy
-from mfhpo.confidence import (
-    EmpiricalBernsteinRadius,
-    HoeffdingRadius,
-    MixtureRadius,
-    Radius,
-    StitchedRadius,
-    StudentMixtureRadius,
-    TightestRadius,
-)
-from mfhpo.evidence import NoNoiseWarning
-from mfhpo.fidelity import Fidelity
 from mfhpo.identification import (
     IISE,
     MFLUCB,
@@ -35,8 +22,19 @@ from mfhpo.identification import (
     predict_cost,
     tight_cost_lower_bound,
 )
-from mfhpo.labels import Labels
-from mfhpo.noise import (
+from mfhpo.identification.choice import PolicyChoice, recommend_policy
+from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
+from mfhpo.knowledge.confidence import (
+    EmpiricalBernsteinRadius,
+    HoeffdingRadius,
+    MixtureRadius,
+    Radius,
+    StitchedRadius,
+    StudentMixtureRadius,
+    TightestRadius,
+)
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.noise import (
     Bounded,
     EstimatedNoise,
     Gaussian,
@@ -46,6 +44,8 @@ from mfhpo.noise import (
 )
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
+from mfhpo.racing.evidence import NoNoiseWarning
+from mfhpo.racing.labels import Labels
 from mfhpo.regret import MFUCB, MFElimination
 
 __all__ = [

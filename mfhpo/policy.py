@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.labels import Labels
 from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.racing.labels import Labels
 
 __all__ = ["Policy"]
 
@@ -71,7 +71,8 @@ class Policy(abc.ABC):
 
         Arms and fidelities may be told in any order, and a pull may be evaluated any number of
         times. But the values of an arm at a fidelity belong in the order in which their evaluations
-        began (`mfhpo.in_order`), as what takes long may be poor, and each evaluation is told once.
+        began (`mfhpo.racing.in_order`), as what takes long may be poor, and each evaluation is told
+        once.
 
         Raises
         ------

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mfhpo._validation import check_count, check_increasing
-from mfhpo.bias import Bias
-from mfhpo.noise import EstimatedNoise, Noise
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import EstimatedNoise, Noise
 
 __all__ = ["Observation", "Problem", "Pull", "Recommendation"]
 
@@ -93,8 +93,8 @@ class Problem:
 
     Examples
     --------
-    >>> from mfhpo.bias import Bias
-    >>> from mfhpo.noise import SubGaussian
+    >>> from mfhpo.knowledge.bias import Bias
+    >>> from mfhpo.knowledge.noise import SubGaussian
     >>> problem = Problem(3, costs=(1.0, 10.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
     >>> problem.n_fidelities, problem.target
     (2, 1)

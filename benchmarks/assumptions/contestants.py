@@ -15,13 +15,13 @@ from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_o
 from benchmarks.assumptions.scenarios import SCENARIOS, Scenario, World
 from benchmarks.assumptions.truth import Tally
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
-from mfhpo.certification import Candidate, Certification
-from mfhpo.group_sequential_certification import GroupSequentialCertification
+from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo.certification.paired import PairedCertification
+from mfhpo.certification.sequential import Candidate, Certification
 from mfhpo.identification import BestArmPolicy
-from mfhpo.in_order import InOrder
-from mfhpo.noise import EstimatedNoise
-from mfhpo.paired_certification import PairedCertification
-from mfhpo.user_recommendation import UserRecommendation
+from mfhpo.knowledge.noise import EstimatedNoise
+from mfhpo.racing.in_order import InOrder
+from mfhpo.racing.recommendation import UserRecommendation
 
 __all__ = ["CONTESTANTS", "run", "takes_part"]
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.claims import unseen_share
+from mfhpo.racing.claims import unseen_share
 
 __all__ = ["Tally", "claim_fails", "false_facts", "unseen_percent"]
 

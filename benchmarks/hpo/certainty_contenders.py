@@ -12,10 +12,10 @@ from benchmarks.hpo.certainty_answers import Answer, Outcome, Race, judged
 from benchmarks.hpo.certainty_halving import halve, hyperband
 from benchmarks.hpo.certainty_races import DELTA, Source, instance_of, run_until_sure
 from mfhpo import IISE, MFTopTwo, SuccessiveElimination
-from mfhpo.bias import Kind
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
+from mfhpo.knowledge.bias import Kind
 
 __all__ = ["CONTENDERS", "SHORTLIST", "Contender", "play"]
 

@@ -16,7 +16,7 @@ __all__ = ["distribution_of", "identity_of", "valid_runs"]
 _ROOT = Path(__file__).parents[2]
 _CODE = (
     "mfhpo/search/*.py",
-    "mfhpo/group_sequential_certification.py",
+    "mfhpo/certification/group_sequential.py",
     "integrations/mfhpo_optuna/*.py",
 )
 _NO_PART = (  # of a search: exports, games, pictures, progress, trials in processes of their own

@@ -26,13 +26,13 @@ import numpy.typing as npt
 
 from benchmarks.provenance import provenance
 from benchmarks.report import progress
-from mfhpo.confidence import HoeffdingRadius
 from mfhpo.identification.elimination import (
     IISE,
     Elimination,
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
+from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.simulation.instances import Instance, load_instance, synthetic_a, synthetic_b
 from mfhpo.simulation.runner import run_rounds
 

@@ -28,13 +28,13 @@ import numpy as np
 
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, verdict, write
-from mfhpo.choice import recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.bounds.lower_bound import cost_lower_bound
+from mfhpo.identification.bounds.tight_bound import tight_cost_lower_bound
+from mfhpo.identification.choice import recommend_policy
 from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
-from mfhpo.identification.lower_bound import cost_lower_bound
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
-from mfhpo.identification.tight_bound import tight_cost_lower_bound
 from mfhpo.problem import Problem
 from mfhpo.simulation.instances import GaussianInstance, Instance, load_instance
 from mfhpo.simulation.lucb import run_lucb

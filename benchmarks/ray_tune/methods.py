@@ -16,7 +16,7 @@ from benchmarks.ray_tune.tables import EPOCHS
 from mfhpo import IISE, MFTopTwo, Problem, SuccessiveElimination
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
-from mfhpo.noise import EstimatedNoise
+from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler

@@ -1,27 +1,27 @@
 """mfhpo in Optuna: samplers that certify, pruners that know what they cannot know."""
 
-from mfhpo.fidelity import Fidelity
-from mfhpo_optuna._arms import draw_arms
-from mfhpo_optuna._best_arm import MFGradSampler, MFLUCBSampler, MFTopTwoSampler
-from mfhpo_optuna._certify import StudyCertificate, certify
-from mfhpo_optuna._choice import MFSampler
-from mfhpo_optuna._elimination_pruner import MFEliminationPruner
-from mfhpo_optuna._iise import IISESampler
-from mfhpo_optuna._limit_recommendation import StudyLimitRecommendation
-from mfhpo_optuna._nash_equilibrium import StudyDeviation, StudyEquilibrium
-from mfhpo_optuna._nash_sampler import NashSampler
-from mfhpo_optuna._plot import plot_race
-from mfhpo_optuna._plot_dissatisfaction import plot_dissatisfaction
-from mfhpo_optuna._plot_equilibrium import plot_equilibrium
-from mfhpo_optuna._plot_gain import plot_gain
-from mfhpo_optuna._pruner import IISEPruner
-from mfhpo_optuna._race_recommendation import RaceRecommendation
-from mfhpo_optuna._race_sampler import RaceSampler, training_of
-from mfhpo_optuna._rcucb import RCUCBSampler, ZoomingRCUCBSampler
-from mfhpo_optuna._recommendation import StudyRecommendation
-from mfhpo_optuna._reward import MFEliminationSampler, MFUCBSampler
-from mfhpo_optuna._time_limit_pruner import TimeLimitPruner
-from mfhpo_optuna._time_limited import TimeLimited, time_limited
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo_optuna.certification import StudyCertificate, certify
+from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium
+from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
+from mfhpo_optuna.pruners.iise_pruner import IISEPruner
+from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
+from mfhpo_optuna.recommendations.limit import StudyLimitRecommendation
+from mfhpo_optuna.recommendations.race import StudyRecommendation
+from mfhpo_optuna.recommendations.search import RaceRecommendation
+from mfhpo_optuna.samplers.best_arm import MFGradSampler, MFLUCBSampler, MFTopTwoSampler
+from mfhpo_optuna.samplers.choice import MFSampler
+from mfhpo_optuna.samplers.iise import IISESampler
+from mfhpo_optuna.samplers.race_sampler import RaceSampler, training_of
+from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
+from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
+from mfhpo_optuna.study.arms import draw_arms
+from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
+from mfhpo_optuna.visualization.dissatisfaction import plot_dissatisfaction
+from mfhpo_optuna.visualization.equilibrium import plot_equilibrium
+from mfhpo_optuna.visualization.gain import plot_gain
+from mfhpo_optuna.visualization.race import plot_race
 
 __all__ = [
     "Fidelity",

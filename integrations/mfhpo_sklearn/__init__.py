@@ -1,5 +1,5 @@
 """mfhpo in scikit-learn: what the winner of a parameter search is really worth."""
 
-from mfhpo_sklearn._certify import SearchCertificate, certify
+from mfhpo_sklearn.certification import SearchCertificate, certify
 
 __all__ = ["SearchCertificate", "certify"]

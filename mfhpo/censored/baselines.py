@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._compiled import compiled
 from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY
 from mfhpo.censored.policy import CensoredPolicy
+from mfhpo.native.compiled import compiled
 from mfhpo.problem import Pull
 
 __all__ = ["LimitThompson", "LimitUCB"]

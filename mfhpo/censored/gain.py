@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._compiled import compiled
 from mfhpo._validation import check_count
 from mfhpo.censored.charges import Charge, check_charge
 from mfhpo.censored.kernel import (
@@ -35,6 +34,7 @@ from mfhpo.censored.kernel import (
     record,
     record_all,
 )
+from mfhpo.native.compiled import compiled
 
 __all__ = ["GainEstimates", "Survival", "check_limits", "check_range"]
 

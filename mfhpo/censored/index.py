@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._compiled import compiled
 from mfhpo._validation import check_positive
 from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates
@@ -21,6 +20,7 @@ from mfhpo.censored.kernel import (
     play,
 )
 from mfhpo.censored.policy import CensoredPolicy
+from mfhpo.native.compiled import compiled
 from mfhpo.problem import Pull
 
 __all__ = ["IndexPolicy"]

@@ -23,8 +23,8 @@ from mfhpo.censored.kernel import PLAYS, Rule, forget
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
-from mfhpo.racing import ArmWithdrawnWarning
-from mfhpo.roster import Roster
+from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo.racing.roster import Roster
 
 __all__ = ["CensoredPolicy"]
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.problem import plain
-from mfhpo.user_recommendation import short
+from mfhpo.racing.recommendation import short
 
 __all__ = ["UserLimitRecommendation"]
 

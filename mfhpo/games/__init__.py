@@ -1,8 +1,8 @@
 """Games: pure Nash equilibria of utilities that are dear to evaluate."""
 
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
-from mfhpo.games.hyperparameters import Hyperparameters
-from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.model.hyperparameters import Hyperparameters
+from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.pne import MFUCBPNE, UCBPNE
 from mfhpo.games.policy import GamePolicy
 

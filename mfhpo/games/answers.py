@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy.stats import norm
 
 from mfhpo.games.actions import Actions
-from mfhpo.games.draws import DrawnGames
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Utility
-from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.model.draws import DrawnGames
+from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.settling import best_response, settled
 
 __all__ = ["POSSIBLE", "Answers"]

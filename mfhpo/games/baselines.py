@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.games.equilibrium import Query
-from mfhpo.games.hyperparameters import Hyperparameters
+from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.policy import Awaited, GamePolicy
 from mfhpo.search.space import Numeric, OneOf
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from mfhpo._validation import check_number
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
-from mfhpo.games.hyperparameters import Hyperparameters
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
-from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.model.hyperparameters import Hyperparameters
+from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.policy import Awaited, GamePolicy
 from mfhpo.search.space import Numeric, OneOf
 

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._threads import one_thread
 from mfhpo._validation import check_count, check_positive, check_probability
 from mfhpo.games.actions import Actions
 from mfhpo.games.answers import POSSIBLE, Answers
 from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
-from mfhpo.games.hyperparameters import Hyperparameters
-from mfhpo.games.learning import LearnedUtility
-from mfhpo.games.marginal_likelihood import Assumptions
-from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.model.hyperparameters import Hyperparameters
+from mfhpo.games.model.learning import LearnedUtility
+from mfhpo.games.model.marginal_likelihood import Assumptions
+from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.native.threads import one_thread
 from mfhpo.search.space import Numeric, OneOf, Point
 
 __all__ = ["Awaited", "Episode", "GamePolicy"]

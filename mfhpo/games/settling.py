@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.games.actions import Actions
-from mfhpo.games.mogp import MultiOutputGP
+from mfhpo.games.model.mogp import MultiOutputGP
 
 __all__ = ["best_response", "settled"]
 

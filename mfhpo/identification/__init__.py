@@ -1,6 +1,8 @@
 """Best-arm identification with fixed confidence."""
 
 from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.bounds.lower_bound import CostPrediction, cost_lower_bound, predict_cost
+from mfhpo.identification.bounds.tight_bound import TightBound, tight_cost_lower_bound
 from mfhpo.identification.elimination import (
     IISE,
     Elimination,
@@ -8,11 +10,9 @@ from mfhpo.identification.elimination import (
     SuccessiveElimination,
 )
 from mfhpo.identification.gradient import MFGrad
-from mfhpo.identification.lower_bound import CostPrediction, cost_lower_bound, predict_cost
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
-from mfhpo.identification.tight_bound import TightBound, tight_cost_lower_bound
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.racing import ArmWithdrawnWarning
+from mfhpo.racing.race import ArmWithdrawnWarning
 
 __all__ = [
     "IISE",

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative
-from mfhpo.answer import remaining_pulls
-from mfhpo.bias import Bias, BiasContradictedWarning, find_contradiction
-from mfhpo.claims import evaluations_to_see, joined
-from mfhpo.confidence import Radius
-from mfhpo.noise import SubGaussian
+from mfhpo.knowledge.bias import Bias, BiasContradictedWarning, find_contradiction
+from mfhpo.knowledge.confidence import Radius
+from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing import RacingPolicy
+from mfhpo.racing.answer import remaining_pulls
+from mfhpo.racing.claims import evaluations_to_see, joined
+from mfhpo.racing.race import RacingPolicy
 
 __all__ = ["BestArmPolicy", "EstimatedBias", "only_steers"]
 
@@ -65,8 +65,8 @@ class BestArmPolicy(RacingPolicy):
         so that its value is known there also when cheaper fidelities decided.
     max_failures
         An arm without any value leaves the race after so many pulls. One with values leaves once
-        more than half of its pulls surely fail (`mfhpo.failures`). A timeout is no failure, but
-        this race cannot learn from it either, so it counts here too.
+        more than half of its pulls surely fail (`mfhpo.racing.failures`). A timeout is no failure,
+        but this race cannot learn from it either, so it counts here too.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and pulls of each at every fidelity.
     audit

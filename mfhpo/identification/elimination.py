@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.bias import Kind, check_variant
 from mfhpo.identification.engine import Elimination
+from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.problem import Problem
 
 __all__ = [
@@ -49,8 +49,8 @@ class IISE(Elimination):
     Examples
     --------
     >>> import numpy as np
-    >>> from mfhpo.bias import Bias
-    >>> from mfhpo.noise import SubGaussian
+    >>> from mfhpo.knowledge.bias import Bias
+    >>> from mfhpo.knowledge.noise import SubGaussian
     >>> from mfhpo.problem import Observation
     >>> problem = Problem(3, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
     >>> policy = IISE(problem, delta=0.05)

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.bias import Bias, Kind
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.rounds import Rounds, first_eliminations
-from mfhpo.identification.thresholds import (
+from mfhpo.identification.bounds.thresholds import (
     convenience_thresholds,
     costs_of_precision,
     select_fidelities,
 )
-from mfhpo.noise import SubGaussian
+from mfhpo.identification.rounds import Rounds, first_eliminations
+from mfhpo.knowledge.bias import Bias, Kind
+from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 
 __all__ = ["Elimination"]

@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._compiled import compiled
 from mfhpo.identification.best_arm import BestArmPolicy, only_steers
+from mfhpo.identification.bounds.published_radius import PublishedRadius, published_radii
 from mfhpo.identification.explore import (
     BY_INDEX,
     BY_RADIUS,
@@ -39,8 +39,8 @@ from mfhpo.identification.explore import (
     weight_of_a_pull,
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
-from mfhpo.identification.published_radius import PublishedRadius, published_radii
-from mfhpo.noise import Bounded, SubGaussian, declared_sigmas
+from mfhpo.knowledge.noise import Bounded, SubGaussian, declared_sigmas
+from mfhpo.native.compiled import compiled
 from mfhpo.problem import Problem, Pull
 
 __all__ = ["MFLUCB", "ArmRunningSums", "FidelityExhaustedWarning"]
@@ -136,8 +136,8 @@ class MFLUCB(BestArmPolicy):
     Examples
     --------
     >>> import numpy as np
-    >>> from mfhpo.bias import Bias
-    >>> from mfhpo.noise import SubGaussian
+    >>> from mfhpo.knowledge.bias import Bias
+    >>> from mfhpo.knowledge.noise import SubGaussian
     >>> from mfhpo.problem import Observation
     >>> problem = Problem(3, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
     >>> policy = MFLUCB(problem, delta=0.05)

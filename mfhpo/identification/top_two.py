@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.identification.likelihood import OwnBiasLikelihood, PairLikelihood, prior_count
-from mfhpo.identification.likelihood_ratio import LikelihoodRatioPolicy, Standing
+from mfhpo.identification.likelihood.likelihood import (
+    OwnBiasLikelihood,
+    PairLikelihood,
+    prior_count,
+)
+from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy, Standing
 from mfhpo.problem import Problem, Pull
 
 __all__ = ["MFTopTwo"]

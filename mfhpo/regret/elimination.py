@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
-from mfhpo.answer import surest_arm
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.answer import surest_arm
 from mfhpo.regret.reward import RewardPolicy, RunningSums
 
 __all__ = ["MFElimination"]

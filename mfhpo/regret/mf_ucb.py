@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._compiled import compiled as compile_function
 from mfhpo._validation import check_count, check_positive
-from mfhpo.answer import surest_at_target
+from mfhpo.native.compiled import compiled as compile_function
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.answer import surest_at_target
 from mfhpo.regret.kernel import DRAWS, SPENT, STALE, play_candidates
 from mfhpo.regret.reward import RewardPolicy, RunningSums
 

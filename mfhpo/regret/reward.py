@@ -10,10 +10,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.confidence import MixtureRadius, Radius, StudentMixtureRadius
-from mfhpo.noise import Bounded, EstimatedNoise, Noise, SubGaussian, declared_sigmas
+from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian, declared_sigmas
 from mfhpo.problem import Problem
-from mfhpo.racing import RacingPolicy
+from mfhpo.racing.race import RacingPolicy
 
 __all__ = ["RewardPolicy", "RunningSums"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from mfhpo._threads import one_thread
+from mfhpo.native.threads import one_thread
 from mfhpo.problem import Pull
 from mfhpo.search.acquisition import best_place, expected_improvement
 from mfhpo.search.policy import Begin, SearchPolicy

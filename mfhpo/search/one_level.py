@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mfhpo.fidelity import Fidelity
+from mfhpo.knowledge.fidelity import Fidelity
 
 __all__ = ["fidelity_of", "has_levels"]
 

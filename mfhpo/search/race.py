@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_number
-from mfhpo.certification import Candidate, Certificate
-from mfhpo.declared import SigmaLike, check_options
-from mfhpo.group_sequential_certification import (
+from mfhpo.certification.group_sequential import (
     FIRST_LOOK,
     LEAST_FIRST_LOOK,
     GroupSequentialCertification,
 )
+from mfhpo.certification.sequential import Candidate, Certificate
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.racing.declaration import SigmaLike, check_options
 from mfhpo.search.measured_costs import MeasuredCosts
 from mfhpo.search.policy import Begin, SearchPolicy
 from mfhpo.search.space import Point
@@ -78,7 +78,7 @@ class SearchRace(Policy):
         Largest size of the shortlist, at least 2. It is smaller where what is kept would not do for
         ten evaluations of each arm, so that there can be two looks at five and at ten.
     delta, epsilon, sigma, max_failures
-        Of the certificate, see `mfhpo.group_sequential_certification`.
+        Of the certificate, see `mfhpo.certification.group_sequential`.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost, see
         `MeasuredCosts`; failures are paid for, but teach nothing of costs. Until anything was

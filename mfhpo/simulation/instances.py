@@ -14,8 +14,8 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import check_increasing, check_nonnegative
-from mfhpo.bias import Bias, Kind
-from mfhpo.noise import Noise, SubGaussian
+from mfhpo.knowledge.bias import Bias, Kind
+from mfhpo.knowledge.noise import Noise, SubGaussian
 from mfhpo.problem import Problem
 
 __all__ = [

@@ -22,8 +22,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from mfhpo.bias import Bias
-from mfhpo.noise import Noise, SubGaussian
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import Noise, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull
 

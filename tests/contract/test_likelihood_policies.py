@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mfhpo.bias import Bias
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from tests.contract.policy_contract import PolicyContract

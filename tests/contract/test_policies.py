@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mfhpo.bias import Bias
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import (
     IISE,
@@ -16,7 +15,8 @@ from mfhpo.identification.elimination import (
     SuccessiveElimination,
 )
 from mfhpo.identification.lucb import MFLUCB
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem
 from mfhpo.simulation.instances import GaussianInstance

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mfhpo.bias import Bias
-from mfhpo.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem
 from mfhpo.regret import MFUCB, MFElimination

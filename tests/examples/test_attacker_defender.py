@@ -76,7 +76,7 @@ def test_it_finds_and_prints(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Both plots compute as many answers anew; what they show is tested elsewhere.
-    monkeypatch.setattr("mfhpo_optuna._nash_story._STAGES", 3)
+    monkeypatch.setattr("mfhpo_optuna.visualization.games.story._STAGES", 3)
     html = tmp_path / "game.html"
     assert example.main(["--trainings", "25", "--fresh", "2", "--output", str(html)]) == 0
     printed = capsys.readouterr().out

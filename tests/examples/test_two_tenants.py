@@ -41,7 +41,7 @@ def test_it_finds_and_prints(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Both plots compute as many answers anew; what they show is tested elsewhere.
-    monkeypatch.setattr("mfhpo_optuna._nash_story._STAGES", 3)
+    monkeypatch.setattr("mfhpo_optuna.visualization.games.story._STAGES", 3)
     db, html = tmp_path / "tenants.db", tmp_path / "tenants.html"
     arguments = [*SHORT, "--rounds", "1", "--storage", str(db), "--output", str(html)]
     assert example.main(arguments) == 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.optuna.processes import below, until
+from tests.optuna.time_limits.processes import below, until
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from benchmarks.hpo.space import (
     Integer,
     same_configuration,
 )
-from mfhpo.certification import Candidate, CandidateResult, Certificate
+from mfhpo.certification.sequential import Candidate, CandidateResult, Certificate
 from mfhpo.search import Numeric, OneOf, Replicate
 
 SAID = Statement(

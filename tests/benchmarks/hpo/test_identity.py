@@ -12,7 +12,7 @@ from benchmarks.hpo.identity import identity_of
 
 FILES = (
     "mfhpo/search/a.py",
-    "mfhpo/group_sequential_certification.py",
+    "mfhpo/certification/group_sequential.py",
     "integrations/mfhpo_optuna/b.py",
 )
 
@@ -31,8 +31,8 @@ def test_ours_is_known_by_its_contents(tmp_path: Path, monkeypatch: pytest.Monke
 
     others = (
         "mfhpo/other.py",
-        "integrations/mfhpo_optuna/_nash_sampler.py",
-        "integrations/mfhpo_optuna/_supervision.py",
+        "integrations/mfhpo_optuna/games/sampler.py",
+        "integrations/mfhpo_optuna/time_limits/supervision.py",
     )
     for name in (*FILES, *others):
         file = tmp_path / name

@@ -1,0 +1,292 @@
+"""`certify`: what the winner of a finished study is really worth.
+
+The design, in short:
+
+1. Any study that has one objective will do, whatever sampler and pruner made it. Its `top` best
+   configurations are the shortlist; trials that were pruned, failed or broke a constraint are none
+   of it, and trials with equal parameters are one configuration. Of a study that one of mfhpo's
+   own samplers has run, the pulls at the highest level count.
+2. The values of the search made the shortlist, so they are lucky ones: they are shown beside the
+   answer, and no mean contains them.
+3. The shortlist is raced by the core's policy for the best arm at one fidelity
+   (`mfhpo.certification.sequential`): evaluations go where the decision is open.
+4. Every new evaluation is a trial of a second study in the same storage, the record. So it is seen
+   in the dashboard, goes on after a kill, and can be shared by several processes; the user's own
+   study is only read.
+5. The objective is the user's own. Parameters come from the candidate, ``should_prune`` says no,
+   and ``trial.number`` goes on from the search's trials, so that a seed derived from it is new.
+6. Where evaluations do not differ at all, the seed is fixed, and nothing is certified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+import optuna
+from optuna.pruners import NopPruner
+
+from mfhpo._validation import check_limit
+from mfhpo.certification.sequential import Certificate, Certification
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import SigmaLike
+from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
+from mfhpo_optuna.study.shortlist import Shortlist, shortlist_of
+
+__all__ = ["StudyCertificate", "certify"]
+
+Objective: TypeAlias = Callable[[optuna.Trial], Any]
+
+# User attribute of the recording study: what is compared in it.
+_SHORTLIST_KEY = "mfhpo:shortlist"
+
+
+@dataclass(frozen=True)
+class StudyCertificate(Certificate):
+    """Which of a study's best configurations to be content with, and how sure that is.
+
+    See `Certificate` for the other fields.
+
+    Parameters
+    ----------
+    study_name
+        Name of the study that records the new evaluations, in the same storage. Its ``best_trial``
+        is the answer.
+    """
+
+    study_name: str
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n  recorded in study {self.study_name!r}"
+
+
+def certify(
+    study: optuna.Study,
+    objective: Objective,
+    *,
+    top: int = 8,
+    delta: float = 0.05,
+    epsilon: float | None = None,
+    budget: int | None = None,
+    timeout: float | None = None,
+    sigma: SigmaLike = None,
+    fidelity: str | Fidelity | None = None,
+    measure: int = 10,
+    max_failures: int = 3,
+    n_jobs: int = 1,
+    catch: Iterable[type[Exception]] | type[Exception] = (),
+    name: str | None = None,
+    lease: float | None = None,
+    progress: bool | None = None,
+) -> StudyCertificate:
+    """Find out which of a finished study's best configurations is best, and what it is worth.
+
+    ``study.best_trial`` is the luckiest of many noisy trials: it promises too much, and another
+    configuration may be better. This evaluates the best `top` configurations again, each as often
+    as it takes to tell the best of them, and returns it with its mean, an interval and the
+    probability of being wrong. With probability at least 1 - `delta`, no configuration of the
+    shortlist is better by more than `epsilon`; of configurations outside it nothing is said.
+
+    Parameters
+    ----------
+    study
+        A study with one objective and at least two different configurations, from any sampler. It
+        is not changed.
+    objective
+        The objective that the study was run with. It must be noisy in the way that matters: a new
+        seed or split in every call, such as one derived from ``trial.number`` (which goes on from
+        the study's numbers).
+    top
+        How many configurations to compare, at least 2. The best by the study's values; one that
+        has several values goes by their mean. That of the best trial is always among them.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the objective. 0 asks for the very best, which may never be
+        certain. None: one standard deviation of the noise, estimated from the first evaluations.
+    budget
+        Largest number of evaluations, failures and those of earlier calls included. When it is
+        spent, the answer is not certified, but says what holds. None: no limit.
+    timeout
+        Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
+        from what is recorded. None: no limit.
+    sigma
+        What is known of the noise: a sub-Gaussian scale, `mfhpo.Bounded`, `mfhpo.Gaussian`; 0 says
+        that there is none. None: Gaussian, estimated; one variance as far as the configurations
+        agree on one, else each has its own.
+    fidelity
+        A parameter, such as the number of epochs, that is to be at its target in all evaluations,
+        whatever it was in the search: its name, with the upper bound (or the last choice) as the
+        target, or a `Fidelity` whose last level is the target. None: parameters are as they were.
+    measure
+        Number of evaluations that the winner has at least, so that its value is known too.
+    max_failures
+        A configuration without any value leaves after so many failures (it raised, returned NaN or
+        infinity, or pruned itself); one with values, once more than half of its evaluations surely
+        fail. It is not compared then, and the answer says so.
+    n_jobs
+        Number of threads, as in ``study.optimize``. Several processes may also call `certify` with
+        the same study at the same time, and share the work.
+    catch
+        Exceptions that count as failures, as in ``study.optimize``; others end the call.
+    name
+        Name of the study that records the evaluations; another name begins anew. None: derived
+        from the study's name, `top` and its number of trials.
+    lease
+        Seconds after which a running evaluation is not waited for. That its worker is dead then is
+        a condition of the claim. None: ten times the slowest so far, and at least a minute; then
+        nothing is certified until the evaluation ends or is told as failed.
+    progress
+        Whether to write a line of progress to standard error. None: if it is a terminal.
+
+    Returns
+    -------
+    StudyCertificate
+        ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it what
+        the study's best trial had promised, and what it turned out to be.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        For a study with several objectives or fewer than two configurations, for arguments out of
+        range, and for an objective that is not the study's: that asks for other parameters.
+
+    Notes
+    -----
+    Each evaluation is a trial of another study in the same storage (`StudyCertificate.study_name`).
+    After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on (an evaluation
+    that Ctrl-C has ended counts as failed); `delta`, `epsilon`, `budget` and `timeout` may be
+    others. A study that has got more trials since makes another shortlist, and another record.
+
+    What it costs depends on how close the best are: with 8 candidates and no `epsilon` given, about
+    120 evaluations where they differ by several standard deviations of the noise, and some 270
+    where they are all the same. `budget` sets the price instead. What holds after 25, 50, 100 or
+    200 evaluations is then a tolerance of about 9, 4, 2 or 1.1 standard deviations of the noise for
+    8 candidates, and 5, 2.3, 1 or .5 for 4; where `sigma` is declared, 3.2, 1.9, 1.2 or .8, and
+    1.6, 1, .5 or .3. For a small budget, take a small `top`.
+
+    What it brings, in 216 studies of 50 or 100 trials by Optuna's TPE (``make certify``): with
+    noise of .5 (2) points of accuracy, the best trial promised .7 (4) points too much, and the
+    certificate .04 (.16); the certified configuration was truly better than the best trial's in
+    60 % (69 %) of the studies, by .2 (.75) points on average over all, and worse in 3 % (8 %). A
+    budget of half as many evaluations as trials, and 4 candidates, brought two thirds of that. More
+    trials of the search, for the same cost, found better configurations still, in two studies out
+    of three: this is for knowing what a configuration is worth, not for finding another one.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> from mfhpo_optuna import certify
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", -1, 1)
+    ...     return x**2 + 0.2 * np.random.default_rng(trial.number).normal()
+    >>> study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    >>> study.optimize(objective, n_trials=50)
+    >>> answer = certify(study, objective, top=4)
+    >>> answer.certified, answer.luckiest_result.claim < 0.0 < answer.interval[1]
+    (True, True)
+    """
+    if not callable(objective):
+        raise TypeError(f"objective must be a function of a trial, got {objective!r}.")
+    if name is not None and (not isinstance(name, str) or not name):
+        raise TypeError(f"name must be the name of a study or None, got {name!r}.")
+    if timeout != 0:
+        timeout = check_limit("timeout", timeout)
+    shortlist = shortlist_of(study, top, fidelity)
+
+    def make_certification(seed: int) -> Certification:
+        return Certification(
+            shortlist.candidates,
+            luckiest=shortlist.luckiest,
+            maximise=shortlist.maximise,
+            delta=delta,
+            epsilon=epsilon,
+            budget=budget,
+            sigma=sigma,
+            measure=measure,
+            max_failures=max_failures,
+            seed=seed,
+        )
+
+    make_certification(0)  # raises for bad arguments before anything is recorded
+    sampler = ReplicateSampler(shortlist, make_certification, lease=lease, progress=progress)
+    record = _open_record(study, shortlist, sampler, name, anew=timeout != 0)
+    first_number = int(record.user_attrs[_SHORTLIST_KEY]["first_number"])
+
+    def replicate(trial: optuna.Trial) -> Any:
+        return objective(Replicate(trial, first_number))
+
+    if timeout != 0 and not sampler.is_finished(record):
+        record.optimize(replicate, timeout=timeout, n_jobs=n_jobs, catch=catch)
+    sampler.conclude(record)
+    answer = sampler.certificate(record)
+    content = {part.name: getattr(answer, part.name) for part in fields(answer)}
+    return StudyCertificate(**content, study_name=record.study_name)
+
+
+def _open_record(
+    study: optuna.Study,
+    shortlist: Shortlist,
+    sampler: ReplicateSampler,
+    name: str | None,
+    anew: bool,
+) -> optuna.Study:
+    """The study that records the evaluations, begun or gone on with.
+
+    Evaluations with a fixed seed are of no use to an objective that was mended since, so they are
+    left behind for another record where `anew`.
+    """
+    if name is None:
+        at = f" at {shortlist.target}" if shortlist.target else ""
+        name = (
+            f"{study.study_name}: best {len(shortlist.candidates)} of {shortlist.n_completed}{at}"
+        )
+    attempt = 1
+    while True:
+        record = optuna.create_study(
+            storage=study._storage,
+            study_name=name if attempt == 1 else f"{name} ({attempt})",
+            direction=study.direction,
+            sampler=sampler,
+            pruner=NopPruner(),
+            load_if_exists=True,
+        )
+        _note_shortlist(study, record, shortlist)
+        if not (anew and sampler.noise_is_hidden(record)):
+            return record
+        attempt += 1
+
+
+def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: Shortlist) -> None:
+    """Write down what a record is about, or see that it is about the same.
+
+    Raises
+    ------
+    ValueError
+        If it is about something else.
+    """
+    about = {
+        "study": study.study_name,
+        "direction": study.direction.name,
+        "candidates": [[candidate.name, candidate.claim] for candidate in shortlist.candidates],
+    }
+    noted = record.user_attrs.get(_SHORTLIST_KEY)
+    if noted is None:
+        if record.get_trials(deepcopy=False):
+            raise ValueError(
+                f"name={record.study_name!r} is a study of its own, with trials that are no "
+                f"evaluations of a shortlist; give another name."
+            )
+        for key, value in study.user_attrs.items():
+            record.set_user_attr(key, value)
+        record.set_user_attr(_SHORTLIST_KEY, {**about, "first_number": shortlist.first_number})
+    elif any(noted[key] != value for key, value in about.items()):
+        raise ValueError(
+            f"study {record.study_name!r} records another shortlist, of study {noted['study']!r}: "
+            f"{[name for name, _ in noted['candidates']]}. Give another name=, or delete it with "
+            f"optuna.delete_study."
+        )

@@ -1,0 +1,1 @@
+"""`NashSampler`: games between players whose utilities are the objectives of a study."""

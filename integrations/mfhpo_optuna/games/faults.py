@@ -1,0 +1,91 @@
+"""What may be wrong with what an objective asks for, in words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optuna.trial import FrozenTrial
+
+from mfhpo_optuna.games.fidelity import GameFidelity
+from mfhpo_optuna.games.players import Players
+from mfhpo_optuna.games.space import GameSpace
+
+__all__ = ["fault_of", "other_game", "unowned"]
+
+
+def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space: GameSpace) -> str:
+    """Why a trial that succeeded is no evaluation of the game: a sentence, or nothing.
+
+    Parameters
+    ----------
+    trial
+        The trial; its parameters and their distributions are looked at.
+    players, fidelity, space
+        The game.
+    """
+    asked = trial.distributions
+    # A parameter with one value alone decides nothing, whoever suggests it.
+    foreign = [name for name, how in asked.items() if name not in space and not how.single()]
+    for player, names in players.owned.items():
+        for name in names:
+            if name not in asked:
+                return (
+                    f"players[{player!r}] owns {name!r}, but the objective did not ask for it in "
+                    f"trial {trial.number}; it asked for {sorted(asked)}. Suggest it in every "
+                    f"trial, or leave it out of the players.{_hint(name, foreign)}"
+                )
+    for name in fidelity.names:
+        if name not in asked:
+            return (
+                f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; "
+                f"it asked for {sorted(asked)}. Call trial.suggest_int({name!r}, ...) or the like "
+                f"in every trial.{_hint(name, foreign)}"
+            )
+    if foreign:
+        return unowned(trial, foreign, players, fidelity)
+    changes = (space.change(name, distribution) for name, distribution in asked.items())
+    change = next(filter(None, changes), "")
+    return f"trial {trial.number}: {change}" if change else ""
+
+
+def unowned(
+    trial: FrozenTrial, names: Sequence[str], players: Players, fidelity: GameFidelity
+) -> str:
+    """That an objective suggests parameters which nobody owns."""
+    known = [*players.parameters, *fidelity.names]
+    return (
+        f"the objective suggests {', '.join(map(repr, names))} in trial {trial.number}, which no "
+        f"player owns; players={ {player: list(own) for player, own in players.owned.items()} }. "
+        f"Give it to one of them, or set it without suggesting it.{_hint(names[0], known)}"
+    )
+
+
+def other_game(study_name: str, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """That a study was begun with another game, or nothing if it was not.
+
+    Parameters
+    ----------
+    study_name
+        The study's.
+    earlier, now
+        What was noted of the game then, if anything was, and what would be noted now. Levels and
+        costs are noted as soon as they are known.
+    """
+    # Objectives are told apart by the order of the players alone.
+    have_other_order = bool(earlier) and list(earlier["players"]) != list(now["players"])
+    for name in ("players", "fidelity", "levels", "costs"):
+        if name not in earlier or name not in now:
+            continue
+        if earlier[name] != now[name] or (name == "players" and have_other_order):
+            return (
+                f"study {study_name!r} was begun with {name}={earlier[name]}, and cannot go on "
+                f"with {name}={now[name]}; give the same, or begin another study."
+            )
+    return ""
+
+
+def _hint(name: str, others: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, others, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

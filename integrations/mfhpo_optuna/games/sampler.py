@@ -1,0 +1,340 @@
+"""The sampler that looks for an equilibrium of several players' objectives."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo._validation import check_count, check_number
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo_optuna.games.answer import answer_of, deviations_of
+from mfhpo_optuna.games.declared import DeclaredGame
+from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium
+from mfhpo_optuna.games.games import StudyGames
+from mfhpo_optuna.games.study import Listener, NashStudy
+from mfhpo_optuna.games.under_way import QUERY_KEY
+from mfhpo_optuna.samplers.policy_sampler import stop, write_attribute
+from mfhpo_optuna.study.progress import ProgressLine
+
+__all__ = ["NashSampler"]
+
+_CHOICES = 8  # of a trial that other workers get in the way of
+
+
+class NashSampler(BaseSampler):
+    """Looks for a profile from which no player wants to deviate: a pure Nash equilibrium.
+
+    When to use it: several parties decide over parameters of their own and each has an objective of
+    its own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
+    dear. The study has one objective per player, in the order of `players`, each maximised or
+    minimised. The answer is ``sampler.equilibrium(study)``, and not ``study.best_trials``: the
+    Pareto front holds what players would agree on if agreements could be enforced. There a player
+    may gain by deviating alone, and in an equilibrium, all may be worse off than in another
+    profile; so the front may not hold the equilibrium at all.
+
+    Which parameters there are, and their ranges, is learned from the objective: trials are random
+    until one has told of all of them. Each trial is one evaluation of one profile. When the budget
+    is spent, the study stops. Its state is the study's trials: all that are there are learned from
+    and paid for out of the budget, also those of another sampler, if they were at one of the
+    levels. A trial that fails alone is no observation; where one failed again, or two near each
+    other, and none near them gave values, each player is taken to have got the worst that was seen
+    of it.
+
+    No guarantee is made: intervals are those of a model that was fitted.
+
+    Parameters
+    ----------
+    players
+        By name, the names of the parameters that each player owns.
+    fidelity
+        The parameter that sets how dear, and how faithful, an evaluation is, such as the seconds of
+        a load test: its name, or a `Fidelity` with levels and costs (bounds on its bias are not
+        used); one run serves all players then. A mapping from players to such: each player's
+        objective is measured at a level of its own, and is paid for by itself; levels that differ
+        from player to player need costs. None: each trial is a full evaluation.
+    costs
+        Of an evaluation at each level, by player if they differ. None: those of the `Fidelity`, or
+        in proportion to the level.
+    budget
+        What may be paid in all, in the unit of the costs: for epochs, the sum of all trials'
+        epochs. Without a fidelity, trials.
+    joint
+        Whether one run serves all players. None: yes, unless `fidelity` is a mapping; anything else
+        is an error.
+    beta
+        Half-width of the bounds that choose what is evaluated, in standard deviations: 1 to 2.
+    probability
+        Of the intervals of the answer.
+    averaging
+        Whether a dearer evaluation is the same one, with more repeats in proportion to its cost, so
+        that levels differ in their noise alone.
+    lease
+        Seconds after which a running trial is no longer waited for. None: ten times what the
+        slowest one would have taken, and at least a minute.
+    progress
+        Whether to write a line of progress to standard error. None: if it is a terminal.
+    seed
+        Makes a study with one worker repeatable. None: derived from the study's name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments of the wrong type, or out of range.
+
+    References
+    ----------
+    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with black-box
+    utilities.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from mfhpo_optuna import NashSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", 0, 1)
+    ...     y = trial.suggest_float("y", 0, 1)
+    ...     seconds = trial.suggest_int("seconds", 1, 9)  # the sampler decides this one
+    ...     late = (x - 0.5 * y) ** 2 + 0.01 / seconds
+    ...     costs = (y + 0.5 * x - 0.75) ** 2 + 0.01 / seconds
+    ...     return late, costs
+    >>> sampler = NashSampler(
+    ...     {"row": ["x"], "column": ["y"]}, fidelity="seconds", budget=90, seed=0
+    ... )
+    >>> study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    >>> study.optimize(objective)
+    >>> answer = sampler.equilibrium(study)
+    >>> round(answer.params["x"], 1), round(answer.params["y"], 1), answer.finished
+    (0.3, 0.6, True)
+    """
+
+    def __init__(
+        self,
+        players: Mapping[str, Sequence[str]],
+        fidelity: str | Fidelity | Mapping[str, str | Fidelity] | None = None,
+        *,
+        costs: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+        budget: float,
+        joint: bool | None = None,
+        beta: float = 1.5,
+        probability: float = 0.9,
+        averaging: bool = False,
+        lease: float | None = None,
+        progress: bool | None = None,
+        seed: int | None = None,
+    ) -> None:
+        declared = DeclaredGame(
+            players, fidelity, costs, budget, joint, beta, probability, averaging
+        )
+        self._players = declared.players
+        if progress is not None and not isinstance(progress, bool):
+            raise TypeError(f"progress must be True, False or None, got {progress!r}.")
+        if lease is not None and not check_number("lease", lease, " of seconds or None") > 0.0:
+            raise ValueError(f"lease must be positive or None, got {lease!r}.")
+        if seed is not None:
+            seed = check_count("seed", seed, 0)
+        self._progress = ProgressLine(progress)
+        self._games = StudyGames(declared, seed, lease)
+        self._lock = threading.RLock()
+
+    # What users call.
+
+    def equilibrium(self, study: optuna.Study) -> StudyEquilibrium:
+        """The profile from which players are believed to gain least by deviating.
+
+        It can be asked for at any time, and of any study whose trials have the parameters.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If the study is of another game.
+        """
+        with self._lock:
+            game = self._games.read(study)
+            if game.trouble:
+                raise ValueError(game.trouble)
+            return answer_of(game)
+
+    def deviations(
+        self, study: optuna.Study, params: Mapping[str, Any]
+    ) -> dict[str, StudyDeviation]:
+        """What each player may gain by deviating alone from any profile, and where to.
+
+        Ask it of the parameters that are in use, or of those that players have agreed on.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+        params
+            All players' parameters, as in a trial; others, such as fidelities, are ignored.
+
+        Returns
+        -------
+        dict
+            By player.
+
+        Raises
+        ------
+        ValueError
+            If the study is of another game, parameters are missing or out of range, or no trial has
+            given values yet.
+        """
+        with self._lock:
+            game = self._games.read(study)
+            if game.trouble:
+                raise ValueError(game.trouble)
+            return deviations_of(game, params)
+
+    def replay(self, study: optuna.Study, listen: Callable[[NashStudy], Listener]) -> NashStudy:
+        """Go through the study's observations once more, as plots do.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler.
+        listen
+            Given the game, returns what is called after each observation.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            game = self._games.new(study)
+            game.listener = listen(game)
+            game.read(study)
+        return game
+
+    # What Optuna calls.
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Nothing: each parameter is given as it is asked for."""
+        return {}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Values of the parameters in the search space."""
+        return {
+            name: self.sample_independent(study, trial, name, distribution)
+            for name, distribution in search_space.items()
+        }
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """The profile's value of a parameter, or a level at which it is to be evaluated."""
+        self._games.check_objectives(study)
+        with self._lock:
+            game = self._games.of(study)
+            if game.trouble:
+                raise ValueError(game.trouble)
+            if trial.number in game.over:
+                raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
+            return game.value_for(trial, param_name, param_distribution)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Choose the query that the trial evaluates, and note it where other workers see it."""
+        if len(study.directions) != len(self._players):
+            return  # the first suggestion raises; raising here would leave the trial running
+        with self._lock:
+            game = self._games.read(study)
+            if game.trouble:
+                return
+            for _ in range(_CHOICES):
+                ahead = game.under_way.ahead_of(trial.number)
+                plan = game.propose(trial)
+                if plan is None:
+                    self._end(study, game, trial)
+                    return
+                game.under_way.add(trial, plan)
+                write_attribute(study, trial, QUERY_KEY, plan.tag)
+                # Of workers that choose at the same moment, those that came later choose again.
+                game = self._games.read(study)
+                if game.under_way.ahead_of(trial.number) == ahead:
+                    return
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Learn from the trial; when the budget is spent, stop the study."""
+        self._games.check_objectives(study)
+        with self._lock:
+            game = self._games.read(study)
+            problem = game.finish(trial, state, values, datetime.now()) or game.trouble
+            if problem:
+                raise ValueError(problem)
+            if game.policy is not None and trial.number not in game.over:
+                game.note(study)
+            if game.hopeless and stop(study):
+                before = (
+                    f"before it had asked for all players' parameters "
+                    f"{list(self._players.parameters)}"
+                    if game.policy is None
+                    else "and none gave any player a value"
+                )
+                warnings.warn(
+                    f"the study is stopped: every trial failed {before}; mend the objective, and "
+                    f"run it again.",
+                    stacklevel=4,
+                )
+            if game.policy is None or not game.policy.finished:
+                self._progress.show(game)
+                return
+            if trial.number not in game.over:
+                self._progress.close(game)
+            stop(study)
+
+    def reseed_rng(self) -> None:
+        """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    # Helpers.
+
+    def _end(self, study: optuna.Study, game: NashStudy, trial: FrozenTrial) -> None:
+        """End the loop when nothing is left to begin, though trials may still be under way."""
+        game.over.add(trial.number)
+        game.under_way.remove(trial.number)
+        write_attribute(study, trial, QUERY_KEY, {"over": True})
+        if "fixed_params" in trial.system_attrs:
+            warnings.warn(
+                f"trial {trial.number} was enqueued, but what is left of the budget does not do "
+                f"for it: it does not count. Enqueue it earlier, or give a larger budget.",
+                stacklevel=4,
+            )
+        elif not stop(study):
+            warnings.warn(
+                f"trial {trial.number} has no share in the budget, which is spent or promised to "
+                f"trials under way: it does not count. Stop asking when "
+                f"sampler.equilibrium(study).finished.",
+                stacklevel=4,
+            )

@@ -1,0 +1,102 @@
+"""The parameters of a game as its trials told of them, between Optuna's values and places."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+
+from mfhpo.search import Numeric, OneOf, Point
+from mfhpo_optuna.games.players import Players
+from mfhpo_optuna.study.levels import contains
+from mfhpo_optuna.study.places import kind_of, place_of, value_at
+from mfhpo_optuna.study.unit import from_unit
+
+__all__ = ["GameSpace"]
+
+_ALONE = OneOf(1)  # stands for all parameters of a player that has nothing to choose
+
+
+class GameSpace:
+    """What is known of the distributions with which an objective asks for parameters.
+
+    Parameters
+    ----------
+    players
+        Who owns which parameter.
+    fidelities
+        Names of the parameters that the sampler decides.
+    seed
+        Of values that are drawn while too little is known.
+    """
+
+    def __init__(self, players: Players, fidelities: tuple[str, ...], seed: int) -> None:
+        self.distributions: dict[str, BaseDistribution] = {}
+        self._players = players
+        self._names = frozenset((*players.parameters, *fidelities))
+        self._seed = seed
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the distributions of all players' parameters are known."""
+        return all(name in self.distributions for name in self._players.parameters)
+
+    def learn(self, distributions: Mapping[str, BaseDistribution]) -> None:
+        """Take in the distributions of a trial that are new."""
+        for name, distribution in distributions.items():
+            if name in self:
+                self.distributions.setdefault(name, distribution)
+
+    def change(self, name: str, distribution: BaseDistribution) -> str:
+        """What is wrong if an objective asks so: a sentence, or nothing."""
+        known = self.distributions.get(name, distribution)
+        if known == distribution:
+            return ""
+        return (
+            f"the objective suggests {name!r} as {distribution}, but did as {known} before; a game "
+            f"needs the same actions in every trial. Suggest it with the same range, or begin "
+            f"another study."
+        )
+
+    def actions(self) -> dict[str, dict[str, Numeric | OneOf]]:
+        """What each player can choose, by parameter; those with one value alone are left out."""
+        actions: dict[str, dict[str, Numeric | OneOf]] = {}
+        for player, names in self._players.owned.items():
+            kinds = {name: kind_of(self.distributions[name]) for name in names}
+            own = {name: kind for name, kind in kinds.items() if kind is not None}
+            actions[player] = own or {names[0]: _ALONE}
+        return actions
+
+    def place(self, name: str, value: Any) -> float | None:
+        """Where a value is in its parameter's range, as `Point` has it; None if it is outside."""
+        distribution = self.distributions[name]
+        if not contains(distribution, value):
+            return None
+        if distribution.single():
+            return 0.0
+        place = place_of(value, distribution)
+        # Rounding may lead outside of the range of a number.
+        is_index = isinstance(distribution, CategoricalDistribution)
+        return place if is_index else min(max(place, 0.0), 1.0)
+
+    def value(self, name: str, place: float) -> Any:
+        """The value at a place."""
+        distribution = self.distributions[name]
+        if place >= 1.0 and isinstance(distribution, FloatDistribution) and not distribution.step:
+            return distribution.high  # corners are often where a game ends
+        return value_at(place, distribution)
+
+    def params(self, point: Point) -> dict[str, Any]:
+        """All players' parameters at a profile, those with one value alone included."""
+        return {name: self.value(name, point.get(name, 0.0)) for name in self._players.parameters}
+
+    def drawn(self, trial_number: int, name: str, distribution: BaseDistribution) -> Any:
+        """The value of a trial that nothing is known for; the same whoever asks."""
+        key = [self._seed, trial_number, zlib.crc32(name.encode())]
+        return from_unit(float(np.random.default_rng(key).random()), distribution)

@@ -1,0 +1,320 @@
+"""A game's study: its trials as observations of a policy that looks for an equilibrium."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo.games import Equilibrium, GamePolicy, Query
+from mfhpo_optuna.games.declared import DeclaredGame
+from mfhpo_optuna.games.faults import fault_of, other_game, unowned
+from mfhpo_optuna.games.queries import Queries
+from mfhpo_optuna.games.space import GameSpace
+from mfhpo_optuna.games.under_way import QUERY_KEY, Plan, UnderWay
+from mfhpo_optuna.study.levels import levels_in
+
+__all__ = ["GAME_KEY", "Listener", "NashStudy"]
+
+# User attribute of a study: the game that is played.
+GAME_KEY = "mfhpo:game"
+
+Listener = Callable[[FrozenTrial, Query, Sequence[float | None]], None]
+
+_HOPELESS = 30  # trials that failed while none has told anything
+_OFTEN, _MANY = 0.3, 10  # share of trials that failed, and their number, that deserve a warning
+
+
+class NashStudy:
+    """Translates between the trials of one study and a policy.
+
+    Parameters
+    ----------
+    study
+        The study; its directions are remembered.
+    declared
+        The game.
+    seed
+        Makes what is drawn repeatable, and the same for all workers.
+    lease
+        See `UnderWay`.
+
+    Attributes
+    ----------
+    signs
+        By player, -1 where its objective is minimised: values are mirrored. Else 1.
+    space
+        The parameters, as far as trials told of them.
+    levels
+        Each fidelity's, once they are known.
+    policy
+        What chooses the queries, or None until the game is known.
+    under_way
+        Trials that are running.
+    over
+        Numbers of running trials that began when nothing was left for them.
+    trouble
+        Why the game cannot be played: a sentence, or nothing.
+    listener
+        Called with each trial that the policy learned from, its query, and the values; or None.
+    """
+
+    def __init__(
+        self, study: optuna.Study, declared: DeclaredGame, seed: int, lease: float | None
+    ) -> None:
+        self.declared = declared
+        self.players = declared.players
+        self.fidelity = declared.fidelity
+        maximised = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
+        self.signs = tuple(1.0 if up else -1.0 for up in maximised)
+        self.space = GameSpace(self.players, self.fidelity.names, seed)
+        self.levels: tuple[tuple[Any, ...], ...] = ()
+        self.policy: GamePolicy | None = None
+        self.under_way = UnderWay(lease)
+        self.over: set[int] = set()
+        self.listener: Listener | None = None
+        self._study_name = study.study_name
+        self._earlier: dict[str, Any] = study.user_attrs.get(GAME_KEY, {})
+        self._is_noted = bool(self._earlier)
+        self.trouble = other_game(self._study_name, self._earlier, self._note)
+        self._queries: Queries | None = None
+        self._seed = seed
+        self._unread: set[int] = set()
+        self._read_up_to = 0
+        self._told = 0
+        self._failed = 0
+        self._early_failures: list[FrozenTrial] = []
+        self._warned_of: set[str] = set()
+        self._answer: tuple[int, Equilibrium] | None = None
+
+    # Reading the study.
+
+    def read(self, study: optuna.Study) -> bool:
+        """Tell the policy of the trials that finished since the last reading.
+
+        Returns
+        -------
+        bool
+            False if the study has lost trials: it was deleted and made again.
+        """
+        if self.trouble:
+            return True
+        trials = study.get_trials(deepcopy=False)
+        if len(trials) < self._read_up_to:
+            return False
+        new = range(self._read_up_to, len(trials))
+        self._read_up_to = len(trials)
+        finished: list[FrozenTrial] = []
+        for number in sorted(self._unread) + list(new):
+            trial = trials[number]
+            if trial.state.is_finished():
+                self._unread.discard(number)
+                finished.append(trial)
+                continue
+            self._unread.add(number)
+            plan = Plan.of(trial)
+            if trial.state == TrialState.RUNNING and plan is not None:
+                self.under_way.add(trial, plan)
+            else:
+                self.under_way.remove(number)  # its worker gave up what was planned
+        finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
+        for trial in finished:
+            fault = self.finish(trial, trial.state, trial.values, trial.datetime_complete)
+            if fault:
+                self._warn("fault", f"{fault} It does not count, nor do others like it.")
+        return True
+
+    def finish(
+        self,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+        ended: datetime | None,
+    ) -> str:
+        """Take in a trial that ended; return what is wrong with its parameters, if anything is."""
+        self._unread.discard(trial.number)
+        self.under_way.remove(trial.number)
+        plan = Plan.of(trial)
+        if plan is None and QUERY_KEY in trial.user_attrs:
+            return ""  # it began when nothing was left
+        if state != TrialState.COMPLETE:
+            values = None
+        if values is not None:
+            fault = fault_of(trial, self.players, self.fidelity, self.space)
+            if fault:
+                return fault
+        if not any(self.space.change(*asked) for asked in trial.distributions.items()):
+            self.space.learn(trial.distributions)
+        self._find_out()
+        if self.policy is not None:
+            self._tell(self.policy, trial, values, ended)
+        elif plan is not None and values is None:
+            self._early_failures.append(trial)
+        return ""
+
+    def _find_out(self) -> None:
+        """Make the policy as soon as trials have told what the game is."""
+        if self.policy is not None or self.trouble or not self.space.is_known:
+            return
+        try:
+            levels = self.fidelity.levels(self.space.distributions)
+            if levels is None:
+                return
+            costs = self.fidelity.costs(levels)
+            policy = self.declared.policy(self.space.actions(), costs, self._seed)
+        except ValueError as error:
+            self.trouble = str(error)
+            return
+        self.policy, self.levels = policy, levels
+        self.trouble = other_game(self._study_name, self._earlier, self._note)
+        if self.trouble:
+            self.policy = None
+            return
+        parameters = list(policy.actions.parameters)
+        self._queries = Queries(self.space, parameters, self.fidelity, levels, len(self.players))
+        for trial in self._early_failures:
+            self._tell(policy, trial, None, trial.datetime_complete)
+        self._early_failures.clear()
+
+    def _tell(
+        self,
+        policy: GamePolicy,
+        trial: FrozenTrial,
+        values: Sequence[float] | None,
+        ended: datetime | None,
+    ) -> None:
+        query = self._query_of(trial, Plan.of(trial))
+        if query is None:
+            if values is not None:
+                self._warn_of_outside(trial)
+            return
+        self.under_way.took(trial, ended, policy.cost_of(query))
+        told: list[float | None] = [None] * len(self.players)
+        if values is not None:
+            told = [sign * value for sign, value in zip(self.signs, values, strict=True)]
+        policy.tell(query, told)
+        self._told += 1
+        self._failed += not all(value is not None and math.isfinite(value) for value in told)
+        if self._failed >= max(_MANY, _OFTEN * self._told):
+            self._warn(
+                "failures",
+                f"{self._failed} of {self._told} trials gave a player no value (they failed, were "
+                f"pruned or returned what is no number) and were paid for out of the budget; see "
+                f"their errors, and mend the objective or narrow the ranges.",
+            )
+        if self.listener is not None:
+            self.listener(trial, query, values or [None] * len(self.players))
+
+    # What trials evaluate.
+
+    def propose(self, trial: FrozenTrial) -> Plan | None:
+        """What a trial that begins is to evaluate; None if nothing is left of the budget."""
+        if self.policy is None:
+            return Plan((0,) * len(self.players))
+        query = self.policy.ask(self._pending(trial.number))
+        if query is None:
+            return None
+        plan = Plan(query.levels, query.profile)
+        if "fixed_params" in trial.system_attrs:
+            enqueued = self._query_of(trial, plan)
+            if enqueued is not None:
+                plan = Plan(enqueued.levels, enqueued.profile)
+        return plan
+
+    def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
+        """The value of a parameter that an objective asks for.
+
+        Raises
+        ------
+        ValueError
+            If nobody owns it, or if it was asked for in another way before.
+        """
+        if name not in self.space:
+            raise ValueError(unowned(trial, [name], self.players, self.fidelity))
+        change = self.space.change(name, distribution)
+        if change:
+            raise ValueError(f"trial {trial.number}: {change}")
+        plan = self.under_way.plan(trial.number)
+        if name in self.fidelity.names:
+            position = self.fidelity.names.index(name)
+            levels = levels_in(self.fidelity.fidelities[position], distribution)
+            return levels[plan.levels[position] if plan else 0]
+        if plan is None or plan.profile is None or name not in plan.profile:
+            return self.space.drawn(trial.number, name, distribution)
+        return self.space.value(name, plan.profile[name])
+
+    def _pending(self, trial_number: int) -> list[Query]:
+        """Queries under way, but for the given trial's and those whose lease is over."""
+        waited_for = self.under_way.waited_for(trial_number, self._cost_of)
+        queries = (self._query_of(trial, plan) for trial, plan in waited_for)
+        return [query for query in queries if query is not None]
+
+    def _query_of(self, trial: FrozenTrial, plan: Plan | None) -> Query | None:
+        return None if self._queries is None else self._queries.of(trial, plan)
+
+    def _cost_of(self, trial: FrozenTrial, plan: Plan) -> float:
+        query = self._query_of(trial, plan)
+        return 0.0 if query is None or self.policy is None else self.policy.cost_of(query)
+
+    # What the sampler asks.
+
+    def note(self, study: optuna.Study) -> None:
+        """Leave word in the study of the game that is played in it."""
+        if not self._is_noted:
+            study.set_user_attr(GAME_KEY, self._note)
+            self._is_noted = True
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether so many trials failed, and no other told anything, that none may ever."""
+        if self.policy is None:
+            return len(self._early_failures) >= _HOPELESS
+        return self._told >= _HOPELESS and not self.policy.has_seen
+
+    def recommend(self) -> Equilibrium | None:
+        """The policy's answer, or None while the game is not known."""
+        if self.policy is None:
+            return None
+        if self._answer is None or self._answer[0] != self._told:
+            self._answer = self._told, self.policy.recommend()
+        return self._answer[1]
+
+    def progress_text(self) -> str:
+        """What was evaluated, and what it cost."""
+        if self.policy is None:
+            return "game | no trial has told all players' parameters yet"
+        return (
+            f"game | {self._told} profiles, {len(self.under_way)} under way | cost "
+            f"{self.policy.cost:.6g} of {self.policy.budget:.6g}"
+        )
+
+    @property
+    def _note(self) -> dict[str, Any]:
+        owned = {player: sorted(names) for player, names in self.players.owned.items()}
+        note: dict[str, Any] = {"players": owned, "fidelity": list(self.fidelity.names)}
+        if self.policy is not None:
+            note["levels"] = [list(of_fidelity) for of_fidelity in self.levels]
+            note["costs"] = [own.tolist() for own in self.policy.costs.by_player]
+        return note
+
+    def _warn_of_outside(self, trial: FrozenTrial) -> None:
+        named = zip(self.fidelity.names, self.levels, strict=True)
+        levels = "".join(f", or at none of the levels {name}={list(of)}" for name, of in named)
+        self._warn(
+            "outside",
+            f"trial {trial.number} was evaluated at {trial.params}, which is outside the ranges of "
+            f"the objective{levels}: it does not count, nor do others like it. Enqueue values that "
+            f"the sampler itself could choose.",
+        )
+
+    def _warn(self, kind: str, message: str) -> None:
+        if kind not in self._warned_of:
+            self._warned_of.add(kind)
+            warnings.warn(message, stacklevel=6)

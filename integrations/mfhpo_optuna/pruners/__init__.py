@@ -1,0 +1,1 @@
+"""The public pruners, one module each."""

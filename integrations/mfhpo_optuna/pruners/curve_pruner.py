@@ -1,0 +1,235 @@
+"""What pruners of learning curves share: their arguments, and how a study is read."""
+
+from __future__ import annotations
+
+import abc
+import math
+import threading
+import warnings
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+from optuna.pruners import BasePruner
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo._validation import check_count, check_number
+from mfhpo.identification.curves.curves import check_steps, read_curve
+
+__all__ = ["CurveHistory", "CurvePruner"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# So many COMPLETE trials show how long curves are.
+_ENOUGH = 3
+
+
+class CurvePruner(BasePruner):
+    """Judges trials by their reports at a few steps, with no state but the study's trials.
+
+    Parameters
+    ----------
+    n_startup_trials, n_warmup_steps, reduction_factor, final_step, replicate_params
+        See `IISEPruner`.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_startup_trials: int,
+        n_warmup_steps: int,
+        reduction_factor: float,
+        final_step: int | None,
+        replicate_params: Iterable[str],
+    ) -> None:
+        if isinstance(replicate_params, str):
+            raise ValueError(
+                f"replicate_params must be a collection of names, got {replicate_params!r}; "
+                f"write ({replicate_params!r},)."
+            )
+        check_number("reduction_factor", reduction_factor)
+        if not (reduction_factor > 1.0 and math.isfinite(reduction_factor)):
+            raise ValueError(f"reduction_factor must be above 1, got {reduction_factor!r}; try 3.")
+        self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
+        self._n_warmup_steps = check_count("n_warmup_steps", n_warmup_steps, 0)
+        self._reduction_factor = reduction_factor
+        self._final_step = None if final_step is None else check_count("final_step", final_step, 1)
+        self._replicate_params = frozenset(replicate_params)
+        self._forget()
+        if self._final_step is not None and len(self._steps(self._final_step)) == 1:
+            raise ValueError(self._nothing_to_check(self._final_step))
+
+    @abc.abstractmethod
+    def _new_history(self, sign: float) -> CurveHistory:
+        """Begin to read a study; `sign` is -1 where it minimises."""
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """Judge a trial by what it has reported; called by ``trial.should_prune()``.
+
+        Parameters
+        ----------
+        study
+            The study, with one objective.
+        trial
+            The running trial.
+
+        Returns
+        -------
+        bool
+            Whether to stop it.
+
+        Raises
+        ------
+        ValueError
+            If the study has several objectives.
+        """
+        if len(study.directions) > 1:
+            raise ValueError(
+                f"{type(self).__name__} needs a study with one objective, but "
+                f"{study.study_name!r} has {len(study.directions)}; use optuna.pruners.NopPruner "
+                f"there."
+            )
+        reports = trial.intermediate_values
+        if not reports or math.isnan(reports[max(reports)]):
+            return False
+        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        with self._lock:
+            history = self._histories.get(study)
+            if history is None:
+                history = self._histories[study] = self._new_history(sign)
+            history.update(study.get_trials(deepcopy=False))
+            return history.is_hopeless(trial)
+
+    def _steps(self, final_step: int) -> tuple[int, ...]:
+        """The checked steps and the final one, given the final one or 0 if it is not known."""
+        return check_steps(final_step, self._reduction_factor, self._n_warmup_steps)
+
+    def _least_final_step(self) -> int:
+        """The least step at which a curve can be finished; what ends earlier was cut short."""
+        return 1
+
+    def _nothing_to_check(self, final_step: int) -> str:
+        """What is wrong, and what would be right, where no step is checked before the final one."""
+        return (
+            f"nothing is ever stopped: no step is checked from n_warmup_steps="
+            f"{self._n_warmup_steps} on and before final_step={final_step}, with reduction_factor="
+            f"{self._reduction_factor:g}. Report more steps, or lower n_warmup_steps or "
+            f"reduction_factor."
+        )
+
+    def _arm(self, trial: FrozenTrial) -> Hashable:
+        if not trial.params:
+            return trial.number
+        # repr, because choices may be unhashable and because 1 == True.
+        return tuple(
+            sorted(
+                (name, repr(value))
+                for name, value in trial.params.items()
+                if name not in self._replicate_params
+            )
+        )
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._histories: WeakKeyDictionary[Study, CurveHistory] = WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is rebuilt from the study: a copy starts with an empty memory."""
+        state = self.__dict__.copy()
+        del state["_lock"], state["_histories"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start with an empty memory."""
+        self.__dict__.update(state)
+        self._forget()
+
+
+class CurveHistory(abc.ABC):
+    """One study's trials, each read once when it has finished and turned into a race of curves.
+
+    Attributes
+    ----------
+    running
+        The trials under way that have reported something.
+    steps
+        The steps that count as fidelities.
+    """
+
+    def __init__(self, pruner: CurvePruner, sign: float) -> None:
+        self._pruner = pruner
+        self._sign = sign
+        self._n_read = 0
+        self._n_complete = 0
+        self._longest = 0
+        self._warned_of_steps = False
+        self._unfinished: set[int] = set()
+        self.running: list[FrozenTrial] = []
+        self._begin(pruner._final_step or 0)
+
+    @abc.abstractmethod
+    def _restart(self) -> None:
+        """Begin a race with the present steps."""
+
+    @abc.abstractmethod
+    def _take(self, trial: FrozenTrial) -> None:
+        """Take in a finished trial that has reported something."""
+
+    @abc.abstractmethod
+    def is_hopeless(self, trial: FrozenTrial) -> bool:
+        """Whether the race would stop the trial by what it has shown."""
+
+    def update(self, trials: Sequence[FrozenTrial]) -> None:
+        """Read the trials that have finished since the last call."""
+        news = [trials[number] for number in sorted(self._unfinished)] + list(
+            trials[self._n_read :]
+        )
+        self._n_read = len(trials)
+        self._unfinished = {trial.number for trial in news if not trial.state.is_finished()}
+        self.running = [
+            trial
+            for trial in news
+            if trial.state == TrialState.RUNNING and trial.intermediate_values
+        ]
+        finished = _finished(news)
+        lengths = [_length(t) for t in finished if t.state == TrialState.COMPLETE]
+        self._warn_of_steps(lengths)
+        longest = max(lengths, default=0)
+        least = max(self._final_step + 1, self._pruner._least_final_step())
+        if self._pruner._final_step is None and longest >= least:
+            self._begin(longest)
+            finished = _finished(trials)
+        for trial in finished:
+            self._take(trial)
+
+    def curve(self, trial: FrozenTrial) -> FloatArray:
+        """Values at the fidelities, larger is better, shape (M,), NaN where none."""
+        return self._sign * read_curve(trial.intermediate_values, self.steps)
+
+    def _warn_of_steps(self, lengths: Sequence[int]) -> None:
+        """Warn once, after a few trials, of curves that end before there is a step to check."""
+        self._n_complete += len(lengths)
+        self._longest = max(self._longest, *lengths, 0)
+        if self._n_complete < _ENOUGH or self._warned_of_steps or not self._longest:
+            return
+        least = max(self._longest, self._pruner._least_final_step())
+        steps = self._pruner._steps(self._pruner._final_step or least)
+        if len(steps) == 1 or self._longest < steps[0]:
+            self._warned_of_steps = True
+            warnings.warn(self._pruner._nothing_to_check(self._longest), stacklevel=5)
+
+    def _begin(self, final_step: int) -> None:
+        self._final_step = final_step
+        self.steps = self._pruner._steps(final_step)
+        self._restart()
+
+
+def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    return [trial for trial in trials if trial.state.is_finished() and trial.intermediate_values]
+
+
+def _length(trial: FrozenTrial) -> int:
+    return max(trial.intermediate_values)

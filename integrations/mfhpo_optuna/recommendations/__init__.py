@@ -1,0 +1,1 @@
+"""The answers of samplers, in the terms of a study."""

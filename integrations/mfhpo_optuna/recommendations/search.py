@@ -1,0 +1,56 @@
+"""What a search has found, and what its certificate says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mfhpo.certification.sequential import Certificate
+from mfhpo.racing.recommendation import short
+from mfhpo_optuna.recommendations.race import StudyRecommendation
+
+__all__ = ["RaceRecommendation"]
+
+
+@dataclass(frozen=True)
+class RaceRecommendation(StudyRecommendation):
+    """Which of the configurations that a search has tried to be content with, and how sure that is.
+
+    See `UserRecommendation` for the other fields; what they say of a certificate is about the
+    shortlist alone.
+
+    Parameters
+    ----------
+    tried
+        Number of configurations that were tried, at any level.
+    at_target
+        Number of configurations that were evaluated at the target level.
+    certificate
+        What the evaluations of the shortlist say: each candidate, and the luckiest beside the
+        winner. None during the search.
+    """
+
+    tried: int = 0
+    at_target: int = 0
+    certificate: Certificate | None = None
+
+    def __str__(self) -> str:
+        tried = (
+            f"  search      {self.tried} configurations tried, {self.at_target} of them at the "
+            f"target"
+        )
+        if self.certificate is None:
+            params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
+            head = "NOT CERTIFIED" if self.finished else "BEST SO FAR"
+            lines = [f"{head}: {params or 'nothing yet'}"]
+            if not math.isnan(self.mean):
+                at = "" if self.level is None else f" at level {self.level}"
+                lines.append(f"  mean        {self.mean:.5g}{at}, not certified")
+            lines += [
+                f"  because     {self.reason}",
+                f"  cost        {self.cost:.6g} in {self.trials} trials",
+                tried,
+            ]
+            return "\n".join(lines)
+        paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
+        return f"{self.certificate}\n{tried}\n{paid}"

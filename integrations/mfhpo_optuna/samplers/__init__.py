@@ -1,0 +1,1 @@
+"""The public samplers, one module each, and their common base."""

@@ -1,0 +1,217 @@
+"""The sampler that all races over fidelities share; only the policy differs."""
+
+from __future__ import annotations
+
+import abc
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.pruners import MedianPruner, NopPruner
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import Policy
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo_optuna.recommendations.race import StudyRecommendation
+from mfhpo_optuna.samplers.policy_sampler import (
+    Answer,
+    PolicySampler,
+    seconds_since_start,
+    stop,
+    write_attribute,
+)
+from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.limit_attributes import SECONDS_KEY
+from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.study_race import CERTIFICATE_KEY, FIDELITY_KEY
+
+__all__ = ["FidelitySampler"]
+
+# Below "optuna.", so that optuna.logging.set_verbosity governs it.
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
+
+
+class FidelitySampler(PolicySampler[Race]):
+    """Runs a policy that chooses arms and levels of a fidelity.
+
+    Parameters
+    ----------
+    fidelity, arms, arm_sampler, lease, progress, seed
+        See `IISESampler`.
+    """
+
+    def __init__(
+        self,
+        *,
+        fidelity: str | Fidelity,
+        arms: ArmsLike,
+        arm_sampler: BaseSampler | None,
+        lease: float | None,
+        progress: bool | None,
+        seed: int | None,
+    ) -> None:
+        self._fidelity = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
+        if not isinstance(self._fidelity, Fidelity):
+            raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
+        super().__init__(
+            owned=self._fidelity.name,
+            arms=arms,
+            arm_sampler=arm_sampler,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+        )
+
+    @abc.abstractmethod
+    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
+        """Make the policy, now that the levels of the fidelity are known.
+
+        Parameters
+        ----------
+        n_arms, levels
+            The race's arms and levels.
+        seed
+            Chooses the pilot's arms.
+        sign
+            -1 for a study that minimises, whose values are mirrored; else 1.
+        """
+
+    # What users call.
+
+    def recommendation(self, study: optuna.Study) -> StudyRecommendation:
+        """The best answer so far, with its certificate once the race has ended.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If no trial has told the levels of the fidelity yet.
+        """
+        with self._lock:
+            race = self._read(study)
+            if race.policy is None:
+                raise ValueError(
+                    f"study {study.study_name!r} has no finished trial that asked for the fidelity "
+                    f"{self._fidelity.name!r}, so there is nothing to recommend yet."
+                )
+            return _recommendation(race)
+
+    # What Optuna calls.
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Choose the pull that the trial evaluates, and note it where other workers see it."""
+        if type(study.pruner) is MedianPruner:
+            # What a study has if nobody asked for a pruner; what it ends gives a race no value.
+            study.pruner = NopPruner()
+            _logger.info(
+                f"study {study.study_name!r} goes on without Optuna's MedianPruner: its sampler "
+                f"decides which trials go up to the target."
+            )
+        super().before_trial(study, trial)
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """The arm's value of a parameter, or the level at which the arm is to be evaluated."""
+        with self._lock:
+            if param_name == self._fidelity.name and len(study.directions) == 1:
+                race = self._of(study)
+                if race.pull(trial.number) is not None:
+                    return race.level_of(trial.number, param_distribution)
+            return super().sample_independent(study, trial, param_name, param_distribution)
+
+    # Helpers.
+
+    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> Race:
+        def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
+            return self._make_policy(n_arms, levels, seed, sign)
+
+        self._note_fidelity(study)
+        return Race(study, arms, self._fidelity, make_policy, self._lease)
+
+    def _note_fidelity(self, study: optuna.Study) -> None:
+        """Say in the study which parameter is the fidelity, for whoever reads its trials."""
+        if study.user_attrs.get(FIDELITY_KEY) != self._fidelity.name:
+            study.set_user_attr(FIDELITY_KEY, self._fidelity.name)
+
+    def _learn(
+        self,
+        study: optuna.Study,
+        race: Race,
+        trial: FrozenTrial,
+        state: TrialState,
+        value: float | None,
+    ) -> bool:
+        seconds = seconds_since_start(trial)
+        # Of a failure, too: without it nobody could tell it from the trial of a worker that died.
+        if seconds is not None and (self._fidelity.costs == "measured" or state == TrialState.FAIL):
+            write_attribute(study, trial, SECONDS_KEY, seconds)
+        return race.finish(trial, state, value, seconds)
+
+    def _check(self, study: optuna.Study, race: Race) -> None:
+        race.check_fidelity_is_free()
+        if race.hopeless and stop(study):
+            warnings.warn(
+                f"the study is stopped: every trial failed before it asked for the fidelity "
+                f"{self._fidelity.name!r}; mend the objective, and run it again.",
+                stacklevel=5,
+            )
+
+    def _answer(self, race: Race) -> Answer:
+        answer = _recommendation(race)
+        distributions = {} if answer.arm is None else dict(race.arms.distributions(answer.arm))
+        params = {name: answer.params[name] for name in distributions}
+        if race.fidelity_distribution is not None:
+            distributions[race.fidelity.name] = race.fidelity_distribution
+            params[race.fidelity.name] = answer.level
+        return Answer(
+            arm=answer.arm,
+            mean=answer.mean,
+            # An uncertified answer is only worth what is certain of it, so that a later one, if
+            # the race goes on with a larger budget, takes its place as the best trial.
+            value=answer.mean if answer.certified else answer.interval[0 if race.sign > 0 else 1],
+            params=params,
+            distributions=distributions,
+            attributes={CERTIFICATE_KEY: answer.to_dict()},
+            reason=answer.reason,
+            remedy="Give it a larger budget, or mend the objective.",
+        )
+
+    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
+        now = answer.attributes[CERTIFICATE_KEY]
+        if (earlier["arm"], earlier["certified"]) != (now["arm"], now["certified"]):
+            return False
+        if now["certified"]:
+            # Workers that end after the certificate change the mean a little, but not the claim.
+            return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
+        return bool(earlier["trials"] == now["trials"])
+
+    def _values_of_arms(self, race: Race) -> list[tuple[int, float]]:
+        policy = race.policy
+        if policy is None:
+            return []
+        seen = [
+            [arm for arm in range(len(race.arms)) if policy.summary(arm, fidelity)[0]]
+            for fidelity in range(len(race.levels))
+        ]
+        fidelity = max(range(len(seen)), key=lambda m: (len(seen[m]), m))
+        return [(arm, race.sign * policy.summary(arm, fidelity)[1]) for arm in seen[fidelity]]
+
+
+def _recommendation(race: Race) -> StudyRecommendation:
+    assert race.policy is not None
+    answer = race.policy.recommend()
+    params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
+    level = race.levels[answer.fidelity]
+    return StudyRecommendation.of(answer, race.sign, params, level, race.certifies)

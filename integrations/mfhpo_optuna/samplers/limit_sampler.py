@@ -1,0 +1,222 @@
+"""The sampler that all policies share that choose a time limit for every trial."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo._validation import check_number
+from mfhpo.censored import CensoredPolicy
+from mfhpo_optuna.recommendations.limit import StudyLimitRecommendation
+from mfhpo_optuna.samplers.policy_sampler import (
+    Answer,
+    PolicySampler,
+    seconds_since_start,
+    write_attribute,
+)
+from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.limit_attributes import ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
+from mfhpo_optuna.study.limited_race import LimitedRace
+from mfhpo_optuna.study.study_race import CERTIFICATE_KEY
+
+__all__ = ["LimitSampler"]
+
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
+
+# Options of policies that are numbers, or None for what the policy makes of it.
+_NUMBERS = {"delta", "exploration", "longest", "smoothness"}
+
+_UNKNOWN_RANGE = "the range of the values is unknown, because no two different ones were seen"
+_DECLARE_RANGE = "Declare reward_range=(least, largest)."
+
+
+class LimitSampler(PolicySampler[LimitedRace]):
+    """Runs a policy that chooses an arm and a time limit for every trial.
+
+    Values are maximised inside: those of a study that minimises are mirrored, with the range that
+    was declared of them. Charges worsen the gain of a trial in either direction.
+
+    Parameters
+    ----------
+    arms, reward_range, arm_sampler, lease, progress, seed
+        See `RCUCBSampler`.
+    options
+        Further arguments of the policy. They are tried at once, so that wrong ones raise here and
+        not in the first trial.
+    """
+
+    def __init__(
+        self,
+        *,
+        arms: ArmsLike,
+        reward_range: tuple[float, float] | None,
+        arm_sampler: BaseSampler | None,
+        lease: float | None,
+        progress: bool | None,
+        seed: int | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        super().__init__(
+            owned="",
+            arms=arms,
+            arm_sampler=arm_sampler,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+        )
+        for name in sorted(_NUMBERS & options.keys()):
+            if options[name] is not None:
+                check_number(name, options[name])
+        self._options = dict(options)
+        self._reward_range = reward_range
+        self._policy_for(2, {**self._options, "reward_range": reward_range})
+
+    @abc.abstractmethod
+    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
+        """Make the policy, from options in values that are maximised."""
+
+    # What users call.
+
+    def recommendation(self, study: optuna.Study) -> StudyLimitRecommendation:
+        """The best pair of arm and time limit so far, and its gain.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+        """
+        with self._lock:
+            return _recommendation(self._read(study))
+
+    def best_limit(self, study: optuna.Study) -> float:
+        """The recommended time limit in seconds, of the recommended arm.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If there is no answer yet: nothing was observed, or limits are still being derived.
+        """
+        answer = self.recommendation(study)
+        if answer.limit is None:
+            raise ValueError(f"there is no best limit yet: {answer.reason}.")
+        return answer.limit
+
+    def conclude(self, study: optuna.Study) -> None:
+        """Add the answer so far to the study, so that ``study.best_trial`` shows it.
+
+        That is done without being asked when the horizon is reached. Later answers may be added:
+        the best trial is the one with the best guaranteed gain.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler, or with one made with the same arguments.
+
+        Raises
+        ------
+        ValueError
+            If there is no answer yet, or it means nothing: no `reward_range` was declared, and no
+            two different values were seen.
+        """
+        with self._lock:
+            self.best_limit(study)
+            race = self._read(study)
+            if not race.policy.range_is_known:
+                raise ValueError(f"there is no answer yet: {_UNKNOWN_RANGE}. {_DECLARE_RANGE}")
+            self._conclude(study, race)
+
+    # Helpers.
+
+    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> LimitedRace:
+        def make_policy(n_arms: int, sign: float) -> CensoredPolicy:
+            mirrored = self._reward_range
+            if mirrored is not None and sign < 0.0:
+                mirrored = (-mirrored[1], -mirrored[0])
+            return self._policy_for(n_arms, {**self._options, "reward_range": mirrored})
+
+        longest = self._options["longest"]
+        return LimitedRace(study, arms, make_policy, self._lease, self._reward_range, longest)
+
+    def _learn(
+        self,
+        study: optuna.Study,
+        race: LimitedRace,
+        trial: FrozenTrial,
+        state: TrialState,
+        value: float | None,
+    ) -> bool:
+        seconds = trial.user_attrs.get(SECONDS_KEY)
+        # Others may have noted it before the trial ended; a trial that is tried again inherits it.
+        if seconds is None or trial.user_attrs.get(ENFORCER_KEY) != "time_limited":
+            seconds = seconds_since_start(trial)
+            if seconds is not None:
+                # Who reads the trial later is to read the same.
+                write_attribute(study, trial, SECONDS_KEY, seconds)
+        race.warn_of_enforcer(trial, state)
+        return race.finish(trial, state, value, seconds)
+
+    def _check(self, study: optuna.Study, race: LimitedRace) -> None:
+        limits = race.policy.limits
+        derived = isinstance(self._options.get("limits"), Integral)
+        if derived and limits is not None and not race.announced:
+            race.announced = True
+            _logger.info(
+                "Time limits of study %r, in seconds: %s.",
+                study.study_name,
+                ", ".join(f"{limit:.4g}" for limit in limits),
+            )
+
+    def _answer(self, race: LimitedRace) -> Answer:
+        answer = _recommendation(race)
+        known = {} if answer.arm is None else race.arms.distributions(answer.arm)
+        distributions = {name: known[name] for name in known if name in answer.params}
+        limit = {} if answer.limit is None else {LIMIT_KEY: answer.limit}
+        means_nothing = answer.arm is not None and not race.policy.range_is_known
+        return Answer(
+            arm=None if means_nothing else answer.arm,
+            mean=answer.gain,
+            # What is certain of it, so that a later answer takes its place as the best trial.
+            value=answer.interval[0 if race.sign > 0 else 1],
+            params={name: answer.params[name] for name in distributions},
+            distributions=distributions,
+            attributes={CERTIFICATE_KEY: answer.to_dict(), **limit},
+            reason=_UNKNOWN_RANGE if means_nothing else answer.reason,
+            remedy=_DECLARE_RANGE if means_nothing else "Mend the objective.",
+        )
+
+    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
+        now = answer.attributes[CERTIFICATE_KEY]
+        if (earlier["arm"], earlier["limit"]) != (now["arm"], now["limit"]):
+            return False
+        # Workers that end after the horizon change the bounds a little, but not the answer.
+        horizon = self._options["horizon"]
+        over = horizon is not None and earlier["trials"] >= horizon
+        return over or bool(earlier["trials"] == now["trials"])
+
+    def _values_of_arms(self, race: LimitedRace) -> list[tuple[int, float]]:
+        if race.policy.piloting:
+            return sorted(race.values.items())
+        gains = {arm: race.policy.estimate(arm) for arm in race.policy.active.tolist()}
+        return [
+            (arm, race.sign * float(np.nanmax(gain)))
+            for arm, gain in gains.items()
+            if not np.isnan(gain).all()
+        ]
+
+
+def _recommendation(race: LimitedRace) -> StudyLimitRecommendation:
+    answer = race.policy.recommend()
+    params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
+    return StudyLimitRecommendation.of(answer, race.sign, params)

@@ -1,0 +1,509 @@
+"""The sampler that runs a policy on a study, whatever the policy decides of a trial."""
+
+from __future__ import annotations
+
+import abc
+import math
+import threading
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from mfhpo import Pull
+from mfhpo._validation import check_count, check_number
+from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy
+from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.levels import contains
+from mfhpo_optuna.study.progress import ProgressLine
+from mfhpo_optuna.study.study_race import (
+    ARM_KEY,
+    CERTIFICATE_KEY,
+    NO_ANSWER,
+    WITHHELD_KEY,
+    WORKER,
+    Listener,
+    StudyRace,
+)
+from mfhpo_optuna.study.unit import from_unit
+from mfhpo_optuna.study.worker_name import worker_name
+
+__all__ = ["Answer", "PolicySampler", "stop"]
+
+RaceT = TypeVar("RaceT", bound=StudyRace)
+
+# Seconds between two looks at trials that are waited for: short beside a trial, long beside a read.
+_PERIOD = 0.2
+
+# Seconds that a trial waits at most; the next one goes on waiting.
+_LONGEST_WAIT = 10.0
+
+# Below "optuna.", so that optuna.logging.set_verbosity governs it.
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The trial that `best_trial` is to show.
+
+    Parameters
+    ----------
+    arm
+        The recommended arm, or None.
+    mean
+        Its estimated value.
+    value
+        What the trial promises; nothing is worse than NaN.
+    params, distributions
+        Of the trial.
+    attributes
+        User attributes of the trial, `CERTIFICATE_KEY` among them.
+    reason
+        Why the race is where it is.
+    remedy
+        What may help if there is no answer: a sentence.
+    """
+
+    arm: int | None
+    mean: float
+    value: float
+    params: Mapping[str, Any]
+    distributions: Mapping[str, BaseDistribution]
+    attributes: Mapping[str, Any]
+    reason: str
+    remedy: str
+
+
+class PolicySampler(BaseSampler, Generic[RaceT]):
+    """Runs a policy on a study: each trial is one pull, and the state is the study's trials.
+
+    Parameters
+    ----------
+    owned
+        Name of the parameter that the sampler itself decides, which no arm may contain; empty if
+        there is none.
+    arms, arm_sampler, lease, progress, seed
+        See `IISESampler`.
+    """
+
+    def __init__(
+        self,
+        *,
+        owned: str,
+        arms: ArmsLike,
+        arm_sampler: BaseSampler | None,
+        lease: float | None,
+        progress: bool | None,
+        seed: int | None,
+    ) -> None:
+        Arms(arms, owned, 0)  # raises for bad arms before any study exists
+        if seed is not None:
+            seed = check_count("seed", seed, 0)
+        if lease is not None and not check_number("lease", lease, " of seconds or None") > 0.0:
+            raise ValueError(f"lease must be positive or None, got {lease!r}.")
+        if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
+            raise TypeError(
+                f"arm_sampler must be a sampler of Optuna such as TPESampler() or None, got "
+                f"{arm_sampler!r}."
+            )
+        if progress is not None and not isinstance(progress, bool):
+            raise TypeError(f"progress must be True, False or None, got {progress!r}.")
+        if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
+            raise TypeError(
+                f"arm_sampler={type(arm_sampler).__name__} enumerates a whole space and cannot "
+                f"draw single arms; give arms={{name: distribution}}, which takes all of a small "
+                f"space."
+            )
+        self._owned = owned
+        self._arms = arms
+        self._arm_sampler = arm_sampler
+        self._lease = lease
+        self._seed = seed
+        self._progress = ProgressLine(progress)
+        self._races: dict[tuple[int, int], tuple[object, RaceT]] = {}
+        self._lock = threading.RLock()
+
+    # What differs from sampler to sampler.
+
+    @abc.abstractmethod
+    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> RaceT:
+        """Make the race of a study, of which nothing is read yet.
+
+        Parameters
+        ----------
+        study
+            The study.
+        arms
+            Its arms.
+        seed
+            Makes what is drawn repeatable, and the same for all workers of the study.
+        """
+
+    @abc.abstractmethod
+    def _learn(
+        self,
+        study: optuna.Study,
+        race: RaceT,
+        trial: FrozenTrial,
+        state: TrialState,
+        value: float | None,
+    ) -> bool:
+        """Take in a trial that ends; return whether it was a single pull, and so no answer."""
+
+    @abc.abstractmethod
+    def _answer(self, race: RaceT) -> Answer:
+        """What the race's answer is at the moment."""
+
+    @abc.abstractmethod
+    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
+        """Whether an earlier answer, as it was recorded, says all that this one says."""
+
+    @abc.abstractmethod
+    def _values_of_arms(self, race: RaceT) -> list[tuple[int, float]]:
+        """Arms and their values, comparable with each other, for the sampler that draws arms."""
+
+    # What users call.
+
+    def replay(self, study: optuna.Study, listen: Callable[[RaceT], Listener]) -> RaceT:
+        """Go through the study's observations once more, as plots do.
+
+        Parameters
+        ----------
+        study
+            The study that was run with this sampler.
+        listen
+            Given the race, returns what is called after each observation.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            race = self._new_race(study)
+            race.listener = listen(race)
+            race.read(study)
+        return race
+
+    # What Optuna calls.
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The parameters that `arm_sampler` draws together; none without it."""
+        self._raise_error_if_multi_objective(study)
+        with self._lock:
+            race = self._of(study)
+            pull = race.pull(trial.number)
+            if self._arm_sampler is None or pull is None or not self._draws(race, pull):
+                return {}
+            space = self._arm_sampler.infer_relative_search_space(self._arms_only(study), trial)
+            return {name: d for name, d in space.items() if name != self._owned}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Values of the parameters in the search space."""
+        self._raise_error_if_multi_objective(study)
+        if not search_space:
+            return {}
+        if self._arm_sampler is not None:
+            view = self._arms_only(study)
+            return self._arm_sampler.sample_relative(view, trial, search_space)
+        return {
+            name: self.sample_independent(study, trial, name, distribution)
+            for name, distribution in search_space.items()
+        }
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """The arm's value of a parameter."""
+        self._raise_error_if_multi_objective(study)
+        with self._lock:
+            race = self._of(study)
+            pull = race.pull(trial.number)
+            if trial.number in race.over:
+                raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
+            if trial.number in race.idle:
+                raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
+            if pull is None:
+                return self._anything(trial, param_name, param_distribution)
+            known = race.arms.params(pull.arm)
+            if self._arm_sampler is not None and param_name not in known:
+                known[param_name] = self._arm_sampler.sample_independent(
+                    self._arms_only(study), trial, param_name, param_distribution
+                )
+            value = race.arms.suggest(pull.arm, param_name, param_distribution)
+            if contains(param_distribution, value):
+                return value
+            if race.arms.declared:
+                raise ValueError(
+                    f"arms[{pull.arm}][{param_name!r}]={value!r} is not a value of the "
+                    f"objective's {param_distribution}; change the arm, or what the objective "
+                    f"suggests."
+                )
+            return self._anything(trial, param_name, param_distribution)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Choose the pull that the trial evaluates, and note it where other workers see it."""
+        if len(study.directions) > 1:
+            return  # the first suggestion raises; raising here would leave the trial running
+        # What was enqueued is evaluated anyway.
+        waited = "fixed_params" not in trial.system_attrs and self._wait(study, trial)
+        with self._lock:
+            race = self._read(study)
+            if self._is_over(race) and stop(study):
+                race.over.add(trial.number)
+                self._write(study, trial, race.attributes_outside(trial))
+                self._conclude(study, race)
+                self._progress.close(race)
+                if "fixed_params" in trial.system_attrs:
+                    warnings.warn(
+                        f"trial {trial.number} was enqueued after the race ended: it is pruned. "
+                        f"Enqueue configurations before the race, or begin another study.",
+                        stacklevel=4,
+                    )
+                return
+            if waited:
+                # Its clock has run while it waited, and so would tell what it costs wrongly.
+                race.idle.add(trial.number)
+                self._write(study, trial, race.attributes_outside(trial))
+                return
+            pull = race.propose(trial)
+            if pull is None:
+                self._write(study, trial, race.attributes_outside(trial))
+                return
+            if self._arm_sampler is not None and race.resumed and not race.reseeded:
+                # A seeded sampler would repeat the draws that an earlier process made.
+                self._arm_sampler.reseed_rng()
+                race.reseeded = True
+            race.begin(trial, pull)
+            attributes = race.attributes(pull)
+            attributes[ARM_KEY] = {**attributes[ARM_KEY], WORKER: worker_name()}
+            self._write(study, trial, attributes)
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Learn from the trial; when the race has ended, add its answer and stop the study."""
+        if len(study.directions) > 1:
+            return
+        with self._lock:
+            race = self._read(study, ending=trial.number)
+            is_single = self._learn(study, race, trial, state, values[0] if values else None)
+            race.settle()
+            if is_single:
+                # A single noisy value is no answer: `best_trial` skips trials that break a
+                # constraint. Only a running `Trial` has a public method for it.
+                key = f"constraints:{NO_ANSWER}"
+                study._storage.set_trial_system_attr(trial._trial_id, key, 1.0)
+            self._check(study, race)
+            if race.policy is None:
+                return
+            self._progress.show(race)
+            if self._is_over(race):
+                self._progress.close(race)
+                self._conclude(study, race)
+                stop(study)
+            elif race.answer_is_stale:
+                self._conclude(study, race)
+
+    def reseed_rng(self) -> None:
+        """Do nothing: randomness comes from the seed and the arm, never from a shared state."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_lock"]
+        state["_races"] = {}  # a function of the studies' trials
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    # Helpers.
+
+    def _check(self, study: optuna.Study, race: RaceT) -> None:
+        """Raise or warn if the race cannot go on as it is."""
+
+    def _is_over(self, race: RaceT) -> bool:
+        """Whether nothing is left to evaluate, nor to wait for."""
+        return race.policy is not None and race.policy.finished and not race.awaits_trials
+
+    def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+        """Wait while only trials under way keep the answer from being certified.
+
+        They may change it, so that stopping now would lose it; evaluating more would not help. It
+        ends with their lease at the latest, and is short for each trial, so that ``optimize`` looks
+        at its timeout in between. Nothing waits under ask and tell, where whoever asks may be the
+        one who is to tell.
+
+        Returns
+        -------
+        bool
+            Whether there was anything to wait for.
+        """
+        with self._lock:
+            race = self._of(study)  # as it was left: reading it is only worth it if it waits
+            reason = race.policy.withheld if race.policy is not None and race.awaits_trials else ""
+        if not reason or not study._thread_local.in_optimize_loop:
+            return False
+        _logger.info(f"nothing is evaluated for now: {reason}")
+        until = time.monotonic() + _LONGEST_WAIT
+        try:
+            while time.monotonic() < until and not study._stop_flag:
+                time.sleep(_PERIOD)
+                with self._lock:
+                    if not self._read(study).awaits_trials:
+                        break
+        except KeyboardInterrupt:
+            study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
+            raise
+        return True
+
+    def _write(
+        self, study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]
+    ) -> None:
+        for key, value in attributes.items():
+            write_attribute(study, trial, key, value)
+
+    def _of(self, study: optuna.Study) -> RaceT:
+        # The storage is kept along, so that no other one can take its identity.
+        key = (study._study_id, id(study._storage))
+        if key not in self._races:
+            self._races[key] = (study._storage, self._new_race(study))
+        return self._races[key][1]
+
+    def _read(self, study: optuna.Study, ending: int | None = None) -> RaceT:
+        self._raise_error_if_multi_objective(study)
+        race = self._of(study)
+        if not race.read(study, ending):
+            del self._races[study._study_id, id(study._storage)]
+            anew = self._of(study)
+            if race.is_disordered:
+                anew.take_over(race)
+            anew.read(study, ending)
+            return anew
+        return race
+
+    def _new_race(self, study: optuna.Study) -> RaceT:
+        # Without a seed, the study's name gives one that all its workers agree on.
+        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+        return self._make_race(study, self._new_arms(seed), seed)
+
+    def _new_arms(self, seed: int) -> Arms:
+        """The arms of a study of which nothing is read yet."""
+        return Arms(self._arms, self._owned, seed)
+
+    def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
+        key = [self._seed or 0, trial.number, zlib.crc32(name.encode())]
+        return from_unit(float(np.random.default_rng(key).random()), distribution)
+
+    def _draws(self, race: RaceT, pull: Pull) -> bool:
+        """Whether the trial is the one that decides what its arm is."""
+        return not race.arms.declared and not race.arms.params(pull.arm)
+
+    def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
+        with self._lock:
+            race = self._of(study)
+            shown = []
+            for arm, value in self._values_of_arms(race):
+                distributions = race.arms.distributions(arm)
+                params = race.arms.params(arm)
+                trial = create_trial(
+                    value=value,
+                    params={name: params[name] for name in distributions},
+                    distributions=distributions,
+                )
+                trial.number = arm
+                if arm in race.begun_by:
+                    # On it a proposer has noted what it will want to know.
+                    first = race.begun_by[arm]
+                    trial._trial_id = first._trial_id
+                    trial.system_attrs = _without_constraints(first.system_attrs)
+                shown.append(trial)
+            return ArmsOnlyStudy(study, shown)
+
+    def _conclude(self, study: optuna.Study, race: RaceT) -> None:
+        """Add the trial that `best_trial` is to show: the recommended arm."""
+        race = self._read(study)
+        answer = self._answer(race)
+        withheld = race.policy is not None and bool(race.policy.withheld)
+        if withheld:
+            # Whatever is known once the trials have ended takes its place.
+            attributes = {**answer.attributes, WITHHELD_KEY: True}
+            answer = replace(answer, value=-race.sign * math.inf, attributes=attributes)
+        if answer.arm is None or math.isnan(answer.mean):
+            warnings.warn(
+                f"the race ended without an answer: {answer.reason}. {answer.remedy}",
+                stacklevel=4,
+            )
+            return
+        earlier = (
+            trial.user_attrs[CERTIFICATE_KEY]
+            for trial in race.certificates
+            if (WITHHELD_KEY in trial.user_attrs) == withheld
+        )
+        if any(self._is_repeat(answer, certificate) for certificate in earlier):
+            return
+        study.add_trial(
+            create_trial(
+                value=answer.value,
+                params=dict(answer.params),
+                distributions=dict(answer.distributions),
+                user_attrs=dict(answer.attributes),
+            )
+        )
+        race.read(study)
+        shown = study.best_trial
+        if (shown.user_attrs.get(CERTIFICATE_KEY, {}).get("arm"), shown.value) != (
+            answer.arm,
+            answer.value,
+        ):
+            warnings.warn(
+                f"study.best_trial still shows trial {shown.number}, whose value "
+                f"{shown.value:.5g} beats the value {answer.value:.5g} of the answer; it is an "
+                f"earlier answer or was not part of the race. Use sampler.recommendation(study).",
+                stacklevel=4,
+            )
+
+
+def stop(study: optuna.Study) -> bool:
+    """Stop the study's loop; False under ask and tell, where there is none."""
+    try:
+        study.stop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def seconds_since_start(trial: FrozenTrial) -> float | None:
+    """How long a trial that ends now has run, or None if it never said when it began."""
+    if trial.datetime_start is None:
+        return None
+    return (datetime.now() - trial.datetime_start).total_seconds()
+
+
+def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
+    """Set a user attribute of a running trial, in the storage and on the copy at hand."""
+    # No public way leads from a sampler to the attributes of a running trial.
+    study._storage.set_trial_user_attr(trial._trial_id, key, value)
+    trial.user_attrs[key] = value
+
+
+def _without_constraints(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attributes.items() if not key.startswith("constraints")}

@@ -1,0 +1,292 @@
+"""Samplers that choose which configuration to run next, and how long it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+from optuna.samplers import BaseSampler
+
+from mfhpo._validation import check_number
+from mfhpo.censored import RCUCB, CensoredPolicy, Charge, ZoomingRCUCB
+from mfhpo.censored.gain import Survival
+from mfhpo.censored.rcucb import Confidence
+from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.study.arms import ArmsLike
+
+__all__ = ["RCUCBSampler", "ZoomingRCUCBSampler"]
+
+_N_LIMITS = 10
+_MOST_LIMITS = 50
+
+
+class RCUCBSampler(LimitSampler):
+    """Chooses a configuration and a time limit for every trial: for the gain of the trials.
+
+    When to use it: when the trials themselves count, and their time, such as in a service that
+    trains a model for whatever data come next: a trial that runs beyond its limit is stopped and
+    has gained nothing. Good configurations with a good limit are played more and more often. To
+    find the best configuration only, use `MFSampler`. To keep an ordinary study from hanging, use
+    `time_limited` alone.
+
+    The limit has to be enforced, by `time_limited`, which stops any objective, or by
+    `TimeLimitPruner`, for objectives that report while they run::
+
+        study.optimize(time_limited(objective))
+
+    A trial that is stopped ends PRUNED; that it took longer than its limit is what the sampler
+    learns from it. Without an enforcer a warning says so, trials run to their end, and those that
+    took longer than their limit count as stopped.
+
+    The gain of a trial with value R that ends after C seconds is R - cost(C); of one that is
+    stopped at its limit, the worst value minus penalty(limit). The sampler maximises the sum of all
+    gains: RCUCB of paper 004. If the study minimises, charges are added, and the worst value is the
+    largest.
+
+    Parameters
+    ----------
+    arms
+        The configurations: how many to draw from what the objective suggests; or a list of
+        parameter dictionaries; or ``{name: distribution}`` to draw 32 from (all of them, if there
+        are no more; see `draw_arms` for another number).
+    limits
+        Time limits in seconds to choose from, positive and increasing; or how many are to be
+        derived from the first durations, equidistant over their interquartile range, 50 at most.
+        None: 10 derived ones. A single limit of 60 seconds is ``limits=[60]``.
+    cost
+        What the seconds of a trial that ends in time cost, in the unit of the objective: a
+        function of an array of seconds such as ``mfhpo.censored.Linear(0.1)``, which may not
+        decrease. None: in proportion, so that the largest limit costs a tenth of the range of the
+        values.
+    penalty
+        What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
+    reward_range
+        Least and largest value of the objective. None: of those seen so far, which makes the
+        bounds approximate. Values outside a declared range count as the nearest one inside.
+    horizon
+        Number of trials, without those that fail, after which the study stops with its answer.
+        None: no end.
+    confidence, survival, exploration
+        See `mfhpo.censored.RCUCB`.
+    longest
+        Limit in seconds of the trials that limits are derived from. None: they run to their end,
+        so that one which hangs is not stopped.
+    delta
+        Probability with which one of the intervals of `recommendation` may fail. It has no part in
+        the choices.
+    arm_sampler
+        An Optuna sampler that draws the arms; it sees one trial per arm. None: a Latin hypercube.
+    max_failures
+        An arm whose trials fail (raise, return NaN or infinity, are pruned by something other
+        than their limit) so many times in a row leaves with a warning. As in any study, an
+        exception ends ``optimize`` unless it is caught:
+        ``study.optimize(objective, catch=(Exception,))``.
+    lease
+        Seconds after which a running trial counts as lost. None: a minute and twice its limit; ten
+        times what the slowest trial took, and at least a minute, while there are no limits.
+    progress
+        Whether to write a line of progress to standard error. None: if it is a terminal.
+    seed
+        Makes the drawing of arms repeatable. None: derived from the study's name, so that all
+        workers of a study agree.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments of another kind or out of range. A cost or a penalty that is negative or
+        decreases up to the largest limit raises here if `limits` are given. If not, it raises here
+        if it does so up to `longest`, or an hour, and else once they are derived. A multi-objective
+        study raises in its first suggestion.
+
+    Notes
+    -----
+    **In the study.** A trial's user attributes, which ``study.trials_dataframe()`` shows, are
+    ``mfhpo:limit``, its limit; ``mfhpo:seconds``, what it took; ``mfhpo:censored_at``, if it was
+    stopped; and ``mfhpo:pull``, its arm. Stopped for its memory, it counts as stopped at its limit
+    of time; or as failed, while limits are being derived and `longest` is not given.
+
+    **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone.
+    ``study.best_trial`` does not exist before the horizon is reached or `conclude` is called,
+    because no single trial is an answer: all are marked as infeasible. The trial that is added
+    then has the configuration that is surest to gain much, and for a value the pessimistic end of
+    its interval, charges included; its user attributes have the limit, and the rest under
+    ``mfhpo:certificate``. Its parameters are those that some trial of the configuration had
+    suggested: where all of them hang before they suggest anything, ``study.best_params`` is empty,
+    and `recommendation` alone has the configuration. Resumed with a larger horizon, the study gets
+    another answer, which takes its place when more is certain of it; else a warning says so. There
+    is none while no `reward_range` is declared and no two different values were seen.
+
+    **Workers and resuming.** Several workers, threads or processes, may run one study. A study in
+    a database goes on where it stopped, whatever stopped it: run the same code again. An arm
+    may be enqueued with ``study.enqueue_trial``; it runs with the largest limit, or with one that
+    is given along: ``user_attrs={"mfhpo:limit": 60}``. Under ``study.ask`` and ``study.tell``
+    nothing stops by itself: ask until ``sampler.recommendation(study).finished``.
+
+    Examples
+    --------
+    A slow model scores better than a quick one, but now and then it never ends:
+
+    >>> import time, numpy as np, optuna
+    >>> from mfhpo.censored import Linear
+    >>> from mfhpo_optuna import RCUCBSampler, time_limited
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def score(trial):
+    ...     model = trial.suggest_categorical("model", ["quick", "slow"])
+    ...     hangs = model == "slow" and trial.number % 3 == 0
+    ...     time.sleep(10 if hangs else 0.001)
+    ...     return {"quick": 0.3, "slow": 0.9}[model]
+    >>> sampler = RCUCBSampler(
+    ...     [{"model": "quick"}, {"model": "slow"}], limits=[0.1, 0.2],
+    ...     cost=Linear(0.1), reward_range=(0, 1), horizon=25,
+    ... )
+    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
+    >>> with time_limited(score) as limited:
+    ...     study.optimize(limited)
+    >>> study.best_params, sampler.best_limit(study)
+    ({'model': 'slow'}, 0.1)
+    """
+
+    def __init__(
+        self,
+        arms: ArmsLike = 32,
+        limits: Sequence[float] | int | None = None,
+        *,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = None,
+        horizon: int | None = None,
+        confidence: Confidence = "kl+",
+        survival: Survival = "kaplan-meier",
+        exploration: float = 1.0,
+        longest: float | None = None,
+        delta: float = 0.05,
+        arm_sampler: BaseSampler | None = None,
+        max_failures: int = 3,
+        lease: float | None = None,
+        progress: bool | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if isinstance(limits, Integral) and limits > _MOST_LIMITS:
+            raise ValueError(
+                f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
+                f"one limit of {limits} seconds give limits=[{limits}]."
+            )
+        super().__init__(
+            arms=arms,
+            reward_range=reward_range,
+            arm_sampler=arm_sampler,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+            options={
+                "limits": _N_LIMITS if limits is None else limits,
+                "longest": longest,
+                "cost": cost,
+                "penalty": penalty,
+                "confidence": confidence,
+                "survival": survival,
+                "exploration": exploration,
+                "delta": delta,
+                "horizon": horizon,
+                "max_failures": max_failures,
+            },
+        )
+
+    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
+        return RCUCB(n_arms, **options)
+
+
+class ZoomingRCUCBSampler(LimitSampler):
+    """Chooses a configuration and any time limit up to a longest one for every trial.
+
+    When to use it: as `RCUCBSampler`, when nothing is known about which limits are worth trying,
+    and there are many trials: thousands rather than hundreds. It begins with the longest limit,
+    and adds shorter ones to those configurations that are played often: z-RCUCB of paper 004. With
+    fewer trials, `RCUCBSampler` with a few limits, given or derived, gains more.
+
+    The gain of a trial, how limits are enforced, what is in the study and how it is resumed are as
+    described for `RCUCBSampler`.
+
+    Parameters
+    ----------
+    arms, cost, penalty, reward_range, arm_sampler, max_failures, lease, progress, seed
+        See `RCUCBSampler`.
+    longest
+        The largest limit, in seconds.
+    splits, smoothness, confidence, survival, exploration, delta
+        See `mfhpo.censored.ZoomingRCUCB`.
+    horizon
+        Number of trials, without those that fail, after which the study stops with its answer; it
+        also sets how much is explored. None: no end.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `RCUCBSampler` does.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> from mfhpo.censored import Linear
+    >>> from mfhpo_optuna import ZoomingRCUCBSampler, time_limited
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def score(trial):
+    ...     return {"good": 0.9, "bad": 0.3}[trial.suggest_categorical("model", ["bad", "good"])]
+    >>> sampler = ZoomingRCUCBSampler(
+    ...     [{"model": "bad"}, {"model": "good"}], longest=1.0, cost=Linear(0.1),
+    ...     reward_range=(0, 1), smoothness=2.0, horizon=60,
+    ... )
+    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
+    >>> with time_limited(score) as limited:
+    ...     study.optimize(limited)
+    >>> study.best_params, sampler.best_limit(study) < 1.0
+    ({'model': 'good'}, True)
+    """
+
+    def __init__(
+        self,
+        arms: ArmsLike,
+        longest: float,
+        *,
+        splits: int = 2,
+        smoothness: float = 1.0,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = None,
+        horizon: int | None = None,
+        confidence: Confidence = "kl",
+        survival: Survival = "kaplan-meier",
+        exploration: float = 1.0,
+        delta: float = 0.05,
+        arm_sampler: BaseSampler | None = None,
+        max_failures: int = 3,
+        lease: float | None = None,
+        progress: bool | None = None,
+        seed: int | None = None,
+    ) -> None:
+        check_number("longest", longest)
+        super().__init__(
+            arms=arms,
+            reward_range=reward_range,
+            arm_sampler=arm_sampler,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+            options={
+                "longest": longest,
+                "splits": splits,
+                "smoothness": smoothness,
+                "cost": cost,
+                "penalty": penalty,
+                "confidence": confidence,
+                "survival": survival,
+                "exploration": exploration,
+                "delta": delta,
+                "horizon": horizon,
+                "max_failures": max_failures,
+            },
+        )
+
+    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
+        return ZoomingRCUCB(n_arms, **options)

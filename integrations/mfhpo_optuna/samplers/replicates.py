@@ -1,0 +1,315 @@
+"""The study that records the replicates of a shortlist: its race, and the sampler that runs it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import NoNoiseWarning, Observation, Pull
+from mfhpo.certification.sequential import Certificate, Certification
+from mfhpo_optuna.samplers.policy_sampler import Answer, PolicySampler, seconds_since_start, stop
+from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.levels import contains
+from mfhpo_optuna.study.shortlist import Shortlist
+from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, StudyRace
+
+__all__ = ["RECORD", "Replicate", "ReplicateSampler"]
+
+# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
+_LEAST_LEASE = 60.0
+_LEASE_FACTOR = 10.0
+
+# In the tag of a pull: the study that records it.
+RECORD = "record"
+
+
+class Replicate(optuna.Trial):
+    """A trial as the objective is to see it: under a number that the search has not used.
+
+    Objectives that derive their seed from ``trial.number`` would else draw the search's noise once
+    more, whose luck has made the shortlist.
+
+    Parameters
+    ----------
+    trial
+        The running trial; it stays the one that is told its value.
+    first_number
+        What is added to its number.
+    """
+
+    def __init__(self, trial: optuna.Trial, first_number: int) -> None:
+        # Made anew, it would ask the sampler for another pull.
+        self.__dict__.update(trial.__dict__)
+        self._first_number = first_number
+
+    @property
+    def number(self) -> int:
+        """The trial's number, counted on from the search's trials."""
+        return self._first_number + super().number
+
+
+class ReplicateRace(StudyRace):
+    """Translates between the trials of the recording study and a `Certification`.
+
+    Parameters
+    ----------
+    study, arms, lease
+        See `StudyRace`.
+    shortlist
+        What is compared.
+    certification
+        The race.
+    """
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        arms: Arms,
+        lease: float | None,
+        shortlist: Shortlist,
+        certification: Certification,
+    ) -> None:
+        super().__init__(study, arms, lease)
+        self.shortlist = shortlist
+        self.certification = certification
+        self.policy = certification.policy
+        self._record = study.study_name
+        self.never_asked = ""
+        self._slowest = 0.0
+
+    def certificate(self) -> Certificate:
+        """The answer so far."""
+        return self.certification.certificate(self.shortlist.about, self.shortlist.words)
+
+    def progress_text(self) -> str:
+        """Candidates left, evaluations, and the leader with its interval."""
+        answer = self.certificate()
+        left = sum(r.standing not in ("worse", "failed") for r in answer.candidates)
+        text = f"{left}/{len(answer.candidates)} candidates left | {answer.evaluations} evaluations"
+        if answer.winner is None:
+            return f"{text} | every candidate failed"
+        leader = answer.candidates[answer.winner]
+        return f"{text} | leader: {leader.name}, {leader.mean:.4g} | within {answer.within:.3g}"
+
+    def propose(self, trial: FrozenTrial) -> Pull | None:
+        """The pull for a trial that begins; None if no candidate is left."""
+        assert self.policy is not None
+        pulls = self.policy.ask(1, self._pending(trial.number))
+        return pulls[0] if pulls else None
+
+    def attributes(self, pull: Pull) -> dict[str, Any]:
+        """The user attributes that tell of a pull: which candidate, and for other workers."""
+        candidate = self.certification.candidates[pull.arm]
+        tag = {"arm": pull.arm, RECORD: self._record}
+        return {"mfhpo:candidate": candidate.name, ARM_KEY: tag}
+
+    def _noted(self, trial: FrozenTrial) -> Pull:
+        return Pull(int(trial.user_attrs[ARM_KEY]["arm"]), 0)
+
+    def finish(
+        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    ) -> bool:
+        """Take in a finished trial; return whether it was a single pull, and so no answer."""
+        self._unread.discard(trial.number)
+        self._running.pop(trial.number, None)
+        if CERTIFICATE_KEY in trial.user_attrs:
+            self.certificates.append(trial)
+            return False
+        if ARM_KEY not in trial.user_attrs:
+            return True
+        if state == TrialState.PRUNED and trial.number not in self.over:
+            self._warn_of_own_pruning(trial)
+        pull = self._noted(trial)
+        succeeded = state == TrialState.COMPLETE and value is not None
+        if succeeded:
+            missing = set(self.arms.params(pull.arm)) - set(trial.params)
+            if missing:
+                self.never_asked = ", ".join(map(repr, sorted(missing)))
+        belongs = self._is_of_arm(trial, pull.arm, succeeded)
+        if seconds is not None:
+            self._slowest = max(self._slowest, seconds)
+        counts = succeeded and belongs and not self.never_asked
+        observed = self.sign * value if counts and value is not None else None
+        self._tell(trial, pull, Observation(observed))
+        return True
+
+    def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:
+        super()._tell_now(trial_number, pull, observation)
+        value = observation.value
+        self.certification.note(pull.arm, None if value is None else self.sign * value)
+
+    def _warn_of_own_pruning(self, trial: FrozenTrial) -> None:
+        self._warn_once(
+            "pruning",
+            f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
+            f"here) or stopped at a limit: it gave no value, and counts as failed",
+        )
+
+    def _default_lease(self, pull: Pull) -> float:
+        return max(_LEAST_LEASE, _LEASE_FACTOR * self._slowest)
+
+
+class ReplicateSampler(PolicySampler[ReplicateRace]):
+    """Evaluates the candidates of a shortlist until the best of them is certified.
+
+    Parameters
+    ----------
+    shortlist
+        What is compared.
+    make_certification
+        Makes the race, given a seed.
+    lease, progress
+        See `IISESampler`.
+    """
+
+    def __init__(
+        self,
+        shortlist: Shortlist,
+        make_certification: Callable[[int], Certification],
+        *,
+        lease: float | None,
+        progress: bool | None,
+    ) -> None:
+        self._shortlist = shortlist
+        self._make_certification = make_certification
+        super().__init__(
+            owned="",
+            arms=len(shortlist.candidates),
+            arm_sampler=None,
+            lease=lease,
+            progress=progress,
+            seed=None,
+        )
+
+    def certificate(self, study: optuna.Study) -> Certificate:
+        """The answer so far."""
+        with self._lock:
+            return self._read(study).certificate()
+
+    def is_finished(self, study: optuna.Study) -> bool:
+        """Whether no evaluation is wanted any more, and none is waited for."""
+        with self._lock:
+            race = self._read(study)
+            return race.certification.finished and not race.awaits_trials
+
+    def noise_is_hidden(self, study: optuna.Study) -> bool:
+        """Whether the recorded values say that the objective's seed is fixed."""
+        with self._lock:
+            return self._read(study).certification.noise_is_hidden
+
+    def conclude(self, study: optuna.Study) -> None:
+        """See that ``study.best_trial`` is the answer, if the race is over."""
+        with self._lock:
+            race = self._read(study)
+            if race.certification.finished:
+                self._conclude(study, race)
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """The candidate's value of a parameter.
+
+        Raises
+        ------
+        ValueError
+            If the candidate has none that the objective allows.
+        """
+        with self._lock:
+            race = self._of(study)
+            pull = race.pull(trial.number)
+            if trial.number in race.over or pull is None:
+                raise optuna.TrialPruned("the candidates are evaluated; nothing is left to do")
+            candidate = race.certification.candidates[pull.arm]
+            if param_name not in candidate.params:
+                raise ValueError(
+                    f"the objective asks for {param_name!r}, which {candidate.name} of the study "
+                    f"does not have: its parameters are {sorted(candidate.params)}. Give the "
+                    f"objective that the study was run with."
+                )
+            value = candidate.params[param_name]
+            if not contains(param_distribution, value):
+                raise ValueError(
+                    f"{param_name}={value!r} of {candidate.name} is not a value of the "
+                    f"objective's {param_distribution}. Give the objective that the study was run "
+                    f"with."
+                )
+            return value
+
+    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> ReplicateRace:
+        parts = zip(self._shortlist.candidates, self._shortlist.distributions, strict=True)
+        for arm, (candidate, distributions) in enumerate(parts):
+            arms.adopt(arm, dict(candidate.params), distributions, whole=True)
+        certification = self._make_certification(seed)
+        return ReplicateRace(study, arms, self._lease, self._shortlist, certification)
+
+    def _learn(
+        self,
+        study: optuna.Study,
+        race: ReplicateRace,
+        trial: FrozenTrial,
+        state: TrialState,
+        value: float | None,
+    ) -> bool:
+        return race.finish(trial, state, value, seconds_since_start(trial))
+
+    def _check(self, study: optuna.Study, race: ReplicateRace) -> None:
+        if race.never_asked:
+            raise ValueError(
+                f"the objective did not ask for {race.never_asked}, which the study's trials "
+                f"have. Give the objective that the study was run with."
+            )
+        if race.certification.noise_is_hidden:
+            stop(study)
+            if "hidden noise" not in race.warned:
+                race.warned.add("hidden noise")
+                warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=5)
+
+    def _conclude(self, study: optuna.Study, race: ReplicateRace) -> None:
+        if not race.certification.noise_is_hidden:
+            super()._conclude(study, race)
+
+    def _answer(self, race: ReplicateRace) -> Answer:
+        answer = race.certificate()
+        arm = answer.winner
+        pessimistic = answer.interval[0 if race.sign > 0.0 else 1]
+        # The base looks its answers up by their arm.
+        content = answer.to_dict() | {"arm": arm}
+        return Answer(
+            arm=arm,
+            mean=answer.mean,
+            # An answer that is not certified is worth what is certain of it, so that a later one
+            # takes its place as the best trial.
+            value=answer.mean if answer.certified else pessimistic,
+            params=answer.params,
+            distributions={} if arm is None else dict(race.arms.distributions(arm)),
+            attributes={CERTIFICATE_KEY: content},
+            reason=answer.reason,
+            remedy="Give it a larger budget, or mend the objective.",
+        )
+
+    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
+        now = answer.attributes[CERTIFICATE_KEY]
+        if any(earlier[name] != now[name] for name in ("winner", "certified", "delta", "epsilon")):
+            return False
+        # Workers that end after the certificate change the mean a little, but not the claim.
+        return bool(now["certified"] or earlier["evaluations"] == now["evaluations"])
+
+    def _values_of_arms(self, race: ReplicateRace) -> list[tuple[int, float]]:
+        return []
+
+
+_HOW_TO_SEE_NOISE = (
+    "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "
+    "objective seems to use a fixed random seed or split. Draw a new one in every evaluation (seed "
+    "it with trial.number, or not at all) and certify again; if the objective really has no noise, "
+    "say so with sigma=0"
+)

@@ -1,0 +1,239 @@
+"""Samplers that maximise what the trials themselves earn, and certify nothing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optuna.samplers import BaseSampler
+
+from mfhpo import Policy, Problem
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import BiasLike, SigmaLike
+from mfhpo.regret import MFUCB, MFElimination
+from mfhpo_optuna.samplers.declared import DeclaredSampler
+from mfhpo_optuna.study.arms import ArmsLike
+
+__all__ = ["MFEliminationSampler", "MFUCBSampler", "warn_of_losses"]
+
+
+class MFUCBSampler(DeclaredSampler):
+    """Evaluates good configurations more and more often: for what the trials earn, per cost.
+
+    When to use it: when the trials themselves count, not only the answer, and a dearer trial
+    counts for more: each is worth its configuration's mean at the target times its cost, such as
+    the share of traffic that a variant is shown to. Bad configurations are left at cheap levels.
+    To find a configuration, use `MFSampler` or `MFTopTwoSampler`: they stop, and say how sure they
+    are.
+
+    What it guarantees: nothing at a given probability about the answer, which is never certified.
+    What was missed in comparison with the best arm at the target grows with the logarithm of the
+    cost only, if what was declared is true. The interval of `recommendation` holds with
+    probability at least 1 - `delta`. Declared bounds are taken at their word: unlike the samplers
+    that certify, this one does not compare levels to find them wrong.
+
+    Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
+    goes on for ever. `recommendation` answers at any time. ``study.best_trial`` exists once a
+    budget is spent: the trial that the sampler adds is the arm that is surest to be good, with the
+    pessimistic end of its interval for a value (infinite while nothing is certain). Resumed with a
+    larger budget, the study gets another answer, which takes its place. Before, and without a
+    budget, there is no best trial: single values are marked as infeasible, because none of them is
+    an answer. Trials, workers and resuming are as described for `IISESampler`.
+
+    Parameters
+    ----------
+    fidelity, arms, sigma, arm_sampler, max_failures
+        See `IISESampler`.
+    rho
+        How much is explored, positive; the published experiments take 2.
+    delta
+        Probability with which one of the intervals may fail. It has no part in the choices.
+    bias
+        Bounds on every arm's own bias at each level, the last one 0: numbers or `mfhpo.Bias.max`.
+        None: estimated by a pilot.
+    budget
+        Largest total cost, in the unit of the fidelity's costs. None: no end.
+    pilot_arms, pilot_pulls, lease, progress, seed
+        See `IISESampler`.
+
+    Raises
+    ------
+    ValueError
+        For bias bounds of kind "order", and as `IISESampler` does.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> from mfhpo_optuna import MFUCBSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> rng = np.random.default_rng(0)
+    >>> def revenue(trial):
+    ...     price = trial.suggest_categorical("price", [3, 4, 5])
+    ...     visitors = trial.suggest_int("visitors", 10, 90)
+    ...     return {3: 0.2, 4: 0.9, 5: 0.4}[price] + rng.normal() / visitors**0.5
+    >>> sampler = MFUCBSampler(
+    ...     "visitors", [{"price": 3}, {"price": 4}, {"price": 5}], bias=[0, 0, 0], budget=3000,
+    ... )
+    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
+    >>> study.optimize(revenue)
+    >>> answer = sampler.recommendation(study)
+    >>> answer.params, answer.certified, answer.cost <= 3000, study.best_params["price"]
+    ({'price': 4}, False, True, 4)
+    """
+
+    def __init__(
+        self,
+        fidelity: str | Fidelity,
+        arms: ArmsLike = 32,
+        *,
+        rho: float = 2.0,
+        delta: float = 0.05,
+        sigma: SigmaLike = None,
+        bias: BiasLike = None,
+        budget: float | None = None,
+        arm_sampler: BaseSampler | None = None,
+        max_failures: int = 3,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+        lease: float | None = None,
+        progress: bool | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            fidelity=fidelity,
+            arms=arms,
+            sigma=sigma,
+            bias=bias,
+            arm_sampler=arm_sampler,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+            options={
+                "rho": rho,
+                "delta": delta,
+                "budget": budget,
+                "max_failures": max_failures,
+                "pilot_arms": pilot_arms,
+                "pilot_pulls": pilot_pulls,
+            },
+        )
+
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        return MFUCB(problem, **options)
+
+
+class MFEliminationSampler(DeclaredSampler):
+    """Compares configurations at the target, then runs the best of them where it is cheap.
+
+    When to use it: when the trials themselves count and each counts the same, whatever it costs:
+    a trial is worth its configuration's mean at the target. To find a configuration, use
+    `MFSampler` or `MFTopTwoSampler`: they stop, and say how sure they are.
+
+    Rewards are to be maximised. A study that minimises is taken for one that maximises the negative
+    values: the arm with the smallest loss is played as often as the budget allows, at the cheapest
+    level. Where every trial *is* a loss, that is the opposite of what keeps the sum of the losses
+    small, and a warning says so once.
+
+    What it guarantees: nothing at a given probability about the answer, which is never certified.
+    What was missed in comparison with the best arm grows as the budget to the power 2/3 at most,
+    if what was declared is true. No bias has to be known. The interval of `recommendation` holds
+    with probability at least 1 - `delta`.
+
+    When it ends, and what ``study.best_trial`` is, are as described for `MFUCBSampler`.
+
+    Parameters
+    ----------
+    fidelity, arms, sigma, arm_sampler, max_failures
+        See `IISESampler`. The scale of `sigma` sets how fast arms are dropped.
+    epsilon
+        Arms within epsilon of the best need not be told apart, in the unit of the objective. None:
+        derived from the budget.
+    delta
+        Probability with which one of the intervals may fail. It has no part in the choices.
+    budget
+        Largest total cost, in the unit of the fidelity's costs. None: no end; a budget is assumed,
+        and doubled whenever it is spent.
+    pilot_arms, pilot_pulls, lease, progress, seed
+        See `IISESampler`.
+
+    Raises
+    ------
+    ValueError
+        As `IISESampler` does.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> from mfhpo_optuna import MFEliminationSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> rng = np.random.default_rng(0)
+    >>> def score(trial):
+    ...     depth = trial.suggest_int("depth", 1, 3)
+    ...     effort = trial.suggest_int("effort", 1, 4)
+    ...     return (0.1, 0.9, 0.3)[depth - 1] + 0.1 * rng.normal()
+    >>> arms = [{"depth": depth} for depth in (1, 2, 3)]
+    >>> sampler = MFEliminationSampler("effort", arms, sigma=0.1, budget=500)
+    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
+    >>> study.optimize(score)
+    >>> answer = sampler.recommendation(study)
+    >>> answer.params, answer.certified, answer.survivors
+    ({'depth': 2}, False, (1,))
+    """
+
+    def __init__(
+        self,
+        fidelity: str | Fidelity,
+        arms: ArmsLike = 32,
+        *,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        sigma: SigmaLike = None,
+        budget: float | None = None,
+        arm_sampler: BaseSampler | None = None,
+        max_failures: int = 3,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+        lease: float | None = None,
+        progress: bool | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._warned_of_direction = False
+        super().__init__(
+            fidelity=fidelity,
+            arms=arms,
+            sigma=sigma,
+            bias=None,
+            arm_sampler=arm_sampler,
+            lease=lease,
+            progress=progress,
+            seed=seed,
+            options={
+                "delta": delta,
+                "epsilon": epsilon,
+                "budget": budget,
+                "max_failures": max_failures,
+                "pilot_arms": pilot_arms,
+                "pilot_pulls": pilot_pulls,
+            },
+        )
+
+    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
+        if sign < 0.0 and not self._warned_of_direction:
+            self._warned_of_direction = True
+            warn_of_losses("MFEliminationSampler")
+        return super()._make_policy(n_arms, levels, seed, sign)
+
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        return MFElimination(problem, **options)
+
+
+def warn_of_losses(what: str) -> None:
+    """Say what maximising the reward per pull means for a study that minimises."""
+    warnings.warn(
+        f"{what} maximises what the trials earn, and the study minimises: it makes as many trials "
+        f"as the budget allows, each a loss if values are positive. That is right if only the "
+        f"comparison with the best arm counts; else maximise a reward, or find the best arm with "
+        f"MFSampler().",
+        stacklevel=4,
+    )

@@ -1,0 +1,1 @@
+"""A study's trials as observations: arms, levels, leases, order, answers."""

@@ -1,0 +1,311 @@
+"""The arms of a race: which parameters each of them stands for."""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, TypeAlias
+
+import numpy as np
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from mfhpo._validation import check_count
+from mfhpo.knowledge.fidelity import native
+from mfhpo_optuna.study.unit import from_unit
+
+__all__ = ["Arms", "ArmsLike", "draw_arms"]
+
+Params: TypeAlias = dict[str, Any]
+ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]] | Mapping[str, BaseDistribution]
+
+_DEFAULT_NUMBER = 32
+
+
+def draw_arms(
+    distributions: Mapping[str, BaseDistribution], n: int = _DEFAULT_NUMBER, seed: int = 0
+) -> list[Params]:
+    """Draw `n` different configurations that fill the space evenly.
+
+    Parameters
+    ----------
+    distributions
+        Name and distribution of each parameter.
+    n
+        How many; a finite space with at most `n` configurations is returned whole.
+    seed
+        Makes the draw repeatable.
+
+    Returns
+    -------
+    list of dict
+        Configurations of a Latin hypercube: each parameter takes a value from each of `n` equally
+        likely parts of its range; fewer than `n` when a finite space gives repeats.
+
+    Raises
+    ------
+    TypeError
+        If anything but a distribution is given.
+
+    Examples
+    --------
+    >>> from optuna.distributions import FloatDistribution
+    >>> [round(arm["lr"], 1) for arm in draw_arms({"lr": FloatDistribution(0, 4)}, n=2, seed=1)]
+    [3.6, 0.1]
+    """
+    for name, distribution in distributions.items():
+        if not isinstance(distribution, BaseDistribution):
+            raise TypeError(
+                f"arms[{name!r}] must be a distribution such as FloatDistribution(0, 1), got "
+                f"{distribution!r}; give configurations as a list of dictionaries."
+            )
+    grid_size = math.prod(_size(distribution) for distribution in distributions.values())
+    if grid_size <= n:
+        return _grid(distributions, int(grid_size))
+    hypercube = _LatinHypercube(n, seed)
+    drawn = [
+        {name: hypercube.draw(arm, name, value) for name, value in distributions.items()}
+        for arm in range(n)
+    ]
+    return list({repr(params): params for params in drawn}.values())
+
+
+@dataclass
+class _Arm:
+    params: Params = field(default_factory=dict)
+    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    # Number of the first trial that was tagged with the arm, and whether one came to its end.
+    first_trial: int | None = None
+    decided: bool = False
+
+
+class Arms:
+    """Parameters of every arm, declared or learned from the trials that were tagged with it.
+
+    Parameters
+    ----------
+    arms
+        A number of arms, to be drawn when they are first evaluated; or the arms themselves; or
+        distributions to draw 32 arms from.
+    fidelity
+        Name of the fidelity parameter, which no arm may contain.
+    seed
+        Makes the draws repeatable, and the same in every process.
+
+    Raises
+    ------
+    ValueError
+        For no arm, equal arms, or an arm that contains the fidelity.
+    """
+
+    def __init__(self, arms: ArmsLike, fidelity: str, seed: int) -> None:
+        self.declared = isinstance(arms, bool) or not isinstance(arms, Integral)
+        self._arms = [_Arm(params) for params in _listed(arms, fidelity, seed)]
+        self._fidelity = fidelity
+        self._hypercube = _LatinHypercube(len(self._arms), seed)
+        self._owner: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def _add(self) -> None:
+        self._arms.append(_Arm())
+
+    def params(self, arm: int) -> Params:
+        """The parameters known of an arm, without the fidelity."""
+        return self._arms[arm].params
+
+    def distributions(self, arm: int) -> dict[str, BaseDistribution]:
+        """The distributions with which its parameters were suggested."""
+        return self._arms[arm].distributions
+
+    def is_new(self, arm: int) -> bool:
+        """Whether no trial was tagged with the arm, and nothing was declared of it."""
+        return not self.declared and self._arms[arm].first_trial is None
+
+    def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
+        """The arm's value of a parameter, drawn now if it was never asked for."""
+        entry = self._arms[arm]
+        if name not in entry.params:
+            entry.params[name] = self._hypercube.draw(arm, name, distribution)
+        return entry.params[name]
+
+    def begun(self, arm: int, trial: int, params: Params) -> None:
+        """Note what a running trial has suggested; the first trial of an arm has its way."""
+        entry = self._arms[arm]
+        if entry.first_trial is None or trial < entry.first_trial:
+            entry.first_trial = trial
+        if trial == entry.first_trial and not self.declared and not entry.decided:
+            entry.params.update(self._without_fidelity(params))
+
+    def adopt(
+        self,
+        arm: int,
+        params: Params,
+        distributions: dict[str, BaseDistribution],
+        *,
+        whole: bool,
+    ) -> bool:
+        """Learn what an arm is from a finished trial that was tagged with it.
+
+        Parameters
+        ----------
+        arm
+            The arm.
+        params, distributions
+            What the trial suggested.
+        whole
+            Whether it came to its end; the first such trial decides what the arm is.
+
+        Returns
+        -------
+        bool
+            False if the trial's parameters are not the arm's: it evaluated something else.
+        """
+        entry = self._arms[arm]
+        params = self._without_fidelity(params)
+        if whole and not self.declared and not entry.decided:
+            entry.params = params
+        elif any(entry.params.get(name, value) != value for name, value in params.items()):
+            return False
+        if whole:
+            entry.decided = True
+            for name, value in params.items():
+                entry.params.setdefault(name, value)
+                entry.distributions[name] = distributions[name]
+        return True
+
+    def owner(self, arm: int, params: Params) -> int:
+        """The arm that a whole trial at the target level belongs to: the first with its parameters.
+
+        Cheaper levels may ask for fewer parameters, so that different arms look the same there.
+        Declared arms are different by declaration.
+        """
+        if self.declared:
+            return arm
+        key = repr(sorted(self._without_fidelity(params).items()))
+        return self._owner.setdefault(key, arm)
+
+    def may_be_equal(self, arm: int, other: int) -> bool:
+        """Whether an arm, as far as it is known, may turn out to be drawn equal to another one."""
+        if self.declared:
+            return False
+        params = self.params(other)
+        return all(
+            name in params and params[name] == value for name, value in self.params(arm).items()
+        )
+
+    def never_asked(self, arm: int, params: Params) -> list[str]:
+        """Names that were declared of an arm, but that a whole trial did not ask for."""
+        return sorted(set(self._arms[arm].params) - set(params)) if self.declared else []
+
+    def _without_fidelity(self, params: Params) -> Params:
+        return {name: value for name, value in params.items() if name != self._fidelity}
+
+    def matching(self, fixed: Mapping[str, Any]) -> int | None:
+        """The arm that fixed parameters belong to; an arm that is still new takes them up."""
+        for arm, entry in enumerate(self._arms):
+            known = entry.params
+            if known and all(name in known and known[name] == fixed[name] for name in fixed):
+                return arm
+        for arm in range(len(self._arms)):
+            if self.is_new(arm):
+                self._arms[arm].params.update(fixed)
+                return arm
+        return None
+
+
+def _listed(arms: ArmsLike, fidelity: str, seed: int) -> list[Params]:
+    if isinstance(arms, Integral) and not isinstance(arms, bool):
+        return [{} for _ in range(check_count("arms", int(arms), 1))]
+    if not isinstance(arms, Mapping) and not (
+        isinstance(arms, Sequence) and all(isinstance(arm, Mapping) for arm in arms)
+    ):
+        raise TypeError(
+            f"arms must be a number, a list of parameter dictionaries or a dictionary of "
+            f"distributions, got {arms!r}."
+        )
+    names: set[str] = set(arms) if isinstance(arms, Mapping) else set().union(*arms)
+    if fidelity in names:
+        raise ValueError(
+            f"arms contain {fidelity!r}, which is the fidelity: the sampler chooses it; leave it "
+            f"out of the arms."
+        )
+    if isinstance(arms, Mapping):
+        if not arms:
+            raise ValueError("arms={} has no parameters; give {name: distribution, ...}.")
+        return draw_arms(arms, seed=seed)
+    listed = [{name: native(value) for name, value in arm.items()} for arm in arms]
+    if not listed:
+        raise ValueError("arms=[] is empty; give at least one configuration.")
+    for position, arm in enumerate(listed):
+        if set(arm) != names:
+            missing = ", ".join(repr(name) for name in sorted(names - set(arm)))
+            warnings.warn(
+                f"arms have different keys: arms[{position}]={arm} lacks {missing}; if the "
+                f"objective asks for it there, the sampler draws a value. Give every arm the same "
+                f"keys unless the space is conditional.",
+                stacklevel=4,
+            )
+            break
+    for position, arm in enumerate(listed):
+        if arm in listed[:position]:
+            raise ValueError(
+                f"arms[{listed.index(arm)}] and arms[{position}] are equal: {arm}; equal arms can "
+                f"never be told apart, remove one."
+            )
+    return listed
+
+
+def _size(distribution: BaseDistribution) -> float:
+    if isinstance(distribution, CategoricalDistribution):
+        return len(distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        return (distribution.high - distribution.low) // distribution.step + 1
+    if isinstance(distribution, FloatDistribution) and distribution.step is not None:
+        return math.floor((distribution.high - distribution.low) / distribution.step + 1e-9) + 1
+    return 1 if distribution.single() else float("inf")
+
+
+def _grid(distributions: Mapping[str, BaseDistribution], size: int) -> list[Params]:
+    arms: list[Params] = []
+    for index in range(size):
+        params: Params = {}
+        for name, distribution in distributions.items():
+            choices = int(_size(distribution))
+            index, choice = divmod(index, choices)
+            params[name] = from_unit((choice + 0.5) / choices, _linear(distribution))
+        arms.append(params)
+    return arms
+
+
+def _linear(distribution: BaseDistribution) -> BaseDistribution:
+    """The same values with equal weights, so that a grid meets each of them."""
+    if isinstance(distribution, IntDistribution) and distribution.log:
+        return IntDistribution(distribution.low, distribution.high)
+    return distribution
+
+
+class _LatinHypercube:
+    """One stratified column per parameter name: a function of (seed, name, arm), no state."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        self._n = n
+        self._seed = seed
+        self._columns: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
+
+    def draw(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
+        column = self._columns.get(name)
+        if column is None:
+            rng = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
+            column = (rng.permutation(self._n) + rng.random(self._n)) / self._n
+            self._columns[name] = column
+        return from_unit(float(column[arm]), distribution)

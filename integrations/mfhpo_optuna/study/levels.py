@@ -1,0 +1,65 @@
+"""The levels of a fidelity, by the distribution with which an objective asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from mfhpo._validation import is_number
+from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
+
+__all__ = ["contains", "levels_in"]
+
+
+def levels_in(fidelity: Fidelity, distribution: BaseDistribution) -> tuple[Any, ...]:
+    """The levels for an objective that asks with this distribution.
+
+    Raises
+    ------
+    ValueError
+        If a declared level is not a value of the distribution.
+    """
+    if fidelity.levels is None:
+        levels = _derived(distribution)
+        fidelity.check_levels(levels)
+        return levels
+    for level in fidelity.levels:
+        if not contains(distribution, level):
+            raise ValueError(
+                f"levels of the fidelity {fidelity.name!r} contain {level!r}, which the "
+                f"objective's {distribution} does not allow; change the levels or what the "
+                f"objective suggests."
+            )
+    return tuple(fidelity.levels)
+
+
+def contains(distribution: BaseDistribution, value: Any) -> bool:
+    """Whether `value` is a value of the distribution."""
+    if isinstance(distribution, CategoricalDistribution):
+        return value in distribution.choices
+    if not (isinstance(distribution, (IntDistribution, FloatDistribution)) and is_number(value)):
+        return False
+    if not distribution.low <= value <= distribution.high:
+        return False
+    if distribution.step is None:
+        return True
+    steps = (value - distribution.low) / distribution.step
+    return bool(abs(steps - round(steps)) < 1e-8)
+
+
+def _derived(distribution: BaseDistribution) -> tuple[Any, ...]:
+    if isinstance(distribution, CategoricalDistribution):
+        return tuple(distribution.choices)
+    assert isinstance(distribution, (IntDistribution, FloatDistribution))
+    return geometric_levels(
+        distribution.low,
+        distribution.high,
+        whole=isinstance(distribution, IntDistribution),
+        step=distribution.step,
+    )

@@ -1,0 +1,248 @@
+"""A study whose trials have time limits: its trials as observations of a censored policy."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import Labels, Observation, Pull
+from mfhpo.censored import CensoredPolicy
+from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, MEMORY_KEY
+from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, StudyRace
+
+__all__ = ["LimitedRace"]
+
+MakePolicy = Callable[[int, float], CensoredPolicy]
+
+
+class LimitedRace(StudyRace):
+    """Translates between the trials of one study and a policy that sets time limits.
+
+    Parameters
+    ----------
+    study, arms, lease
+        See `StudyRace`; a trial's lease is a minute and twice its limit if none is given.
+    make_policy
+        Makes the policy, given the number of arms and the sign of the values: -1 where the study
+        minimises.
+    reward_range
+        The declared range of the objective's values, or None.
+    longest
+        Limit in seconds of the trials that limits are derived from, or None.
+
+    Attributes
+    ----------
+    values
+        The last value that each arm's trials returned, by arm.
+    """
+
+    policy: CensoredPolicy
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        arms: Arms,
+        make_policy: MakePolicy,
+        lease: float | None,
+        reward_range: tuple[float, float] | None,
+        longest: float | None = None,
+    ) -> None:
+        super().__init__(study, arms, lease)
+        self.policy = make_policy(len(arms), self.sign)
+        self.policy.labels = Labels(
+            arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
+            value=lambda value: self.sign * value + 0.0,  # the sum makes 0 of -0
+        )
+        self.values: dict[int, float] = {}
+        self._reward_range = reward_range
+        self._longest = longest
+        self._slowest = 0.0
+        self._warned_of_range = False
+        self._warned_of_enforcer = False
+        self._warned_of_other_limit = False
+
+    _in_order = False  # nothing is certified
+
+    # Reading the study.
+
+    def finish(
+        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    ) -> bool:
+        """Take in a finished trial; return whether it was a single pull, and so no answer."""
+        self._unread.discard(trial.number)
+        self._running.pop(trial.number, None)
+        if CERTIFICATE_KEY in trial.user_attrs:
+            self.certificates.append(trial)
+            return False
+        if ARM_KEY not in trial.user_attrs:
+            return True
+        pull = self._noted(trial)
+        self.begun_by.setdefault(pull.arm, trial)
+        observation = self._observed(trial, state, value, seconds, pull)
+        whole = state == TrialState.COMPLETE and value is not None
+        if not whole:
+            # A trial that was stopped tells what its arm is, as far as it came.
+            self.arms.begun(pull.arm, trial.number, trial.params)
+        if not self._is_of_arm(trial, pull.arm, whole):
+            observation = Observation(None, seconds)
+        elif whole:
+            pull = Pull(self._owner_of(pull.arm, trial), 0, pull.limit)
+        elif observation.censored_at is not None:
+            for name, distribution in trial.distributions.items():
+                self.arms.distributions(pull.arm).setdefault(name, distribution)
+        if observation.has_value and value is not None:
+            self.values[pull.arm] = value
+        if not observation.failed and seconds is not None:
+            self._slowest = max(self._slowest, seconds)
+        self._tell(trial, pull, observation)
+        return True
+
+    def _observed(
+        self,
+        trial: FrozenTrial,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
+        pull: Pull,
+    ) -> Observation:
+        """What came back from a pull: a value, that it was stopped, or a failure."""
+        if state == TrialState.PRUNED:
+            limit = self._stopped_at(trial, pull)
+            failed_for_memory = MEMORY_KEY in trial.user_attrs
+            if limit is None and not failed_for_memory and trial.number not in self.over:
+                self._warn_of_pruning(trial, "in time, nor was it stopped at its limit")
+            return Observation(None, seconds, censored_at=limit)
+        if state != TrialState.COMPLETE or value is None or seconds is None:
+            return Observation(None, seconds)
+        if pull.limit is not None and seconds > pull.limit:
+            return Observation(None, seconds, censored_at=pull.limit)
+        return Observation(self.sign * self._within_range(trial, value), seconds)
+
+    def _stopped_at(self, trial: FrozenTrial, pull: Pull) -> float | None:
+        """The limit at which a pruned trial was stopped, or None if something else pruned it."""
+        stopped_at = trial.user_attrs.get(CENSORED_KEY)
+        if stopped_at is None:
+            return None
+        if pull.limit is None:
+            return float(stopped_at)
+        if stopped_at < pull.limit and not self._warned_of_other_limit:
+            self._warned_of_other_limit = True
+            warnings.warn(
+                f"trial {trial.number} was stopped at {stopped_at:g} seconds, below the limit of "
+                f"{pull.limit:g} that the sampler set: it counts as stopped at the latter. Give "
+                f"the smaller limit to one of both only.",
+                stacklevel=6,
+            )
+        # That it would have gone on is all that larger limits, which are never granted, can tell.
+        return pull.limit
+
+    def _within_range(self, trial: FrozenTrial, value: float) -> float:
+        """The value, or the nearest one in the declared range, with a warning the first time."""
+        if self._reward_range is None or not math.isfinite(value):
+            return value
+        low, high = self._reward_range
+        if not low <= value <= high and not self._warned_of_range:
+            self._warned_of_range = True
+            warnings.warn(
+                f"trial {trial.number} has the value {value:g}, outside "
+                f"reward_range=({low:g}, {high:g}): it counts as the nearest value inside, and so "
+                f"will others. Declare the range that the objective really has, or leave it out.",
+                stacklevel=6,
+            )
+        return min(max(value, low), high)
+
+    def warn_of_enforcer(self, trial: FrozenTrial, state: TrialState) -> None:
+        """Say once that a trial that ended had a limit which nobody enforced."""
+        if trial.number in self.over:
+            return  # it may have been pruned in its first suggestion, before an enforcer saw it
+        if self._warned_of_enforcer or state not in (TrialState.COMPLETE, TrialState.PRUNED):
+            return
+        limit = trial.user_attrs.get(LIMIT_KEY)
+        if limit is not None and ENFORCER_KEY not in trial.user_attrs:
+            self._warned_of_enforcer = True
+            warnings.warn(
+                f"trial {trial.number} had a limit of {limit:.4g} seconds, but nobody enforces it: "
+                f"trials run to their end, and count as stopped if they took longer. Call "
+                f"study.optimize(time_limited(objective)), which stops any objective; or, for one "
+                f"that reports, make the study with pruner=TimeLimitPruner().",
+                stacklevel=5,
+            )
+
+    # Choosing what a trial evaluates.
+
+    def propose(self, trial: FrozenTrial) -> Pull | None:
+        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+        pulls = self.policy.ask(1, self._pending(trial.number))
+        arm, limit = (int(pulls[0].arm), pulls[0].limit) if pulls else (None, None)
+        fixed = trial.system_attrs.get("fixed_params", {})
+        if fixed:
+            arm = self._enqueued_arm(trial, fixed)
+            limit = self._largest_limit()
+        if arm is None:
+            return None
+        # What was enqueued may bring its own limit, which enforcers obey if there is no other.
+        own = _limit_of(trial)
+        return Pull(arm, 0, own if own is not None and (fixed or limit is None) else limit)
+
+    def attributes(self, pull: Pull) -> dict[str, Any]:
+        """The user attributes that tell other workers of a pull."""
+        limit = {} if pull.limit is None else {LIMIT_KEY: pull.limit}
+        # Whoever sees the arm is to see the limit, too.
+        return {**limit, ARM_KEY: {"arm": pull.arm}}
+
+    def attributes_outside(self, trial: FrozenTrial) -> dict[str, Any]:
+        """The limit of a trial that is no pull: its own, or the largest; it may hang as well."""
+        own = _limit_of(trial)
+        limit = self._largest_limit() if own is None else own
+        return {} if limit is None else {LIMIT_KEY: limit}
+
+    def _largest_limit(self) -> float | None:
+        limits = self.policy.limits
+        return self._longest if limits is None else float(limits[-1])
+
+    def _noted(self, trial: FrozenTrial) -> Pull:
+        tag = trial.user_attrs[ARM_KEY]
+        if "fidelity" in tag:
+            raise ValueError(
+                f"trial {trial.number} was run by a sampler that chooses levels of a fidelity, not "
+                f"time limits; resume the study with that one, or begin another."
+            )
+        return Pull(int(tag["arm"]), 0, _limit_of(trial))
+
+    def _default_lease(self, pull: Pull) -> float:
+        if pull.limit is not None:
+            return 60.0 + 2.0 * pull.limit
+        return max(60.0, 10.0 * self._slowest)
+
+    # What the sampler asks.
+
+    def progress_text(self) -> str:
+        """Arms in play, limits, share of trials that were stopped, and the leading pair."""
+        policy = self.policy
+        rounds = f"round {policy.pulls}"
+        if policy.horizon is not None:
+            rounds += f"/{policy.horizon}"
+        text = f"{len(policy.active)}/{len(self.arms)} arms in play | {rounds}"
+        if policy.pulls:
+            text += f" | {policy.n_censored / policy.pulls:.0%} stopped"
+        if policy.piloting:
+            return f"{text} | finding limits"
+        arm, mean, interval, _ = policy.leader()
+        if arm is None:
+            return f"{text} | every arm failed"
+        low, high = sorted(self.sign * bound for bound in interval)
+        return f"{text} | leader: arm {arm}, {self.sign * mean:.4g} in [{low:.4g}, {high:.4g}]"
+
+
+def _limit_of(trial: FrozenTrial) -> float | None:
+    """The limit among a trial's attributes, or None if it is none."""
+    limit = trial.user_attrs.get(LIMIT_KEY)
+    if isinstance(limit, (int, float)) and not isinstance(limit, bool) and 0.0 < limit < math.inf:
+        return float(limit)
+    return None

@@ -1,0 +1,73 @@
+"""The arms of a search: there is always another one."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+
+from mfhpo.search import Point
+from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.places import value_at
+from mfhpo_optuna.study.unit import from_unit
+
+__all__ = ["OpenArms"]
+
+
+class OpenArms(Arms):
+    """Parameters of every arm that a search has begun, learned from the trials tagged with it.
+
+    Parameters
+    ----------
+    owned
+        Name of the parameter that no arm may contain; empty if there is none.
+    seed
+        Of what is drawn.
+    """
+
+    def __init__(self, owned: str, seed: int) -> None:
+        super().__init__(1, owned, seed)
+        self._seed = seed
+        self._proposals: dict[int, Point] = {}
+
+    def make_room(self, arm: int) -> None:
+        """See that there is such an arm."""
+        while len(self) <= arm:
+            self._add()
+
+    def is_decided(self, arm: int) -> bool:
+        """Whether a trial has said what the arm is, and came to its end."""
+        return self._arms[arm].decided
+
+    def forget(self, arm: int) -> None:
+        """Forget what an arm was to be, as far as no trial came to its end with it."""
+        if not self.is_decided(arm):
+            self._arms[arm] = type(self._arms[arm])()
+            self._proposals.pop(arm, None)
+
+    def propose(self, arm: int, point: Point) -> None:
+        """Say what an arm is to be, as far as the objective will ask for it."""
+        self._proposals[arm] = point
+
+    def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
+        """The arm's value of a parameter: known, proposed, or drawn at random."""
+        known = self.params(arm)
+        if name not in known:
+            place = self._proposals.get(arm, {}).get(name)
+            if place is None:
+                key = [self._seed, arm, zlib.crc32(name.encode())]
+                known[name] = from_unit(float(np.random.default_rng(key).random()), distribution)
+            else:
+                known[name] = value_at(place, distribution)
+        return known[name]
+
+    def matching(self, fixed: Mapping[str, Any]) -> int | None:
+        """The arm that fixed parameters belong to, or None: then it is a new one."""
+        for arm in range(len(self)):
+            known = self.params(arm)
+            if known and all(name in known and known[name] == fixed[name] for name in fixed):
+                return arm
+        return None

@@ -1,0 +1,84 @@
+"""Between Optuna's values and the places of a search's model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from mfhpo.search import Numeric, OneOf, Point
+from mfhpo_optuna.study.unit import from_unit
+
+__all__ = ["kind_of", "place_of", "point_of", "value_at"]
+
+
+def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
+    """What a parameter is to a model; None if there is nothing to choose."""
+    if distribution.single():
+        return None
+    if isinstance(distribution, CategoricalDistribution):
+        return OneOf(len(distribution.choices))
+    if isinstance(distribution, (IntDistribution, FloatDistribution)) and distribution.step:
+        return _stepwise(distribution)
+    return Numeric()
+
+
+@lru_cache(maxsize=256)
+def _stepwise(distribution: IntDistribution | FloatDistribution) -> Numeric:
+    return Numeric.stepwise(
+        lambda place: value_at(place, distribution), lambda value: place_of(value, distribution)
+    )
+
+
+def place_of(value: Any, distribution: BaseDistribution) -> float:
+    """Where a value lies in its range, from 0 to 1, or the index of a choice.
+
+    Examples
+    --------
+    >>> place_of(10.0, FloatDistribution(1.0, 100.0, log=True))
+    0.5
+    """
+    if isinstance(distribution, CategoricalDistribution):
+        return float(distribution.to_internal_repr(value))
+    if isinstance(distribution, IntDistribution):
+        if distribution.log:
+            return _fraction(value, distribution.low - 0.5, distribution.high + 0.5, True)
+        half = distribution.step / 2.0
+        return _fraction(value, distribution.low - half, distribution.high + half, False)
+    if isinstance(distribution, FloatDistribution):
+        if distribution.step is not None:
+            half = distribution.step / 2.0
+            return _fraction(value, distribution.low - half, distribution.high + half, False)
+        return _fraction(value, distribution.low, distribution.high, distribution.log)
+    raise TypeError(f"cannot place a value of a {type(distribution).__name__}.")
+
+
+def value_at(place: float, distribution: BaseDistribution) -> Any:
+    """The value at a place; the inverse of `place_of`, up to rounding."""
+    if isinstance(distribution, CategoricalDistribution):
+        n = len(distribution.choices)
+        return distribution.choices[min(int(place), n - 1)]
+    return from_unit(min(max(place, 0.0), 1.0 - 1e-12), distribution)
+
+
+def point_of(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> Point:
+    """A configuration as a model sees it, without the parameters that have one value alone."""
+    return {
+        name: place_of(params[name], distribution)
+        for name, distribution in distributions.items()
+        if name in params and not distribution.single()
+    }
+
+
+def _fraction(value: float, low: float, high: float, log: bool) -> float:
+    if log:
+        return math.log(value / low) / math.log(high / low)
+    return (value - low) / (high - low)

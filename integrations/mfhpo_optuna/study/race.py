@@ -1,0 +1,294 @@
+"""A race over fidelities: a study's trials as observations of arms at levels."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import Labels, Observation, Policy, Pull
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.regret.reward import RewardPolicy
+from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.levels import contains, levels_in
+from mfhpo_optuna.study.progress import progress_text
+from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, Listener, Running, StudyRace
+
+__all__ = ["Listener", "Race"]
+
+MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
+
+
+class Race(StudyRace):
+    """Translates between the trials of one study and a policy over fidelities.
+
+    Parameters
+    ----------
+    study, arms, lease
+        See `StudyRace`; a trial's lease is ten times what the slowest one so far would have taken
+        at its level, and at least a minute, if none is given.
+    fidelity
+        How cheaply the arms can be evaluated.
+    make_policy
+        Makes the policy, given the number of arms, the levels of the fidelity, and the sign of
+        the values: -1 where the study minimises.
+    """
+
+    _owns_fidelity = True  # whether the objective is to ask for the fidelity
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        arms: Arms,
+        fidelity: Fidelity,
+        make_policy: MakePolicy,
+        lease: float | None = None,
+    ) -> None:
+        super().__init__(study, arms, lease)
+        self.fidelity = fidelity
+        self.levels: tuple[Any, ...] = ()
+        self.fidelity_distribution: BaseDistribution | None = None
+        self._make_policy = make_policy
+        self._seconds_per_cost = 0.0
+        # By the number of the trial, its arm and what it has cost.
+        self._early_failures: dict[int, tuple[int, float | None]] = {}
+        self._without_fidelity = 0
+        self._missing_fidelity = ""
+        self._overridden = 0
+        self._levels_told: set[int] = set()
+        self._asked_for_fidelity = False
+        if fidelity.levels is not None:
+            self._set_levels(tuple(fidelity.levels))
+
+    # Reading the study.
+
+    def finish(
+        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    ) -> bool:
+        """Take in a finished trial; return whether it was a single pull, and so no answer."""
+        self._unread.discard(trial.number)
+        self._running.pop(trial.number, None)
+        if CERTIFICATE_KEY in trial.user_attrs:
+            self.certificates.append(trial)
+            return False
+        if ARM_KEY not in trial.user_attrs:
+            return self.policy is not None and self.fidelity.name in trial.params
+        planned = self._noted(trial)
+        self.begun_by.setdefault(planned.arm, trial)
+        if state == TrialState.PRUNED and trial.number not in self.over:
+            self._warn_of_pruning(trial, "at the level it was to be evaluated at")
+        succeeded = state == TrialState.COMPLETE and value is not None
+        asked = trial.distributions.get(self.fidelity.name)
+        if asked is not None:
+            self._asked_for_fidelity = True
+            self.fidelity_distribution = asked
+            self.resolve_levels(asked)
+        elif succeeded and self._owns_fidelity:
+            self._note_missing_fidelity(trial)
+            succeeded = False
+            if not self._asked_for_fidelity:
+                return False
+        pull, belongs = self._pull_of(trial, planned, succeeded)
+        if seconds is not None:
+            rate = float(seconds) / self._cost_of(pull)
+            self._seconds_per_cost = max(self._seconds_per_cost, rate)
+        if succeeded and belongs:
+            # Cheaper levels may ask for fewer parameters, so that arms only look the same there.
+            at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
+            pull = replace(pull, arm=self._owner_of(pull.arm, trial)) if at_target else pull
+        observed = self.sign * value if succeeded and belongs and value is not None else None
+        is_measured = self.fidelity.costs == "measured"
+        if self.policy is None:
+            self._early_failures[trial.number] = pull.arm, seconds if is_measured else 0.0
+        else:
+            cost = seconds if is_measured else None
+            self._tell(trial, pull, Observation(observed, cost))
+        return True
+
+    def resolve_levels(self, distribution: BaseDistribution) -> None:
+        """Find out the levels, and with them the policy, from how the objective asks."""
+        if self.policy is None:
+            self._set_levels(levels_in(self.fidelity, distribution))
+
+    def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
+        """The level for a running trial whose objective asks with this distribution.
+
+        Raises
+        ------
+        ValueError
+            If the distribution does not contain it.
+        """
+        running = self._running[trial_number]
+        self.resolve_levels(distribution)
+        if running.blind:
+            # The arm was chosen blindly; where to evaluate it is the policy's choice already.
+            _, fidelity = self._next(trial_number)
+            running = replace(running, pull=Pull(running.pull.arm, fidelity), blind=False)
+            self._running[trial_number] = running
+        level = self.levels[running.pull.fidelity]
+        if not contains(distribution, level):
+            raise ValueError(
+                f"the race needs {self.fidelity.name}={level!r}, which the objective's "
+                f"{distribution} does not allow; suggest {self.fidelity.name!r} with the same "
+                f"range in every trial, one that contains all levels {list(self.levels)}."
+            )
+        return level
+
+    # Choosing what a trial evaluates.
+
+    def propose(self, trial: FrozenTrial) -> Pull | None:
+        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+        fixed = dict(trial.system_attrs.get("fixed_params", {}))
+        level = fixed.pop(self.fidelity.name, None)
+        arm, fidelity = self._next(trial.number)
+        if fixed:
+            arm = self._enqueued_arm(trial, fixed)
+        if arm is None:
+            return None
+        if level is not None and self.levels:
+            if level not in self.levels:
+                warnings.warn(
+                    f"trial {trial.number} was enqueued with {self.fidelity.name}={level!r}, which "
+                    f"is none of the levels {list(self.levels)}: it runs, but does not count. "
+                    f"Enqueue one of the levels, or leave {self.fidelity.name!r} to the sampler.",
+                    stacklevel=4,
+                )
+                return None
+            fidelity = self.levels.index(level)
+        return Pull(arm, fidelity)
+
+    def attributes(self, pull: Pull) -> dict[str, Any]:
+        """The user attribute that tells other workers of a pull."""
+        return {ARM_KEY: {"arm": pull.arm, "fidelity": pull.fidelity}}
+
+    def _noted(self, trial: FrozenTrial) -> Pull:
+        tag = trial.user_attrs[ARM_KEY]
+        if "fidelity" not in tag:
+            raise ValueError(
+                f"trial {trial.number} was run by a sampler that chooses time limits, not levels "
+                f"of {self.fidelity.name!r}; resume the study with that one, or begin another."
+            )
+        return Pull(int(tag["arm"]), int(tag["fidelity"]))
+
+    def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
+        # The level may be another one than planned until the trial has asked for it: one that was
+        # begun before any level was known has none in its attributes.
+        asked = trial.distributions.get(self.fidelity.name)
+        if asked is None:
+            return replace(running, level_is_open=True)
+        self.resolve_levels(asked)
+        level = trial.params[self.fidelity.name]
+        if level not in self.levels:
+            return replace(running, level_is_open=False)
+        pull = replace(running.pull, fidelity=self.levels.index(level))
+        return replace(running, pull=pull, level_is_open=False)
+
+    def _may_be_equal(self, arm: int, pull: Pull) -> bool:
+        # Equal arms are merged by what they are at the target.
+        at_target = pull.fidelity == len(self.levels) - 1
+        return at_target and self.arms.may_be_equal(arm, pull.arm)
+
+    def _next(self, trial_number: int) -> tuple[int | None, int]:
+        if self.policy is None:
+            return self._begun % len(self.arms), 0
+        pulls = self.policy.ask(1, self._pending(trial_number))
+        return (pulls[0].arm, pulls[0].fidelity) if pulls else (None, 0)
+
+    def _default_lease(self, pull: Pull) -> float:
+        return max(60.0, 10.0 * self._seconds_per_cost * self._cost_of(pull))
+
+    def _cost_of(self, pull: Pull) -> float:
+        """What a pull costs, as far as the levels say."""
+        return self.fidelity.guessed_costs(self.levels)[pull.fidelity] if self.levels else 1.0
+
+    def _set_levels(self, levels: tuple[Any, ...]) -> None:
+        self.policy = self._make_policy(len(self.arms), levels, self.sign)
+        self.levels = levels
+        self.policy.labels = Labels(
+            arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
+            fidelity=lambda fidelity: f"{self.fidelity.name}={levels[fidelity]!r}",
+            value=lambda value: self.sign * value,
+        )
+        for trial_number, (arm, cost) in self._early_failures.items():
+            self._tell_now(trial_number, Pull(arm, 0), Observation(None, cost))
+        self._early_failures.clear()
+
+    def _pull_of(self, trial: FrozenTrial, planned: Pull, whole: bool) -> tuple[Pull, bool]:
+        """What a finished trial evaluated, and whether that is its arm at one of the levels."""
+        if not self._is_of_arm(trial, planned.arm, whole):
+            return planned, False
+        level = trial.params.get(self.fidelity.name)
+        if level is None or not self.levels:
+            return planned, True
+        if level not in self.levels:
+            self._warn_once(
+                f"level of trial {trial.number}",
+                f"trial {trial.number} was evaluated at {self.fidelity.name}={level!r}, which is "
+                f"none of the levels {list(self.levels)}: it does not count. Suggest the fidelity "
+                f"with a range that contains all levels.",
+            )
+            return planned, False
+        fidelity = self.levels.index(level)
+        self._levels_told.add(fidelity)
+        if fidelity != planned.fidelity:
+            self._overridden += 1
+        elif len(self._levels_told) > 1:  # else it may be what is always set
+            self._overridden = 0
+        return replace(planned, fidelity=fidelity), True
+
+    # What the sampler asks.
+
+    def progress_text(self) -> str:
+        """Arms left, fidelity, cost spent, and the leader with its interval."""
+        return progress_text(self)
+
+    @property
+    def certifies(self) -> bool:
+        """Whether the policy is after a certificate; those that maximise the reward are not."""
+        return not isinstance(self.policy, RewardPolicy)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether so many trials failed before they asked for the fidelity that none may ever."""
+        return self.policy is None and len(self._early_failures) >= 3 * len(self.arms)
+
+    def check_fidelity_is_free(self) -> None:
+        """Raise if the sampler's choice of the fidelity is never followed.
+
+        Raises
+        ------
+        ValueError
+            If the objective never asks for the fidelity, or something else always sets it.
+        """
+        if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
+            raise ValueError(self._missing_fidelity)
+        if self._overridden >= self._most_overridden:
+            raise ValueError(
+                f"fidelity={self.fidelity.name!r} was not what the sampler chose in "
+                f"{self._overridden} trials: something else sets it. Suggest it with a range that "
+                f"contains all levels {list(self.levels)}, and do not fix it."
+            )
+
+    @property
+    def _most_overridden(self) -> int:
+        """Trials in which something else may set the fidelity before it is an error."""
+        return max(10, len(self.arms))
+
+    def _note_missing_fidelity(self, trial: FrozenTrial) -> None:
+        self._without_fidelity += 1
+        name = self.fidelity.name
+        close = difflib.get_close_matches(name, trial.params, n=1)
+        hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
+        self._missing_fidelity = (
+            f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
+            f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
+            f"in the objective, and name that parameter.{hint}"
+        )
+        if self._without_fidelity == 1 or self._asked_for_fidelity:
+            self._warn_once(f"fidelity of trial {trial.number}", self._missing_fidelity)

@@ -1,0 +1,349 @@
+"""A search over fidelities and its certificate: a study's trials as observations of both."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import Observation, Policy, Pull
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.search import (
+    Numeric,
+    OneOf,
+    Point,
+    Replicate,
+    SearchRace,
+    SearchSpace,
+    has_levels,
+)
+from mfhpo_optuna.study.open_arms import OpenArms
+from mfhpo_optuna.study.places import kind_of, point_of
+from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, Running
+
+__all__ = ["SearchStudy"]
+
+_HOPELESS = 30
+_MOST_OVERRIDDEN = 9  # of the first arms, which are all begun at the lowest level
+
+
+class SearchStudy(Race):
+    """Translates between the trials of one study and a `SearchRace`.
+
+    Parameters
+    ----------
+    study, arms, fidelity, lease
+        See `Race`.
+    make_race
+        Makes the race, given the levels of the fidelity and the sign of the values.
+    """
+
+    arms: OpenArms
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        arms: OpenArms,
+        fidelity: Fidelity,
+        make_race: Callable[[tuple[Any, ...], float], SearchRace],
+        lease: float | None = None,
+    ) -> None:
+        self._owns_fidelity = has_levels(fidelity)
+        self._kinds: dict[str, Numeric | OneOf] = {}
+        self._points: dict[int, Point] = {}
+        self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
+        # By trial, replicates that have ended before others of their arm that were begun earlier.
+        self._held: dict[int, tuple[Replicate, Observation]] = {}
+        self._is_reading = False
+
+        def make_policy(n_arms: int, levels: tuple[Any, ...], sign: float) -> Policy:
+            return make_race(levels, sign)
+
+        super().__init__(study, arms, fidelity, make_policy, lease)
+
+    @property
+    def race(self) -> SearchRace | None:
+        """The race, or None while the levels of the fidelity are unknown."""
+        return self.policy if isinstance(self.policy, SearchRace) else None
+
+    def attributes(self, pull: Pull) -> dict[str, Any]:
+        """The user attribute that tells other workers of a pull."""
+        tag: dict[str, Any] = {"arm": pull.arm, "fidelity": pull.fidelity}
+        if isinstance(pull, Replicate):
+            tag["shortlist"] = list(pull.shortlist)
+        return {ARM_KEY: tag}
+
+    def begin(self, trial: FrozenTrial, pull: Pull) -> None:
+        """Note that a trial evaluates a pull."""
+        self.arms.make_room(pull.arm)
+        if isinstance(pull, Replicate):
+            self._agree(trial.number, pull.shortlist)
+        elif self.race is not None:
+            point = self.race.point_of(pull.arm)
+            if point is not None:
+                self.arms.propose(pull.arm, point)
+                if not self.arms.params(pull.arm):
+                    self._describe(pull.arm, point)
+        super().begin(trial, pull)
+
+    def give_way(self, trial: FrozenTrial) -> Pull | None:
+        """Have a trial evaluate something else if another worker has chosen the same.
+
+        Two workers that choose at the same moment do not see each other, and would give the same
+        number to different arms. Ask this after the trial's attributes were written and the study
+        was read again, so that at least one of the two knows.
+
+        Returns
+        -------
+        Pull or None
+            What it evaluates now, if that is another pull; its attributes are to be written anew.
+        """
+        pull = self.pull(trial.number)
+        if pull is None or isinstance(pull, Replicate):
+            return None
+        others = self._under_way(trial.number)
+        rivals = [number for number, other in others if other.arm == pull.arm]
+        is_enqueued = "fixed_params" in trial.system_attrs
+        if not rivals or (is_enqueued and self.arms.is_decided(pull.arm)):
+            return None
+        # The others choose again, too, if they have seen this trial: each takes another place.
+        place = 1 + sum(number < trial.number for number in rivals)
+        other = self._next_pull(trial.number, place)
+        if is_enqueued:
+            other = replace(pull, arm=self._first_new_arm(trial.number) + place - 1)
+        if other is not None:
+            self.arms.forget(pull.arm)
+            self.begin(trial, other)
+        return other
+
+    def drawn(self) -> list[tuple[int, float]]:
+        """Arms that were brought to the target, and their means in the study's sign."""
+        if self.race is None:
+            return []
+        search = self.race.search
+        return [
+            (arm, self.sign * search.mean(arm, search.target)) for arm in search.finished_arms()
+        ]
+
+    @property
+    def goes_on_here(self) -> bool:
+        """Whether trials are under way that this process has begun."""
+        return any(number in self._begun_here for number, _ in self._under_way(-1))
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether so many trials failed before they asked for the fidelity that none may ever."""
+        return self.policy is None and len(self._early_failures) >= _HOPELESS
+
+    def progress_text(self) -> str:
+        """What was tried, what it cost, and the leader."""
+        race = self.race
+        if race is None:
+            return "search | no trial has asked for the fidelity yet"
+        arm, mean, (low, high), fidelity = race.leader()
+        phase = f"certify, {len(race.shortlist)} left" if race.shortlist else "search"
+        finished = len(race.search.finished_arms())
+        text = f"{phase} | {race.begun} tried, {finished} at the target | cost {race.cost:.6g}"
+        if arm is None:
+            return text
+        leader = f"{text} | leader: arm {arm}, {self.sign * mean:.4g}"
+        if math.isfinite(high - low):
+            return f"{leader} ± {(high - low) / 2.0:.2g}"
+        at = f" at {self.fidelity.name}={self.levels[fidelity]!r}" if self._owns_fidelity else ""
+        return f"{leader}{at}"
+
+    # How it differs from a race among given arms.
+
+    _in_order = False  # a search certifies nothing; its replicates have an order of their own
+
+    def finish(
+        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    ) -> bool:
+        """Take in a finished trial; return whether it was a single pull, and so no answer."""
+        is_single = super().finish(trial, state, value, seconds)
+        self._tell_of_replicates()
+        tagged = ARM_KEY in trial.user_attrs or CERTIFICATE_KEY in trial.user_attrs
+        return is_single or (not self._owns_fidelity and not tagged)
+
+    def read(self, study: optuna.Study, ending: int | None = None) -> bool:
+        """Tell the race of the trials that finished since the last reading; see `StudyRace`."""
+        self._is_reading = True
+        try:
+            is_right = super().read(study, ending)
+        finally:
+            self._is_reading = False
+        if is_right:
+            self._tell_of_replicates()
+        return is_right
+
+    def propose(self, trial: FrozenTrial) -> Pull | None:
+        """The pull for a trial that begins; None if the race is over or it cannot be in it."""
+        pull = self._next_pull(trial.number)
+        if pull is not None and "fixed_params" in trial.system_attrs:
+            pull = super().propose(trial)
+            if pull is None:
+                return None
+            if self.race is not None and not self.race.fits(pull, self._pending(trial.number)):
+                warnings.warn(
+                    f"trial {trial.number} was enqueued, but what is left of the budget does not "
+                    f"do for it: it does not count. Enqueue it earlier, or give a larger budget.",
+                    stacklevel=4,
+                )
+                pull = None
+        if pull is None:
+            self.over.add(trial.number)
+        return pull
+
+    def check_fidelity_is_free(self) -> None:
+        """Raise if the sampler's choice of the fidelity is never followed; see `Race`."""
+        if self._without_fidelity and not self._asked_for_fidelity:
+            raise ValueError(self._missing_fidelity)
+        super().check_fidelity_is_free()
+
+    @property
+    def _most_overridden(self) -> int:
+        return _MOST_OVERRIDDEN
+
+    def _set_levels(self, levels: tuple[Any, ...]) -> None:
+        super()._set_levels(levels)
+        if self._shortlist is not None and self.race is not None:
+            self.race.agree(self._shortlist[1])
+
+    def _noted(self, trial: FrozenTrial) -> Pull:
+        pull = super()._noted(trial)
+        self.arms.make_room(pull.arm)
+        shortlist = trial.user_attrs[ARM_KEY].get("shortlist")
+        if shortlist is not None:
+            self._agree(trial.number, tuple(shortlist))
+            return Replicate(pull.arm, pull.fidelity, None, tuple(shortlist))
+        is_running = trial.state == TrialState.RUNNING
+        if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
+            self._learn_of(pull.arm, trial.params, trial.distributions)
+        return pull
+
+    def _agree(self, trial_number: int, shortlist: tuple[int, ...]) -> None:
+        """Of several shortlists, that of the first trial holds, whoever reads of it and when."""
+        if self._shortlist is not None and self._shortlist[0] <= trial_number:
+            return
+        changes = self._shortlist is None or self._shortlist[1] != shortlist
+        self._shortlist = trial_number, shortlist
+        if changes and self.race is not None:
+            self.race.agree(shortlist)
+
+    def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
+        if isinstance(pull, Replicate):
+            self._held[trial.number] = pull, observation
+        else:
+            super()._tell(trial, pull, observation)
+
+    def _tell_of_replicates(self) -> None:
+        """Tell the race of an arm's replicates in the order in which they were begun.
+
+        Where quick ones are the good ones, the first to arrive are no sample of the arm; see
+        `mfhpo.racing.in_order`. One whose lease is over is not waited for, but nothing is certified
+        until it ends.
+        """
+        if self._is_reading:
+            return
+        now = datetime.now()
+        for number in sorted(self._held):
+            pull, observation = self._held[number]
+            earlier = {
+                other: running
+                for other, running in self._running.items()
+                if other < number
+                and isinstance(running.pull, Replicate)
+                and running.pull.arm == pull.arm
+            }
+            if any(
+                other == self._ending or not self._expired(running, now)
+                for other, running in earlier.items()
+            ):
+                continue
+            self._given_up.update(dict.fromkeys(earlier, pull.arm))
+            del self._held[number]
+            self._tell_now(number, pull, observation)
+        self._withhold()
+
+    def _pending(self, trial_number: int) -> list[Pull]:
+        held = [pull for pull, _ in self._held.values()]
+        return [*super()._pending(trial_number), *held]
+
+    def _next(self, trial_number: int) -> tuple[int | None, int]:
+        pull = self._next_pull(trial_number)
+        return (None, 0) if pull is None else (pull.arm, pull.fidelity)
+
+    def _next_pull(self, trial_number: int, place: int = 1) -> Pull | None:
+        """The pull for a trial, or for the one in this place of several that choose at once."""
+        if self.policy is None:
+            return Pull(self._first_new_arm(trial_number) + place - 1, 0)
+        self._tell_of_replicates()  # some may have been waited for long enough
+        pulls = self.policy.ask(place, self._pending(trial_number))
+        return pulls[-1] if pulls else None
+
+    def _under_way(self, trial_number: int) -> list[tuple[int, Pull]]:
+        """Numbers and pulls of the other trials of the search that are waited for."""
+        now = datetime.now()
+        return [
+            (number, running.pull)
+            for number, running in self._running.items()
+            if number != trial_number and not self._expired(running, now)
+        ]
+
+    def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
+        known = self.arms.matching(fixed)
+        return self._first_new_arm(trial.number) if known is None else known
+
+    def _first_new_arm(self, trial_number: int) -> int:
+        """The number of the next new arm, for a trial."""
+        told = 0 if self.race is None else self.race.begun
+        under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
+        return max([told, *under_way, *(arm + 1 for arm, _ in self._early_failures.values())])
+
+    def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
+        owner = self.arms.owner(arm, trial.params)
+        if owner != arm and self.policy is not None:
+            self.policy.withdraw(arm, duplicate_of=owner)
+        return owner
+
+    def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
+        if not whole:
+            # It is the same arm when it is evaluated again, also by whoever reads of it later.
+            self.arms.begun(arm, trial.number, trial.params)
+        belongs = super()._is_of_arm(trial, arm, whole)
+        if belongs:
+            self._learn_of(arm, self.arms.params(arm), trial.distributions)
+        return belongs
+
+    def _learn_of(
+        self, arm: int, params: Mapping[str, Any], asked: Mapping[str, BaseDistribution]
+    ) -> None:
+        """Tell the search what an arm is, and of parameters that it did not know."""
+        if self.race is None:
+            return
+        distributions = {name: asked[name] for name in asked if name != self.fidelity.name}
+        new = {
+            name: kind
+            for name, distribution in distributions.items()
+            if (kind := kind_of(distribution)) is not None and self._kinds.get(name) != kind
+        }
+        if new:
+            self._kinds.update(new)
+            self.race.search.space = SearchSpace(self._kinds)
+        asked_again = params.keys() & distributions.keys()
+        # A trial that goes on with an arm may not have asked for all its parameters yet.
+        if not self.arms.is_decided(arm) or self.arms.params(arm).keys() <= asked_again:
+            self._describe(arm, point_of(params, distributions))
+
+    def _describe(self, arm: int, point: Point) -> None:
+        if self.race is not None and self._points.get(arm) != point:
+            self._points[arm] = point
+            self.race.search.describe(arm, point)

@@ -1,0 +1,280 @@
+"""The best few configurations of a finished study, as its own values have them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo._validation import check_count
+from mfhpo.certification.sequential import Candidate
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo_optuna.study.levels import contains
+from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER
+
+__all__ = ["Shortlist", "shortlist_of"]
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """What is compared, and where it comes from.
+
+    Parameters
+    ----------
+    candidates
+        The configurations, the best first, with all that an objective asks for; the fidelity, if
+        there is one, at its target.
+    distributions
+        With which their parameters were suggested.
+    luckiest
+        Position of the configuration of the study's best trial.
+    maximise
+        Whether larger values are better.
+    n_completed
+        Number of trials that they were chosen from.
+    first_number
+        What the study's next trial would be called.
+    words
+        How they were chosen.
+    target
+        Name and value of the fidelity, such as "epochs=81", or nothing.
+    """
+
+    candidates: tuple[Candidate, ...]
+    distributions: tuple[dict[str, BaseDistribution], ...]
+    luckiest: int
+    maximise: bool
+    n_completed: int
+    first_number: int
+    words: str
+    target: str
+
+    @property
+    def about(self) -> str:
+        """What a claim on the best of them is about."""
+        at = f" at {self.target}" if self.target else ""
+        return f"the {len(self.candidates)} best of {self.n_completed} completed trials{at}"
+
+
+@dataclass
+class _Configuration:
+    """A configuration and its trials, the fidelity left out."""
+
+    params: dict[str, Any]
+    trials: list[FrozenTrial] = field(default_factory=list)
+    levels: list[Any] = field(default_factory=list)
+
+    def claim(self) -> float:
+        """Mean of its values, at the highest level at which it has any."""
+        highest = max(self.levels)
+        values = [
+            _value(trial)
+            for trial, level in zip(self.trials, self.levels, strict=True)
+            if level == highest
+        ]
+        return sum(values) / len(values)
+
+
+def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None) -> Shortlist:
+    """Draw up the shortlist.
+
+    Parameters
+    ----------
+    study
+        The finished study.
+    top
+        Number of configurations, at least 2; fewer if there are no more.
+    fidelity
+        The parameter to be set at its target: its name, a `Fidelity` whose last level is the
+        target, or None.
+
+    Raises
+    ------
+    TypeError
+        If the study is none, or the fidelity neither a name nor a `Fidelity`.
+    ValueError
+        For a study with several objectives, or with less than two configurations to compare.
+    """
+    if not isinstance(study, optuna.Study):
+        raise TypeError(f"study must be an optuna.Study, got {study!r}.")
+    top = check_count("top", top, 2)
+    if fidelity is not None and not isinstance(fidelity, (str, Fidelity)):
+        raise TypeError(f"fidelity must be a name, a Fidelity or None, got {fidelity!r}.")
+    if len(study.directions) > 1:
+        raise ValueError(
+            f"study {study.study_name!r} has {len(study.directions)} objectives, so it has no "
+            f"single best trial; certify a study of one of them."
+        )
+    trials = study.get_trials(deepcopy=False)
+    if fidelity is None:  # a race says which parameter it is
+        fidelity = study.user_attrs.get(FIDELITY_KEY)
+    chosen = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
+    eligible = _eligible(trials, chosen)
+    configurations = _group(study, eligible, chosen)
+    if len(configurations) < 2:
+        raise ValueError(
+            f"study {study.study_name!r} has {len(configurations)} different configurations in "
+            f"its {len(eligible)} trials that completed with a finite value and break no "
+            f"constraint; at least 2 are needed to tell which is best. Run more trials first "
+            f"(of those of mfhpo's own samplers, the ones at the target level count)."
+        )
+    maximise = study.direction == StudyDirection.MAXIMIZE
+    sign = 1.0 if maximise else -1.0
+    # Sorting keeps the order of equals: the first trial comes first, as in `study.best_trial`.
+    ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
+    best = max(eligible, key=lambda trial: sign * _value(trial))
+    luckiest = next(
+        position
+        for position, configuration in enumerate(ranked)
+        if any(trial is best for trial in configuration.trials)
+    )
+    kept = ranked[:top]
+    if luckiest >= top:
+        kept[-1] = ranked[luckiest]
+        luckiest = top - 1
+    candidates = []
+    distributions = []
+    for configuration in kept:
+        trial = max(configuration.trials, key=lambda trial: sign * _value(trial))
+        candidates.append(
+            Candidate(f"trial {trial.number}", configuration.params, configuration.claim())
+        )
+        distributions.append(dict(trial.distributions))
+    return Shortlist(
+        candidates=tuple(candidates),
+        distributions=tuple(distributions),
+        luckiest=luckiest,
+        maximise=maximise,
+        n_completed=len(eligible),
+        first_number=len(trials),
+        words=_words(
+            sum(CERTIFICATE_KEY not in trial.user_attrs for trial in trials),
+            len(eligible),
+            len(configurations),
+            any(ARM_KEY in trial.user_attrs for trial in eligible),
+        ),
+        target="" if chosen is None else f"{chosen.name}={kept[0].params[chosen.name]!r}",
+    )
+
+
+def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
+    """Trials that completed; in a race those at the target, and not its own answer."""
+    completed = [trial for trial in trials if _has_value(trial)]
+    is_race = any(ARM_KEY in trial.user_attrs for trial in completed)
+    eligible = []
+    for trial in completed:
+        broken = {name for name, value in trial.constraints.items() if value > 0.0}
+        if ARM_KEY in trial.user_attrs:
+            # A pull is no answer by itself, and so breaks a constraint of mfhpo's own.
+            broken.discard(NO_ANSWER)
+        if broken or (is_race and CERTIFICATE_KEY in trial.user_attrs):
+            continue
+        if not is_race or fidelity is None or _is_at_target(trial, fidelity):
+            eligible.append(trial)
+    return eligible
+
+
+def _is_at_target(trial: FrozenTrial, fidelity: Fidelity) -> bool:
+    if fidelity.name not in trial.params:
+        return False
+    target = _target(fidelity, trial.distributions[fidelity.name])
+    return bool(trial.params[fidelity.name] == target)
+
+
+def _has_value(trial: FrozenTrial) -> bool:
+    return (
+        trial.state == TrialState.COMPLETE
+        and trial.values is not None
+        and len(trial.values) == 1
+        and math.isfinite(trial.values[0])
+    )
+
+
+def _value(trial: FrozenTrial) -> float:
+    assert trial.values is not None
+    return float(trial.values[0])
+
+
+def _group(
+    study: optuna.Study, trials: Sequence[FrozenTrial], fidelity: Fidelity | None
+) -> list[_Configuration]:
+    """Trials by configuration, in the order of the first ones."""
+    groups: dict[str, _Configuration] = {}
+    for trial in trials:
+        params = dict(trial.params)
+        level = None
+        if fidelity is not None:
+            if fidelity.name not in params:
+                raise ValueError(_no_fidelity(study, trial, fidelity.name))
+            distribution = trial.distributions[fidelity.name]
+            level = _rank(distribution, params[fidelity.name])
+            params[fidelity.name] = _target(fidelity, distribution)
+        group = groups.setdefault(repr(sorted(params.items())), _Configuration(params))
+        group.trials.append(trial)
+        group.levels.append(0 if level is None else level)
+    if fidelity is not None:
+        targets = {repr(group.params[fidelity.name]) for group in groups.values()}
+        if len(targets) > 1:
+            raise ValueError(
+                f"fidelity={fidelity.name!r} has several upper bounds in study "
+                f"{study.study_name!r}: {', '.join(sorted(targets))}. Say which is the target: "
+                f"fidelity=Fidelity({fidelity.name!r}, levels=[...]), whose last level counts."
+            )
+    return list(groups.values())
+
+
+def _no_fidelity(study: optuna.Study, trial: FrozenTrial, name: str) -> str:
+    close = difflib.get_close_matches(name, trial.params, n=1)
+    hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
+    return (
+        f"fidelity={name!r} is no parameter of trial {trial.number} of study "
+        f"{study.study_name!r}, which has {sorted(trial.params)}; leave it out to replay trials as "
+        f"they were.{hint}"
+    )
+
+
+def _rank(distribution: BaseDistribution, value: Any) -> Any:
+    """What orders the levels of a fidelity."""
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.to_internal_repr(value)
+    return value
+
+
+def _target(fidelity: Fidelity, distribution: BaseDistribution) -> Any:
+    if fidelity.levels is not None:
+        target = fidelity.levels[-1]
+    elif isinstance(distribution, CategoricalDistribution):
+        target = distribution.choices[-1]
+    else:
+        assert isinstance(distribution, (FloatDistribution, IntDistribution))
+        target = distribution.high
+    if not contains(distribution, target):
+        raise ValueError(
+            f"the target {target!r} of the fidelity {fidelity.name!r} is not a value of the "
+            f"study's {distribution}; give levels whose last one is."
+        )
+    return target
+
+
+def _words(n_trials: int, n_completed: int, n_configurations: int, is_race: bool) -> str:
+    why = "pruned, failed or infeasible"
+    if is_race:
+        why = "at lower levels, failed or infeasible"
+    words = f"by the search's own values, out of {n_configurations} configurations"
+    if n_completed > n_configurations:
+        words += f" in {n_completed} trials (repeats by their mean)"
+    if n_trials > n_completed:
+        words += f"; {n_trials - n_completed} trials left out ({why})"
+    return f"{words}; no mean below contains these values"

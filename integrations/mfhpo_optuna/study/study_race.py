@@ -1,0 +1,537 @@
+"""A study's trials as observations of a policy: what all samplers rebuild from storage."""
+
+from __future__ import annotations
+
+import abc
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import optuna
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import Observation, Policy, Pull
+from mfhpo.knowledge.noise import CONTRADICTED, NoiseContradictedWarning
+from mfhpo.racing.claims import joined
+from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.limit_attributes import SECONDS_KEY
+from mfhpo_optuna.study.worker_name import is_surely_dead
+
+__all__ = [
+    "ARM_KEY",
+    "CERTIFICATE_KEY",
+    "FIDELITY_KEY",
+    "NO_ANSWER",
+    "WITHHELD_KEY",
+    "WORKER",
+    "Listener",
+    "Running",
+    "StudyRace",
+]
+
+# User attributes: the pull that a trial is, and the certificate of the trial that answers.
+ARM_KEY = "mfhpo:pull"
+CERTIFICATE_KEY = "mfhpo:certificate"
+
+# User attribute of an answer that was added while it was withheld.
+WITHHELD_KEY = "mfhpo:withheld"
+
+# Attribute of a study whose sampler chooses the levels: the name of the parameter that sets them.
+FIDELITY_KEY = "mfhpo:fidelity"
+
+# In the tag of a pull: the process that evaluates it.
+WORKER = "worker"
+
+# The constraint that single pulls break, so that none of them is the best trial.
+NO_ANSWER = "mfhpo"
+
+Listener = Callable[[int, Pull, Observation], None]
+
+# A trial under way that has been overtaken by so many others of its arm and level is not waited for
+# any longer: at least, and for each trial under way.
+_LEAST_PATIENCE = 10
+_OVERTAKEN_PER_WORKER = 3
+
+# When a trial began; by its number among those that began at the same moment.
+_Beginning: TypeAlias = tuple[datetime, int]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A trial that is under way: what it evaluates, and since when."""
+
+    pull: Pull
+    since: datetime | None
+    blind: bool = False  # begun before the policy could choose
+    worker: str | None = None  # see `worker_name`; None: this process
+    level_is_open: bool = False  # it may still be evaluated at another level than the pull's
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A trial that has ended and is not told yet."""
+
+    beginning: _Beginning
+    pull: Pull
+    observation: Observation
+
+
+class StudyRace(abc.ABC):
+    """Translates between the trials of one study and a policy.
+
+    Parameters
+    ----------
+    study
+        The study; only its direction is remembered.
+    arms
+        What is compared.
+    lease
+        Seconds after which a running trial is no longer waited for; None lets the kind of race
+        decide.
+
+    Attributes
+    ----------
+    sign
+        -1 where the study minimises: values are mirrored. Else 1.
+    policy
+        What chooses the pulls, or None until it can be made.
+    certificates
+        The trials that the sampler added as answers.
+    begun_by
+        The first trial of each arm that came to its end.
+    resumed
+        Whether trials of the race were run before, or elsewhere.
+    over
+        Numbers of running trials that began after the race had ended.
+    idle
+        Numbers of trials that only waited for others, and evaluate nothing.
+    is_disordered
+        Whether the policy has learned values in another order than that of their trials'
+        beginnings; then the race must be made anew from the study.
+    announced
+        Whether the sampler has said what it found out or chose.
+    reseeded
+        Whether the sampler that draws the arms was given new randomness after a restart.
+    warned
+        What the user was warned about, by an earlier race in whose place this one goes on, too.
+    listener
+        Called with the number of the trial, its pull and its observation, after the policy learned
+        from it; or None.
+    """
+
+    # Whether the values of an arm at a level are told in the order in which their trials began.
+    _in_order = True
+
+    def __init__(self, study: optuna.Study, arms: Arms, lease: float | None) -> None:
+        self.arms = arms
+        self.is_disordered = False
+        self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        self.policy: Policy | None = None
+        self.certificates: list[FrozenTrial] = []
+        self.listener: Listener | None = None
+        self.begun_by: dict[int, FrozenTrial] = {}
+        self.over: set[int] = set()
+        self.idle: set[int] = set()
+        self.announced = False
+        self.reseeded = False
+        self.resumed = False
+        self._lease = lease
+        self._running: dict[int, Running] = {}
+        self._begun_here: set[int] = set()  # the others are as their attributes say
+        # By number of the trial: what has ended and waits, in the order of ends; and the arms of
+        # trials under way that are not waited for any longer.
+        self._waiting: dict[int, _Ended] = {}
+        self._given_up: dict[int, int] = {}
+        self._ending: int | None = None
+        self._unread: set[int] = set()
+        self._read_up_to = 0
+        self._begun = 0
+        self.warned: set[str] = set()
+        # How many observations the policy was told, and how many repeat those of an earlier race.
+        self._n_told = 0
+        self._n_repeated = 0
+
+    # What differs from race to race.
+
+    @abc.abstractmethod
+    def progress_text(self) -> str:
+        """One line that says where the race stands."""
+
+    @abc.abstractmethod
+    def propose(self, trial: FrozenTrial) -> Pull | None:
+        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+
+    @abc.abstractmethod
+    def attributes(self, pull: Pull) -> dict[str, Any]:
+        """The user attributes that tell other workers of a pull, `ARM_KEY` last."""
+
+    def attributes_outside(self, trial: FrozenTrial) -> dict[str, Any]:
+        """The user attributes of a trial that begins, but is no pull: enqueued, or too late."""
+        return {}
+
+    @abc.abstractmethod
+    def _noted(self, trial: FrozenTrial) -> Pull:
+        """The pull that a trial's user attributes tell of."""
+
+    def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
+        """What a trial under way evaluates, now that the study says more about it."""
+        return running
+
+    def _may_be_equal(self, arm: int, pull: Pull) -> bool:
+        """Whether a trial of this arm may turn out to count for a pull of another one."""
+        return False
+
+    @abc.abstractmethod
+    def finish(
+        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    ) -> bool:
+        """Take in a finished trial; return whether it was a single pull, and so no answer."""
+
+    @abc.abstractmethod
+    def _default_lease(self, pull: Pull) -> float:
+        """Seconds after which a running pull is no longer waited for, if the user gave none."""
+
+    # Reading the study.
+
+    def read(self, study: optuna.Study, ending: int | None = None) -> bool:
+        """Tell the policy of the trials that finished since the last reading.
+
+        Parameters
+        ----------
+        study
+            The study.
+        ending
+            Number of the trial that ends at this moment, which the study still has as running.
+
+        Returns
+        -------
+        bool
+            False if the race must be made anew: the study has lost trials (it was deleted and made
+            again), or a trial has ended that was not waited for (`is_disordered`).
+        """
+        trials = study.get_trials(deepcopy=False)
+        if len(trials) < self._read_up_to:
+            return False
+        if any(number == ending or trials[number].state.is_finished() for number in self._given_up):
+            self.is_disordered = True
+            return False
+        self._ending = ending
+        new = range(self._read_up_to, len(trials))
+        self._read_up_to = len(trials)
+        finished: list[FrozenTrial] = []
+        for number in sorted(self._unread) + list(new):
+            trial = trials[number]
+            is_new = number not in self._running and ARM_KEY in trial.user_attrs
+            if trial.state.is_finished():
+                self._unread.discard(number)
+                finished.append(trial)
+                self._begun += is_new
+                continue
+            self._unread.add(number)
+            if trial.state == TrialState.RUNNING and ARM_KEY in trial.user_attrs:
+                pull = self._noted(trial)
+                self._begun += is_new
+                if is_new or number not in self._begun_here:
+                    worker = trial.user_attrs[ARM_KEY].get(WORKER)
+                    self._running[number] = Running(pull, trial.datetime_start, worker=worker)
+                self._running[number] = self._as_seen(self._running[number], trial)
+                self.arms.begun(pull.arm, number, trial.params)
+        finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
+        for trial in finished:
+            if trial.number not in self._running and ARM_KEY in trial.user_attrs:
+                self.resumed = True
+            self.finish(
+                trial, trial.state, trial.value if trial.values else None, _seconds_of(trial)
+            )
+        self.settle()
+        return True
+
+    def begin(self, trial: FrozenTrial, pull: Pull) -> None:
+        """Note that a trial evaluates a pull."""
+        # Optuna copies the attributes of a failed trial to the one that repeats it, which is known
+        # from them before it begins.
+        self._begun += trial.number not in self._running
+        self._given_up.pop(trial.number, None)
+        self._begun_here.add(trial.number)
+        blind = self.policy is None
+        self._running[trial.number] = Running(pull, trial.datetime_start, blind)
+        self.arms.begun(pull.arm, trial.number, {})
+
+    def pull(self, trial_number: int) -> Pull | None:
+        """The pull that a running trial evaluates."""
+        running = self._running.get(trial_number)
+        return None if running is None else running.pull
+
+    def take_over(self, disordered: StudyRace) -> None:
+        """Go on in the place of a race that learned in the wrong order."""
+        for name in (
+            "over",
+            "idle",
+            "announced",
+            "reseeded",
+            "resumed",
+            "listener",
+            "_begun_here",
+            "warned",
+        ):
+            setattr(self, name, getattr(disordered, name))
+        self._n_repeated = max(disordered._n_told, disordered._n_repeated)
+        if disordered.policy is not None:
+            answer = disordered.policy.recommend()
+            self.warned.update(answer.not_compared)
+            self.warned.update(answer.notices)
+
+    def settle(self) -> None:
+        """Draw the consequences of trials' ends for those that wait for them."""
+        self._release()
+        self._give_up()
+
+    @property
+    def awaits_trials(self) -> bool:
+        """Whether the race is over but for trials under way, whose lease is not over."""
+        policy = self.policy
+        if policy is None or not policy.withheld or not policy.finished:
+            return False
+        now = datetime.now()
+        if all(self._expired(self._running[number], now) for number in self._given_up):
+            return False
+        return policy.recommend().reason == policy.withheld
+
+    @property
+    def answer_is_stale(self) -> bool:
+        """Whether the last answer waited for trials that have ended since it was added."""
+        if self.policy is None or self.policy.withheld or not self.certificates:
+            return False
+        return WITHHELD_KEY in self.certificates[-1].user_attrs
+
+    # What the races share.
+
+    def _holds_back(self, number: int, running: Running, ended: _Ended) -> bool:
+        """Whether a trial under way began before one that has ended, of the same arm and level.
+
+        What is not known yet about the one under way counts as the same.
+        """
+        if _beginning(running.since, number) > ended.beginning:
+            return False
+        if not running.level_is_open and running.pull.fidelity != ended.pull.fidelity:
+            return False
+        arm = running.pull.arm
+        return arm == ended.pull.arm or self._may_be_equal(arm, ended.pull)
+
+    def _release(self) -> None:
+        """Tell what nothing holds back, of each arm and level in the order of beginnings.
+
+        Pairs of arm and level follow each other in the order in which their trials ended.
+        """
+        awaited = [item for item in self._running.items() if item[0] not in self._given_up]
+        ended_as = {number: position for position, number in enumerate(self._waiting)}
+        ready = [
+            (number, ended)
+            for number, ended in self._waiting.items()
+            if not any(self._holds_back(other, running, ended) for other, running in awaited)
+        ]
+        turns: dict[int, int] = {}
+        of_pair: dict[tuple[int, int], int] = {}
+        for number, ended in sorted(ready, key=lambda item: item[1].beginning):
+            pair = (int(ended.pull.arm), int(ended.pull.fidelity))
+            of_pair[pair] = max(of_pair.get(pair, 0), ended_as[number])
+            turns[number] = of_pair[pair]
+        for number, ended in sorted(ready, key=lambda item: (turns[item[0]], item[1].beginning)):
+            del self._waiting[number]
+            self._tell_now(number, ended.pull, ended.observation)
+
+    def _give_up(self) -> None:
+        """Wait no longer for trials that hold back many others, or whose lease is over.
+
+        Nothing is certified until they end.
+        """
+        if self._waiting:
+            now = datetime.now()
+            patience = max(_LEAST_PATIENCE, _OVERTAKEN_PER_WORKER * len(self._running))
+            for number, running in self._running.items():
+                if number == self._ending or number in self._given_up:
+                    continue
+                overtaken_by = sum(
+                    self._holds_back(number, running, ended) for ended in self._waiting.values()
+                )
+                if overtaken_by >= patience or (overtaken_by and self._expired(running, now)):
+                    self._given_up[number] = running.pull.arm
+            self._release()
+        self._withhold()
+
+    def _withhold(self) -> None:
+        """Say what the answer must wait for, or what it supposes, and what was paid meanwhile."""
+        if self.policy is None:
+            return
+        self.policy.held_cost = sum(
+            self._cost_of(ended.pull) if ended.observation.cost is None else ended.observation.cost
+            for ended in self._waiting.values()
+        )
+        self.policy.withheld, self.policy.provisos = "", ()
+        alive = [
+            number
+            for number in sorted(self._given_up)
+            if not is_surely_dead(self._running[number].worker)
+        ]
+        now = datetime.now()
+        given_up = [
+            number
+            for number in alive
+            if self._lease is None or not self._expired(self._running[number], now)
+        ]
+        if len(given_up) < len(alive):
+            self.policy.provisos = (
+                f"trials that run for more than lease={self._lease:g} seconds have no worker",
+            )
+        if given_up:
+            trials = joined([f"trial {number}" for number in given_up])
+            self.policy.withheld = (
+                f"{trials} began earlier than others of the same configuration and is still under "
+                f"way; what takes long may be poor, so nothing is certified until it ends. If its "
+                f"worker is dead, say so: study.tell({given_up[0]}, "
+                f"state=optuna.trial.TrialState.FAIL)"
+            )
+
+    def _pending(self, trial_number: int) -> list[Pull]:
+        """Pulls that the policy does not know of yet.
+
+        Those under way, but for the given trial's and those whose lease is over, and those that
+        have ended and wait for earlier ones.
+        """
+        now = datetime.now()
+        under_way = [
+            running.pull
+            for number, running in self._running.items()
+            if number != trial_number and not self._expired(running, now)
+        ]
+        return [*under_way, *(ended.pull for ended in self._waiting.values())]
+
+    def _cost_of(self, pull: Pull) -> float:
+        """What a pull costs, if it was not measured."""
+        return 1.0
+
+    def _expired(self, running: Running, now: datetime) -> bool:
+        """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
+        if is_surely_dead(running.worker):
+            return True
+        lease = self._default_lease(running.pull) if self._lease is None else self._lease
+        return running.since is not None and (now - running.since).total_seconds() > lease
+
+    def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
+        """The arm that a trial was enqueued for, or None, with a warning, if it is none."""
+        arm = self.arms.matching(fixed)
+        if arm is None:
+            remedy = (
+                "Include it in arms=[...]."
+                if self.arms.declared
+                else "Enqueue it before the race has drawn all its arms, or raise their number."
+            )
+            warnings.warn(
+                f"trial {trial.number} was enqueued with {dict(fixed)}, which is none of the "
+                f"{len(self.arms)} arms of the race: it runs, but does not count. {remedy}",
+                stacklevel=5,
+            )
+        return arm
+
+    def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
+        """Tell the policy of a pull as soon as it is its turn."""
+        if not self._in_order:
+            self._tell_now(trial.number, pull, observation)
+            return
+        beginning = _beginning(trial.datetime_start, trial.number)
+        self._waiting[trial.number] = _Ended(beginning, pull, observation)
+
+    def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:
+        assert self.policy is not None
+        self._n_told += 1
+        if self._n_told > self._n_repeated:
+            self.policy.tell(pull, observation)
+        else:
+            with warnings.catch_warnings(record=True) as given:
+                warnings.simplefilter("always")
+                self.policy.tell(pull, observation)
+            for warning in given:
+                if self._is_news(warning.category, str(warning.message)):
+                    warnings.warn(str(warning.message), warning.category, stacklevel=6)
+        if self.listener is not None:
+            self.listener(trial_number, pull, observation)
+
+    def _is_news(self, category: type[Warning], message: str) -> bool:
+        """Whether a warning of a policy that learns once more says what the earlier one did not."""
+        if issubclass(category, ArmWithdrawnWarning):
+            who = message.split(" leaves the race")[0]
+            return not any(left.startswith(f"{who}: ") for left in self.warned)
+        return issubclass(category, NoiseContradictedWarning) and CONTRADICTED not in self.warned
+
+    def _warn_once(self, about: str, message: str) -> None:
+        """Warn, unless the user was warned about the same in this study."""
+        if about not in self.warned:
+            self.warned.add(about)
+            warnings.warn(message, stacklevel=6)
+
+    def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
+        """Whether a finished trial really evaluated the arm that it was to; arms learn from it."""
+        if not 0 <= arm < len(self.arms):
+            raise ValueError(
+                f"trial {trial.number} belongs to arm {arm}, but arms has {len(self.arms)} "
+                f"entries; resume the study with the arms it was begun with."
+            )
+        if self.arms.adopt(arm, trial.params, trial.distributions, whole=whole):
+            return True
+        self._warn_once(
+            f"arm of trial {trial.number}",
+            f"trial {trial.number} evaluated {trial.params} instead of arm {arm}, "
+            f"{self.arms.params(arm)}: it does not count. Suggest each parameter with the same "
+            f"range in every trial, and do not fix parameters of a race.",
+        )
+        return False
+
+    def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
+        """The arm that a whole trial counts for; equal arms are merged into the first."""
+        never_asked = self.arms.never_asked(arm, trial.params)
+        if never_asked:
+            self._warn_once(
+                "names",
+                f"arms contain {', '.join(map(repr, never_asked))}, which the objective did not "
+                f"ask for in trial {trial.number}; it asked for {sorted(trial.params)}. Rename it "
+                f"in the arms, or suggest it in the objective.",
+            )
+        owner = self.arms.owner(arm, trial.params)
+        if owner != arm and self.policy is not None:
+            self._warn_once(
+                "merging",
+                f"arms {owner} and {arm} were drawn equal, {self.arms.params(owner)}: they are "
+                f"merged, and so will be others. The space is small: arms={{name: distribution}} "
+                f"races all of it.",
+            )
+            self.policy.withdraw(arm, duplicate_of=owner)
+        return owner
+
+    def _warn_of_pruning(self, trial: FrozenTrial, instead_of: str) -> None:
+        """Say once that a pruned trial, without a value `instead_of`, counts as failed."""
+        self._warn_once(
+            "pruning",
+            f"trial {trial.number} was pruned: it gave no value {instead_of}, and counts as "
+            f"failed. Make the study with pruner=optuna.pruners.NopPruner(); the race itself "
+            f"decides what is not worth finishing.",
+        )
+
+
+def _beginning(since: datetime | None, number: int) -> _Beginning:
+    return since or datetime.min, number
+
+
+def _seconds_of(trial: FrozenTrial) -> float | None:
+    """How long a finished trial took; None if nobody knows.
+
+    A trial whose worker died is failed by the storage when somebody notices, maybe days later.
+    """
+    noted: float | None = trial.user_attrs.get(SECONDS_KEY)
+    begun, ended = trial.datetime_start, trial.datetime_complete
+    if noted is not None or trial.state == TrialState.FAIL or begun is None or ended is None:
+        return noted
+    return (ended - begun).total_seconds()

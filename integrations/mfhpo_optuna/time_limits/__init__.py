@@ -1,0 +1,1 @@
+"""Time and memory limits: trials in processes that can be killed."""

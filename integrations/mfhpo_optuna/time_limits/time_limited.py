@@ -1,0 +1,374 @@
+"""Limits of time and memory for any Optuna objective, enforced from outside."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import re
+import signal
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import optuna
+from optuna.trial import BaseTrial
+
+from mfhpo._validation import check_limit
+from mfhpo_optuna.study.limit_attributes import (
+    CENSORED_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    MEMORY_KEY,
+    SECONDS_KEY,
+)
+from mfhpo_optuna.study.study_race import ARM_KEY
+from mfhpo_optuna.time_limits.crew import Crew
+from mfhpo_optuna.time_limits.global_random import draw_seeds
+from mfhpo_optuna.time_limits.limits import limit_of
+from mfhpo_optuna.time_limits.supervision import Died, End, Finished, OutOfMemory, supervise
+from mfhpo_optuna.time_limits.worker import Order
+
+__all__ = ["TimeLimited", "time_limited"]
+
+Objective = Callable[[Any], "float | Sequence[float]"]
+
+_START_METHODS = ("fork", "forkserver", "spawn")
+_ATTEMPTS = 3  # a warden or keeper may have been ended from outside since the last trial
+
+
+def time_limited(
+    objective: Objective,
+    limit: float | None = None,
+    *,
+    memory_limit: float | None = None,
+    start_method: str | None = None,
+    warm: bool = True,
+) -> TimeLimited:
+    """Make an objective whose trials end at a limit of time, whatever they are doing.
+
+    The objective runs in a process of its own, and its trial forwards what it is asked to the real
+    one. At the limit that process is killed with all that it has started: a sleep, a loop in C
+    that never returns to Python, child processes, processes in other sessions, and those that
+    ignore signals. The trial ends PRUNED, with the parameters, user attributes and reported
+    values that it had until then, and the next trial begins. A cooperative limit, as by
+    `TimeLimitPruner`, cannot do this; a decorator that runs the objective in a child process
+    loses what the trial was told.
+
+    Parameters
+    ----------
+    objective
+        A function of a trial, as for `optuna.study.Study.optimize`. With "spawn" and "forkserver"
+        it must be picklable: defined at the top level of a module, under the name it still has.
+    limit
+        Seconds that a trial may take. None leaves it to the sampler, which tells it in the
+        trial's user attribute ``"mfhpo:limit"``; where both do, the smaller one counts. The
+        clock stands still while a parameter is suggested for the first time, since a sampler may be
+        slow; whatever else the objective asks of its trial is the objective's own time, such as
+        reporting to a database, or a slow pruner.
+    memory_limit
+        Bytes that a trial may take, with all processes that it has started; none by default.
+    start_method
+        How the first process starts: "fork" (the default on Linux), "forkserver" or "spawn" (the
+        default on macOS); see the Notes.
+    warm
+        Whether a process that is still there serves the next trial, too. False begins each trial
+        in a new one, which costs some milliseconds and forgets what an earlier trial left behind.
+
+    Returns
+    -------
+    TimeLimited
+        To be given to ``study.optimize``, with any ``n_jobs``. Its processes start with the first
+        trial, and end when it is closed (``with time_limited(...) as limited:``), is no longer
+        used, or the program ends, even by ``kill -9``.
+
+    Raises
+    ------
+    TypeError
+        If an argument has the wrong type, or the objective cannot be pickled but must be.
+    ValueError
+        If a limit is not positive, or the start method unknown.
+    NotImplementedError
+        On Windows: processes and their groups as here exist on POSIX systems only.
+
+    Notes
+    -----
+    **What is recorded**, as user attributes of a trial, and so in ``study.trials_dataframe()``:
+    ``mfhpo:seconds``, what the trial took; ``mfhpo:censored_at``, the limit in seconds, if it was
+    stopped, be it for its time or its memory; ``mfhpo:memory_limit``, the limit in bytes, if it
+    was stopped for its memory; ``mfhpo:enforced_by``, if the sampler set a limit. Each of them is
+    one more write to the storage. A trial that returned is in time if the clock of its own process
+    says so.
+
+    **What the objective sees.** What it does to this process is lost, since it runs in another
+    one: ``history.append(...)`` on a list of this module, or ``study.set_user_attr(...)`` on a
+    study in memory around it, changes a copy. Give such things to the trial instead, with
+    ``trial.set_user_attr(...)``, and read them from ``study.trials``.
+
+    The objective's trial has the methods and attributes of `optuna.trial.Trial`; threads of the
+    objective may use it, its child processes may not. `trial.study` can be read and stopped.
+    Exceptions come out with their type and, as their cause, their traceback; one that cannot be
+    pickled comes out as its class, or the nearest of its bases that can, with its message. When
+    the process ends by itself, as by a segmentation fault, RuntimeError is raised and the trial
+    FAILs. Standard input is empty.
+
+    **Ctrl-C** ends a trial at once, which FAILs, and with it the study. With ``n_jobs`` above 1
+    Optuna takes the first Ctrl-C, while there are trials to begin, for a wish to begin none, and
+    waits for those that run, until their limits at the latest; the next one ends the program, and
+    these trials within a second or two. Objectives do not get the signal.
+
+    **Memory** is looked at every 50 ms, or more rarely where looking takes long: a trial that
+    takes much at once may exceed its limit meanwhile, and the system's own limits still apply. On
+    Linux memory that several processes share is divided among them, and what a trial shares with
+    this process does not count; elsewhere it is the resident set size. A process that
+    keeps more than a tenth of the limit after a trial is not used for the next one.
+
+    **Start methods.** "fork" needs nothing to be picklable and takes milliseconds, but it
+    copies this process as it was at the first trial: later changes of globals are not seen, and
+    what cannot be forked breaks, such as CUDA once it was used, or libgomp (LightGBM, XGBoost,
+    scikit-learn) once it has run threads here: the trial hangs, until its limit (there is a warning
+    if that happens to the first one). Then use "forkserver" or "spawn", or train nothing here
+    before the first trial. These import the main
+    module again, which must begin its study below ``if __name__ == "__main__":``. In all three,
+    processes for further trials are forked from one that never ran the objective.
+
+    **Randomness.** Before each trial `random` and `numpy.random` are seeded there with numbers
+    that are drawn from them here. So forked trials do not all draw the same, and seeding them here
+    makes a study without parallel trials repeatable. Generators of other libraries are as they
+    were forked: seed them in the objective.
+
+    What escapes: work that another service does on request, such as a container or a job of a
+    queue; on macOS processes whose parent has ended; and time that an objective spends in asking
+    for ever new parameters, as far as the storage takes it.
+
+    Examples
+    --------
+    >>> import time
+    >>> import optuna
+    >>> from mfhpo_optuna import time_limited
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", 0.0, 1.0)
+    ...     if trial.number == 1:
+    ...         time.sleep(3600.0)
+    ...     return x
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study()
+    >>> with time_limited(objective, limit=0.3) as limited:
+    ...     study.optimize(limited, n_trials=3)
+    >>> [trial.state.name for trial in study.trials]
+    ['COMPLETE', 'PRUNED', 'COMPLETE']
+    >>> study.trials[1].user_attrs["mfhpo:censored_at"], "x" in study.trials[1].params
+    (0.3, True)
+    """
+    return TimeLimited(
+        objective, limit, memory_limit=memory_limit, start_method=start_method, warm=warm
+    )
+
+
+class TimeLimited:
+    """An objective with limits; see `time_limited`, which makes it.
+
+    It can be pickled and copied if the objective can; the processes stay where they are.
+
+    Parameters
+    ----------
+    objective, limit, memory_limit, start_method, warm
+        See `time_limited`.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        limit: float | None = None,
+        *,
+        memory_limit: float | None = None,
+        start_method: str | None = None,
+        warm: bool = True,
+    ) -> None:
+        if os.name != "posix":
+            raise NotImplementedError(
+                "time_limited needs a POSIX system (Linux, macOS, or WSL on Windows), because it "
+                "forks processes; TimeLimitPruner works everywhere, for objectives that report."
+            )
+        if not callable(objective):
+            raise TypeError(f"objective must be a function of a trial, got {objective!r}.")
+        self._objective = objective
+        self._limit = check_limit("limit", limit)
+        self._memory_limit = check_limit("memory_limit", memory_limit, "bytes")
+        if start_method is None:
+            start_method = "spawn" if sys.platform == "darwin" else "fork"
+        if start_method not in _START_METHODS:
+            raise ValueError(
+                f"start_method must be one of {', '.join(map(repr, _START_METHODS))} or None, got "
+                f"{start_method!r}."
+            )
+        self._start_method = start_method
+        if not isinstance(warm, bool):
+            raise TypeError(f"warm must be True or False, got {warm!r}.")
+        self._warm = warm
+        self._warned = False
+        self._suspects_fork = start_method == "fork"
+        if start_method != "fork":
+            _check_picklable(objective, start_method)
+        self._hire()
+
+    def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
+        """Run the objective on a trial.
+
+        Parameters
+        ----------
+        trial
+            The trial.
+
+        Raises
+        ------
+        optuna.TrialPruned
+            If it was stopped at a limit.
+        RuntimeError
+            If its process ended by itself.
+        """
+        limit = self._limit_for(trial)
+        if LIMIT_KEY in trial.user_attrs:
+            trial.set_user_attr(ENFORCER_KEY, "time_limited")
+        end = self._supervise(trial, limit)
+        trial.set_user_attr(SECONDS_KEY, end.seconds)
+        if isinstance(end, Finished):
+            self._suspects_fork = False
+            value: float | Sequence[float] = end.outcome.unpack()
+            return value
+        if isinstance(end, Died):
+            raise RuntimeError(_how_it_died(trial, end))
+        if math.isfinite(limit):
+            trial.set_user_attr(CENSORED_KEY, limit)
+        if isinstance(end, OutOfMemory):
+            trial.set_user_attr(MEMORY_KEY, self._memory_limit)
+            raise optuna.TrialPruned(
+                f"stopped after {end.seconds:.3g} s at its memory limit of "
+                f"{self._memory_limit:.4g} bytes; it held {end.used:.4g}"
+            )
+        if self._suspects_fork and _uses_openmp():
+            self._suspects_fork = False
+            warnings.warn(
+                f"trial {trial.number}, the first one, was stopped at its limit. If it was not "
+                f"slow but hung: libraries with OpenMP (LightGBM, XGBoost, scikit-learn) cannot go "
+                f"on in a forked process once they have trained in this one. Use "
+                f'start_method="forkserver", or train nothing here before.',
+                stacklevel=2,
+            )
+        raise optuna.TrialPruned(f"stopped at its time limit of {limit:g} s")
+
+    def close(self) -> None:
+        """End the processes, and with them the trials that run; a further trial starts new ones."""
+        self._finalize()
+        self._hire()
+
+    def __enter__(self) -> TimeLimited:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"time_limited({self._objective!r}, limit={self._limit!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_crew"], state["_finalize"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._hire()
+
+    def _hire(self) -> None:
+        memory_limit = self._memory_limit
+        if memory_limit is not None:
+            memory_limit = int(memory_limit) if math.isfinite(memory_limit) else None
+        self._crew = Crew(self._start_method, memory_limit)
+        self._finalize = weakref.finalize(self, self._crew.close)
+        self._finalize.atexit = False  # the crew itself sees to it, in the right order
+
+    def _supervise(self, trial: BaseTrial, limit: float) -> End:
+        order = Order(trial.number, getattr(trial, "_trial_id", None), draw_seeds())
+        for _ in range(_ATTEMPTS):
+            with self._crew.worker(self._objective) as worker:
+                channel = worker.begin(order)
+                if channel is not None:
+                    end = supervise(worker, channel, trial, limit)
+                    if self._warm:
+                        worker.rest()
+                    else:
+                        worker.kill()
+                    return end
+        raise RuntimeError(
+            f"trial {trial.number}: the processes of time_limited end before the objective begins; "
+            f"something kills them, or the system starts no more (see `ulimit -u` and the memory)."
+        )
+
+    def _limit_for(self, trial: BaseTrial) -> float:
+        limit = limit_of(trial.user_attrs, trial.number, self._limit)
+        if limit is not None:
+            return limit
+        if self._memory_limit is None and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"trial {trial.number} has no limit: {_how_to_limit(trial)}.", stacklevel=3
+            )
+        return math.inf
+
+
+def _check_picklable(objective: Objective, start_method: str) -> None:
+    try:
+        pickle.dumps(objective)
+    except Exception as error:
+        raise TypeError(
+            f'start_method="{start_method}" sends the objective to a new process, but '
+            f"{objective!r} cannot be pickled: {error}. Define it at the top level of a module "
+            f"(no lambda, not replaced there by what time_limited returns), or use "
+            f'start_method="fork".'
+        ) from error
+
+
+def _how_to_limit(trial: BaseTrial) -> str:
+    arm = trial.user_attrs.get(ARM_KEY)
+    if arm is not None and "fidelity" not in arm:  # of a sampler that chooses limits
+        return (
+            "its sampler derives its limits from the first trials, which none of them stops; give "
+            "the sampler longest=60, or time_limited(objective, limit=60), for 60 seconds"
+        )
+    return (
+        f"time_limited(objective, limit=60) gives each trial 60 seconds; a sampler may also set "
+        f"one, in the user attribute {LIMIT_KEY!r} of each trial"
+    )
+
+
+def _uses_openmp() -> bool:
+    """Whether this process has loaded an OpenMP runtime, where the system tells."""
+    try:
+        with open("/proc/self/maps") as file:
+            return re.search(r"/lib(gomp|i?omp)[^/]*\.so", file.read()) is not None
+    except OSError:
+        return False
+
+
+def _how_it_died(trial: BaseTrial, end: Died) -> str:
+    if end.status is None:
+        how = "closed its connection, or was ended from outside"
+    elif os.WIFSIGNALED(end.status):
+        how = f"was killed by {signal.Signals(os.WTERMSIG(end.status)).name}"
+        if os.WTERMSIG(end.status) == signal.SIGKILL:
+            how += ", perhaps because the system is out of memory (see memory_limit)"
+    else:
+        how = f"exited with status {os.waitstatus_to_exitcode(end.status)}"
+    return (
+        f"trial {trial.number}: after {end.seconds:.3g} s the objective's process {how}, instead "
+        f"of returning a value."
+    )

@@ -1,0 +1,265 @@
+"""The processes between a study and its workers, which start them and end them.
+
+The study's process starts one *warden* per wrapper, the warden one *keeper* per worker that is
+needed at a time, and the keeper its *worker*, again and again. Wardens and keepers never run the
+objective, so that nothing it does can block them, and have one thread each, so that forking them
+is safe. All that is below a keeper belongs to its worker, whatever session it is in: it ends when
+the study's process asks for it, when the worker ends, when the memory is used up, and when the
+study's process is gone, which closes its end of the keeper's connection.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import socket
+import struct
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import closing, suppress
+from multiprocessing.connection import wait
+
+from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
+from mfhpo_optuna.time_limits.crossing import pack_error
+from mfhpo_optuna.time_limits.processes import (
+    adopt_orphans,
+    end_all,
+    end_strays,
+    fork,
+    memory_below,
+    reap,
+)
+from mfhpo_optuna.time_limits.worker import Objective, work
+
+__all__ = [
+    "EXITED",
+    "KILL",
+    "KILLED",
+    "NEW_KEEPER",
+    "OUT_OF_MEMORY",
+    "REPORT",
+    "REST",
+    "RESTED",
+    "START",
+    "STARTED",
+    "WATCH",
+    "begin_process",
+    "guard",
+    "guard_unpickled",
+]
+
+# What the study's process asks of a warden, with the keeper's end of a connection,
+NEW_KEEPER = b"n"
+# and of a keeper: start a worker (with the worker's end of a connection), kill it, watch its
+# memory from now on, and no longer, whereupon a worker that keeps too much of it is killed.
+START, KILL, WATCH, REST = b"s", b"k", b"w", b"r"
+
+# What a keeper reports, each with a number: the worker has started (its process), rests (0), has
+# ended (wait status), was killed on demand (0), and for its memory (bytes). Each worker that has
+# started gives exactly one of the last three.
+STARTED, RESTED, EXITED, KILLED, OUT_OF_MEMORY = b"S", b"R", b"X", b"K", b"M"
+REPORT = struct.Struct("!cq")
+
+_LOOK_FOR_PARENT = 1.0  # seconds; only where a foreign process holds our end of a connection
+_LOOK_AT_MEMORY = 0.05  # seconds
+_MEMORY_DUTY = 10.0  # looking at the memory takes at most this part of the time
+_KEPT_MEMORY = 0.1  # part of its limit that a worker may keep from one trial to the next
+_LET_KEEPERS_END = 0.5  # seconds
+_END_WITHIN = 60.0  # seconds, for processes that wait for a device
+
+
+def begin_process(run: Callable[[], None]) -> int:
+    """Fork a process that runs a function and nothing else; return its number.
+
+    Parameters
+    ----------
+    run
+        What it does. The process leaves nothing undone in the way of the interpreter's exit: that
+        belongs to the process that it was forked from.
+    """
+    pid = fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        run()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def guard(lifeline: socket.socket, objective: Objective, memory_limit: int | None) -> None:
+    """Be a warden until the study's process closes the lifeline, or ends.
+
+    Parameters
+    ----------
+    lifeline
+        Leads to the study's process.
+    objective
+        What the workers run.
+    memory_limit
+        Bytes that each worker may take, or None.
+    """
+    parent = os.getppid()
+    os.setsid()
+    gc.freeze()  # collecting garbage would copy the pages that are shared with the workers
+    with lifeline, closing(_begin_to_guard(lifeline)) as news:
+        Channel(lifeline).send(None)
+        keepers: set[int] = set()
+        while os.getppid() == parent:
+            ready = wait([lifeline, news.woken], _LOOK_FOR_PARENT)
+            news.read()
+            reap(lambda pid, status: keepers.discard(pid))
+            end_strays(keepers)  # of a keeper that was killed from outside
+            if lifeline in ready:
+                order, handles, _, _ = socket.recv_fds(lifeline, 1, 1)
+                if not order:
+                    break
+                with socket.socket(fileno=handles[0]) as control:
+                    keepers.add(begin_process(_Keeper(control, objective, memory_limit).keep))
+    give_up_at = time.monotonic() + _LET_KEEPERS_END
+    while reap(lambda pid, status: None) and time.monotonic() < give_up_at:
+        time.sleep(0.001)
+    end_all(_END_WITHIN)
+
+
+def guard_unpickled(lifeline: socket.socket, pickled: bytes, memory_limit: int | None) -> None:
+    """Be a warden in a new interpreter.
+
+    Parameters
+    ----------
+    lifeline, memory_limit
+        See `guard`.
+    pickled
+        The objective.
+    """
+    status = 1
+    try:
+        objective = pickle.loads(pickled)
+        guard(lifeline, objective, memory_limit)
+        status = 0
+    except BaseException as error:
+        with suppress(OSError):
+            Channel(lifeline).send(pack_error(error))
+    finally:
+        os._exit(status)
+
+
+class _Keeper:
+    """Keeps one worker at a time."""
+
+    def __init__(
+        self, control: socket.socket, objective: Objective, memory_limit: int | None
+    ) -> None:
+        self._control = control
+        self._objective = objective
+        self._memory_limit = memory_limit
+        self._warden = os.getpid()
+        self._worker: int | None = None
+        self._look_after: float | None = None  # seconds until the memory is looked at
+
+    def keep(self) -> None:
+        """Serve the study's process until it closes the connection, or the warden ends."""
+        news = _begin_to_guard(self._control)
+        with self._control, closing(news), suppress(ConnectionError):
+            self._serve(news)
+        self._end_worker()
+
+    def _serve(self, news: _News) -> None:
+        while os.getppid() == self._warden:
+            ready = wait([self._control, news.woken], self._look_after or _LOOK_FOR_PARENT)
+            news.read()
+            reap(self._note_end)
+            if self._control in ready:
+                order, handles, _, _ = socket.recv_fds(self._control, 1, 1)
+                if not order:
+                    break
+                self._obey(order, handles)
+            elif self._look_after is not None:
+                self._look_at_memory()
+
+    def _obey(self, order: bytes, handles: list[int]) -> None:
+        if order == START:
+            self._start(socket.socket(fileno=handles[0]))
+        elif self._worker is None:
+            return  # its end was reported already
+        elif order == KILL:
+            self._end_worker()
+            self._report(KILLED, 0)
+        elif order == WATCH:
+            self._look_after = _LOOK_AT_MEMORY
+        elif order == REST:
+            self._look_at_memory(_KEPT_MEMORY)
+            if self._worker is not None:
+                self._look_after = None
+                self._report(RESTED, 0)
+
+    def _start(self, end: socket.socket) -> None:
+        with end:
+            self._worker = begin_process(lambda: work(end, self._objective))
+        self._report(STARTED, self._worker)
+
+    def _note_end(self, pid: int, status: int) -> None:
+        if pid == self._worker:
+            self._end_worker()
+            self._report(EXITED, status)
+
+    def _look_at_memory(self, part: float = 1.0) -> None:
+        if self._worker is None or self._memory_limit is None:
+            return
+        began = time.monotonic()
+        allowed = part * self._memory_limit
+        used = memory_below(allowed)
+        self._look_after = max(_LOOK_AT_MEMORY, _MEMORY_DUTY * (time.monotonic() - began))
+        if used > allowed:
+            self._end_worker()
+            self._report(OUT_OF_MEMORY, used)
+
+    def _end_worker(self) -> None:
+        if self._worker is None:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._worker, signal.SIGKILL)  # those that fork at this very moment, too
+        self._worker = None
+        self._look_after = None
+        end_all(_END_WITHIN)
+
+    def _report(self, kind: bytes, number: int) -> None:
+        self._control.sendall(REPORT.pack(kind, number))
+
+
+class _News:
+    """Has a socket that becomes readable when a child has ended."""
+
+    def __init__(self) -> None:
+        self.woken, self._waker = socket.socketpair()
+        for side in (self.woken, self._waker):
+            side.setblocking(False)
+            close_in_forked_children(side)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+
+    def read(self) -> None:
+        with suppress(BlockingIOError):
+            while self.woken.recv(4096):
+                pass
+
+    def close(self) -> None:
+        signal.set_wakeup_fd(-1)
+        self.woken.close()
+        self._waker.close()
+
+
+def _begin_to_guard(end: socket.socket) -> _News:
+    """Make this process one that outlives what happens around it."""
+    close_in_forked_children(end)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    adopt_orphans()
+    return _News()

@@ -1,0 +1,129 @@
+"""The process that runs objectives: one trial after the other, until it is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from optuna.trial import BaseTrial
+
+from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
+from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error, pack_value
+from mfhpo_optuna.time_limits.global_random import seed_globals
+from mfhpo_optuna.time_limits.processes import die_with_parent
+from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
+
+__all__ = ["Begun", "Done", "Objective", "Order", "work"]
+
+Objective = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A trial to run.
+
+    Attributes
+    ----------
+    seeds
+        For the global generators of `random` and `numpy.random`.
+    """
+
+    number: int
+    trial_id: int | None
+    seeds: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The objective begins now."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The objective has returned or raised.
+
+    Attributes
+    ----------
+    seconds
+        How long it ran, what its sampler took left out.
+    """
+
+    outcome: PackedValue | PackedError
+    seconds: float
+
+
+def work(end: socket.socket, objective: Objective) -> None:
+    """Run trials until the process of the study closes the connection.
+
+    Parameters
+    ----------
+    end
+        Leads to the process of the study.
+    objective
+        What to run.
+    """
+    die_with_parent()
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _empty_standard_input()
+    close_in_forked_children(end)
+    channel = Channel(end)
+    with suppress(EOFError, ConnectionError):
+        while True:
+            channel.send(_run(channel, objective, channel.receive()))
+
+
+def _run(channel: Channel, objective: Objective, order: Order) -> Done:
+    seed_globals(*order.seeds)
+    channel.send(Begun())
+    requests = Requests(channel, order.number)
+    trial: BaseTrial = RemoteTrial(requests, order.number, order.trial_id)
+    process = os.getpid()
+    outcome: PackedValue | PackedError
+    try:
+        outcome = pack_value(objective(trial))
+        if os.getpid() != process:
+            sys.exit()  # a child that the objective forked has come to its end
+    except BaseException as error:
+        if os.getpid() != process:
+            _exit_with(error)
+        outcome = pack_error(error)
+    _flush()
+    return Done(outcome, requests.close())
+
+
+def _exit_with(error: BaseException) -> NoReturn:
+    """End a child that left the objective which forked it, as a program of its own would end."""
+    code = 1
+    if not isinstance(error, SystemExit):
+        traceback.print_exception(type(error), error, error.__traceback__)
+    elif error.code is None or isinstance(error.code, int):
+        code = error.code or 0
+    else:
+        print(error.code, file=sys.stderr)
+    _flush()
+    os._exit(code & 0xFF)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
+def _empty_standard_input() -> None:
+    # In a session of its own, a process that reads from the terminal would get an error.
+    with suppress(OSError):
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)

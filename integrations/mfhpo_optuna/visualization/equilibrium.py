@@ -1,0 +1,100 @@
+"""The picture of a game: what players get, and where none of them wants to deviate."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import optuna
+
+from mfhpo.games import GamePolicy
+from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.visualization.games.heat_maps import draw_heat_maps
+from mfhpo_optuna.visualization.games.slices import draw_slices
+from mfhpo_optuna.visualization.games.story import NashStory, sampler_of
+from mfhpo_optuna.visualization.style import INK, import_plotly, value_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+__all__ = ["plot_equilibrium"]
+
+
+def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
+    """Plot a game as it is believed to be, and the profile that is recommended.
+
+    Of two players with one parameter each: maps of each player's objective, and of the largest gain
+    that a player may have by deviating, by the means of the model at the target fidelity; lighter
+    is better. On them, all profiles that were evaluated, in the colour of their level, and the way
+    of the recommendation to where it ended, the star.
+
+    Of all other games: slices through the recommended profile. For each parameter, what its owner
+    would gain by moving it alone, with an interval by the likeliest model. In an equilibrium no
+    line rises above 0 by more than its interval tells.
+
+    Parameters
+    ----------
+    study
+        A study that was run with `NashSampler`; it need not have ended.
+    sampler
+        The sampler that it was run with, or one made with the same arguments. None: the study's.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The figure; ``figure.write_html("equilibrium.html")`` saves it.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    TypeError
+        If the sampler does not look for equilibria.
+    ValueError
+        If no trial has given values yet.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from mfhpo_optuna import NashSampler, plot_equilibrium
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def objective(trial):
+    ...     x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    ...     return (x - 0.6 * y) ** 2, (y - 0.5) ** 2
+    >>> sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=6, seed=0)
+    >>> study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    >>> study.optimize(objective)
+    >>> plot_equilibrium(study).layout.xaxis.title.text
+    'x (row)'
+    """
+    go, make_subplots = import_plotly()
+    story = NashStory(study, sampler_of(study, sampler, "plot_equilibrium"), _has_map)
+    if _has_map(story.policy):
+        figure = draw_heat_maps(go, make_subplots, story)
+    else:
+        figure = draw_slices(go, make_subplots, story)
+    figure.update_layout(
+        template="plotly_white",
+        title={"text": _title(story), "x": 0.01, "xanchor": "left"},
+        font={"color": INK},
+        hovermode="closest",
+    )
+    return figure
+
+
+def _has_map(policy: GamePolicy) -> bool:
+    """Whether there are two players with one parameter each."""
+    return len(policy.actions) == 2 and len(policy.actions.parameters) == 2
+
+
+def _title(story: NashStory) -> str:
+    answer = story.answer.answer
+    state = "Equilibrium" if answer.finished else "Equilibrium so far"
+    params = story.answer.params
+    where = ", ".join(f"{name} = {value_text(value)}" for name, value in params.items())
+    gains = "; ".join(
+        f"{escape(player)} would gain {gain.mean:.3g} in [{gain.interval[0]:.3g}, "
+        f"{gain.interval[1]:.3g}]"
+        for player, gain in answer.dissatisfaction.items()
+    )
+    return f"{state}: {escape(where)}<br><sup>{gains}</sup>"

@@ -1,0 +1,268 @@
+"""The picture of a study with time limits: the gain under each, and how often it stops trials."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import optuna
+
+from mfhpo import Observation, Pull
+from mfhpo.censored import ZoomingRCUCB
+from mfhpo.racing.recommendation import short
+from mfhpo_optuna.recommendations.limit import StudyLimitRecommendation
+from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.study.limited_race import LimitedRace
+from mfhpo_optuna.study.study_race import Listener
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+__all__ = ["plot_gain"]
+
+# Okabe and Ito's colours, which colour-blind readers tell apart too: one for each arm shown.
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+_INK = "#333333"
+
+# Shares of the axis of limits: room at either end, between ticks, and between two arms' bars.
+_MARGIN = 0.06
+_TICK_GAP = 0.07
+_STEP = 0.01
+# Room at either end of a single limit, in powers of ten.
+_LEAST_MARGIN = 0.1
+
+
+def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go.Figure:
+    """Plot the gain of a trial under each time limit, and how probably the limit stops it.
+
+    Top: estimated gain of a trial over its time limit, for the recommended arm and those with most
+    trials, six at most; intervals hold for all of them and at any time. Those of different arms are
+    drawn side by side. A star marks the recommendation: the pair whose interval has the best worse
+    end. Bottom: estimated probability of running beyond the limit, for the recommended arm with
+    bounds, and as a cross the share of an arm's trials at exactly this limit that were stopped,
+    with their numbers where the mouse is held over it.
+
+    Parameters
+    ----------
+    study
+        A study that was run with `RCUCBSampler` or `ZoomingRCUCBSampler`; it need not have ended.
+    sampler
+        The sampler that it was run with, or one made with the same arguments. None: the study's.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The figure; ``figure.write_html("gain.html")`` saves it.
+
+    Raises
+    ------
+    ImportError
+        If plotly is not installed.
+    TypeError
+        If the sampler does not choose time limits.
+    ValueError
+        If there is no answer yet: nothing was observed, or limits are still being derived.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from mfhpo_optuna import RCUCBSampler, plot_gain, time_limited
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(sampler=RCUCBSampler(arms=3, limits=[0.5, 1.0], seed=0))
+    >>> with time_limited(lambda trial: trial.suggest_float("x", 0, 1)) as limited:
+    ...     study.optimize(limited, n_trials=10)
+    >>> plot_gain(study).layout.xaxis2.title.text
+    'time limit in seconds'
+    """
+    go, make_subplots = _import_plotly()
+    chosen = study.sampler if sampler is None else sampler
+    if not isinstance(chosen, LimitSampler):
+        raise TypeError(
+            f"plot_gain needs a sampler that chooses time limits, such as RCUCBSampler, but "
+            f"{'study.sampler' if sampler is None else 'sampler'} is a "
+            f"{type(chosen).__name__}; pass sampler=, made with the arguments of the study."
+        )
+    chosen.best_limit(study)  # raises if there is nothing to show
+    answer = chosen.recommendation(study)
+    outcomes = _Outcomes()
+    race = chosen.replay(study, outcomes.listen)
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.04)
+    shown = outcomes.most_played(answer.arm, race.policy.active.tolist())
+    axis = _Axis(np.concatenate([_limits(race, arm) for arm in shown]))
+    for place, (arm, colour) in enumerate(zip(shown, _COLOURS, strict=False)):
+        common = {"legendgroup": f"arm {arm}", "line_color": colour, "marker_color": colour}
+        figure.add_trace(go.Scatter(**_gain(race, arm, axis, place), **common), row=1, col=1)
+        survival = _survival(race, arm)
+        if arm == answer.arm:
+            survival |= _survival_bounds(answer)
+        figure.add_trace(go.Scatter(**survival, **common), row=2, col=1)
+        figure.add_trace(go.Scatter(**_shares(outcomes, arm), **common), row=2, col=1)
+    surest = "highest lower end" if race.sign > 0.0 else "lowest upper end"
+    figure.add_trace(
+        go.Scatter(
+            x=[answer.limit],
+            y=[answer.gain],
+            mode="markers",
+            marker={"symbol": "star", "size": 16, "color": _INK},
+            name=f"recommended: {surest}",
+        ),
+        row=1,
+        col=1,
+    )
+    better = "higher" if race.sign > 0.0 else "lower"
+    figure.update_xaxes(
+        type="log",
+        showgrid=False,
+        range=axis.range,
+        tickvals=axis.ticks,
+        ticktext=[f"{limit:.3g}" for limit in axis.ticks],
+    )
+    figure.update_xaxes(title_text="time limit in seconds", row=2, col=1)
+    figure.update_yaxes(title_text=f"gain of a trial ({better} is better)", row=1, col=1)
+    figure.update_yaxes(title_text="share stopped", range=[-0.05, 1.05], row=2, col=1)
+    figure.update_layout(
+        template="plotly_white",
+        font={"color": _INK},
+        title_text=(
+            f"After {answer.trials} trials, {answer.censored:.0%} of them stopped: "
+            f"{len(shown)} of {len(race.arms)} arms"
+        ),
+    )
+    return figure
+
+
+class _Outcomes:
+    """Collects how often each arm was played at each limit, and how often that was stopped."""
+
+    def __init__(self) -> None:
+        self.stopped: dict[int, dict[float, list[bool]]] = {}
+
+    def listen(self, race: LimitedRace) -> Listener:
+        """Return what is to be called after each observation."""
+        return self._hear
+
+    def _hear(self, trial_number: int, pull: Pull, observation: Observation) -> None:
+        if not observation.failed:
+            limits = self.stopped.setdefault(pull.arm, {})
+            if pull.limit is not None:
+                limits.setdefault(pull.limit, []).append(observation.censored_at is not None)
+
+    def most_played(self, first: int | None, active: Collection[int]) -> list[int]:
+        """Active arms in the order of their trials, `first` before all; as many as colours."""
+
+        def order(arm: int) -> tuple[bool, int]:
+            return arm != first, -sum(map(len, self.stopped[arm].values()))
+
+        return sorted(self.stopped.keys() & set(active), key=order)[: len(_COLOURS)]
+
+
+class _Axis:
+    """A logarithmic axis of limits: its range, legible ticks, and where arms are drawn.
+
+    Parameters
+    ----------
+    limits
+        All limits to be shown, in seconds.
+    """
+
+    def __init__(self, limits: npt.NDArray[np.float64]) -> None:
+        logs = np.log10(np.unique(limits))
+        margin = max(_MARGIN * (logs[-1] - logs[0]), _LEAST_MARGIN)
+        low, high = float(logs[0] - margin), float(logs[-1] + margin)
+        self.range = [low, high]
+        self._width = high - low
+        self.ticks: list[float] = []
+        for limit in np.unique(limits)[::-1].tolist():
+            if not self.ticks or np.log10(self.ticks[-1] / limit) >= _TICK_GAP * self._width:
+                self.ticks.append(limit)
+        self.ticks.reverse()
+
+    def beside(self, limits: npt.NDArray[np.float64], place: int) -> npt.NDArray[np.float64]:
+        """Where to draw an arm's limits: at them for the first arm, beside them for others."""
+        steps = (place + 1) // 2 * (1 if place % 2 else -1)
+        moved: npt.NDArray[np.float64] = limits * 10.0 ** (_STEP * self._width * steps)
+        return moved
+
+
+def _gain(race: LimitedRace, arm: int, axis: _Axis, place: int) -> dict[str, Any]:
+    """Estimated gain of an arm over its limits, with intervals."""
+    limits, gains = _limits(race, arm), race.policy.estimate(arm)
+    known = np.flatnonzero(~np.isnan(gains))
+    intervals = np.array([race.policy.interval(arm, point) for point in known.tolist()])
+    ends = np.sort(race.sign * intervals.reshape(-1, 2), axis=1)
+    gains = race.sign * gains[known]
+    params = ", ".join(
+        f"{escape(name)}={escape(short(value))}" for name, value in race.arms.params(arm).items()
+    )
+    return {
+        "x": axis.beside(limits[known], place).tolist(),
+        "y": gains.tolist(),
+        "error_y": {
+            "array": (ends[:, 1] - gains).tolist(),
+            "arrayminus": (gains - ends[:, 0]).tolist(),
+            "thickness": 1,
+            "width": 3,
+        },
+        "mode": "lines+markers",
+        "name": f"arm {arm}: {params}",
+        "text": [f"{limit:.4g} s" for limit in limits[known]],
+        "hovertemplate": "%{text}: %{y:.4g}",  # x is beside the limit
+    }
+
+
+def _survival(race: LimitedRace, arm: int) -> dict[str, Any]:
+    """Estimated probability that a trial of an arm runs beyond each of its limits."""
+    return {
+        "x": _limits(race, arm).tolist(),
+        "y": race.policy.survival(arm).tolist(),
+        "mode": "lines",
+        "line_shape": "hv",
+        "showlegend": False,
+        "hoverinfo": "skip",
+    }
+
+
+def _survival_bounds(answer: StudyLimitRecommendation) -> dict[str, Any]:
+    """The recommended arm's probabilities, with bounds on them."""
+    return {
+        "y": [point.probability for point in answer.survival],
+        "error_y": {
+            "array": [point.high - point.probability for point in answer.survival],
+            "arrayminus": [point.probability - point.low for point in answer.survival],
+            "thickness": 1,
+            "width": 3,
+        },
+    }
+
+
+def _shares(outcomes: _Outcomes, arm: int) -> dict[str, Any]:
+    """The share of an arm's trials that was stopped, at each limit that they had."""
+    tried = sorted(outcomes.stopped[arm].items())
+    return {
+        "x": [limit for limit, _ in tried],
+        "y": [float(np.mean(stopped)) for _, stopped in tried],
+        "text": [f"{sum(stopped)} of {len(stopped)} stopped" for _, stopped in tried],
+        "mode": "markers",
+        "marker": {"symbol": "x", "size": 8},
+        "showlegend": False,
+    }
+
+
+def _limits(race: LimitedRace, arm: int) -> npt.NDArray[np.float64]:
+    policy = race.policy
+    limits = policy.points(arm) if isinstance(policy, ZoomingRCUCB) else policy.limits
+    return np.array([]) if limits is None else limits
+
+
+def _import_plotly() -> tuple[Any, Any]:
+    try:
+        import plotly.graph_objects as go
+        from plotly.subplots import make_subplots
+    except ImportError as error:
+        raise ImportError(
+            "plot_gain needs plotly, which is not installed; pip install 'mfhpo[plot]'."
+        ) from error
+    return go, make_subplots

@@ -1,0 +1,172 @@
+"""What happened in a search for an equilibrium, told once more from a study's trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial
+
+from mfhpo.games import Equilibrium, GamePolicy, Query
+from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.games.study import Listener, NashStudy
+from mfhpo_optuna.visualization.style import value_text
+
+__all__ = ["NashStory", "Played", "Stage", "sampler_of"]
+
+_STAGES = 20  # recommendations that are computed anew
+
+
+@dataclass(frozen=True)
+class Played:
+    """One trial: what it evaluated, and what was paid once it had ended.
+
+    Parameters
+    ----------
+    trial
+        Its number.
+    query
+        Its profile and levels.
+    params
+        Its profile in the user's terms.
+    values
+        As the objective returned them; None for a failure.
+    cost
+        What was paid in all, this trial included.
+    """
+
+    trial: int
+    query: Query
+    params: dict[str, Any]
+    values: tuple[float | None, ...]
+    cost: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What was recommended after so much had been paid."""
+
+    cost: float
+    answer: Equilibrium
+    params: dict[str, Any]
+
+
+class NashStory:
+    """A study's evaluations in the order in which they ended, and what they led to.
+
+    Parameters
+    ----------
+    study
+        The study.
+    sampler
+        What it was run with.
+    shows_way
+        Whether recommendations on the way to the last one are wanted, each of which takes as long
+        as the answer does, for the game that is found.
+
+    Attributes
+    ----------
+    played
+        All evaluations.
+    stages
+        Recommendations on the way, if they are wanted; the last one is the answer.
+    game
+        The game after the last evaluation.
+
+    Raises
+    ------
+    ValueError
+        If no trial has given values yet.
+    """
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        sampler: NashSampler,
+        shows_way: Callable[[GamePolicy], bool] = lambda policy: True,
+    ) -> None:
+        answer = sampler.equilibrium(study)
+        if not answer.params:
+            raise ValueError(
+                f"study {study.study_name!r} has nothing to show yet: {answer.reason}."
+            )
+        self.played: list[Played] = []
+        self.stages: list[Stage] = []
+        self._shows_way = shows_way
+        self._last = answer.trials
+        self._shown = set(np.linspace(1, answer.trials, _STAGES).round().astype(int).tolist())
+        self.game = sampler.replay(study, self._listen)
+        if len(self.played) != self._last:
+            self._note_stage(self.game)  # trials have ended in the meantime
+
+    @property
+    def policy(self) -> GamePolicy:
+        """What chose the queries, after the last evaluation."""
+        if self.game.policy is None:
+            raise ValueError("no trial has told all players' parameters yet.")
+        return self.game.policy
+
+    @property
+    def answer(self) -> Stage:
+        """What is recommended in the end."""
+        return self.stages[-1]
+
+    def level_names(self) -> list[str]:
+        """What an evaluation is called in the legend, by its index from `level_index`."""
+        fidelity = self.game.fidelity
+        if not fidelity.fidelities:
+            return ["evaluated"]
+        if fidelity.joint:
+            return [f"{fidelity.names[0]} = {value_text(level)}" for level in self.game.levels[0]]
+        return ["evaluated below the target", "evaluated at the target, for all players"]
+
+    def level_index(self, query: Query) -> int:
+        """Which of `level_names` an evaluation is."""
+        if self.game.fidelity.joint:
+            return query.levels[0]
+        return int(self.policy.is_evaluation(query))
+
+    def _listen(self, game: NashStudy) -> Listener:
+        def hear(trial: FrozenTrial, query: Query, values: Sequence[float | None]) -> None:
+            if game.policy is None:
+                return
+            self.played.append(
+                Played(
+                    trial=trial.number,
+                    query=query,
+                    params=game.space.params(query.profile),
+                    values=tuple(values),
+                    cost=game.policy.cost,
+                )
+            )
+            n = len(self.played)
+            if n == self._last or (n in self._shown and self._shows_way(game.policy)):
+                self._note_stage(game)
+
+        return hear
+
+    def _note_stage(self, game: NashStudy) -> None:
+        answer = game.recommend()
+        if answer is not None and answer.profile:
+            params = game.space.params(answer.profile)
+            self.stages.append(Stage(answer.cost, answer, params))
+
+
+def sampler_of(study: optuna.Study, sampler: NashSampler | None, plot: str) -> NashSampler:
+    """The sampler that a plot is asked for, or the study's.
+
+    Raises
+    ------
+    TypeError
+        If it does not look for equilibria.
+    """
+    chosen = study.sampler if sampler is None else sampler
+    if not isinstance(chosen, NashSampler):
+        raise TypeError(
+            f"{plot} needs a NashSampler, but {'study.sampler' if sampler is None else 'sampler'} "
+            f"is a {type(chosen).__name__}; pass sampler=, made with the arguments of the game."
+        )
+    return chosen

@@ -1,0 +1,1 @@
+"""An experiment's trials as observations: pulls, journal, limits, answers."""

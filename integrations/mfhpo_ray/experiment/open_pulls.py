@@ -1,0 +1,220 @@
+"""The pulls of a race that are begun and not told yet, and whose turn it is to be told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from mfhpo import Pull
+from mfhpo.racing.in_order import InOrder
+from mfhpo.search import Replicate
+from mfhpo_ray.experiment.pulls import Ended, UnderWay
+
+__all__ = ["MOST_PASSED_OVER", "OpenPulls", "WaitedFor", "most_held"]
+
+# No more pulls of an arm and fidelity are begun once so many have ended that wait for an earlier
+# one: at least, and for each pull that was under way at once. Fewer would idle workers whose trials
+# differ a little in time; more would be paid for though the race may never use them.
+_LEAST_HELD = 10
+_HELD_PER_WORKER = 3
+# How often an arm and fidelity whose pulls wait like this is passed over for what the race wants
+# besides it. A policy that takes turns lets the others get so many pulls ahead.
+MOST_PASSED_OVER = 4
+# The order is never given up for a pull that takes long.
+_FOR_EVER = sys.maxsize
+
+# Arm, fidelity, and whether it is for a certificate: pulls of a kind are told in order.
+_Kind: TypeAlias = tuple[int, int, bool]
+
+
+@dataclass(frozen=True)
+class WaitedFor:
+    """A pull under way that holds back later ones which have ended.
+
+    Parameters
+    ----------
+    trial_id
+        The trial that evaluates it; None if it is not known, as after a restart.
+    pull
+        The pull.
+    n_held
+        How many pulls of its arm and fidelity have ended and wait for it.
+    """
+
+    trial_id: str | None
+    pull: Pull
+    n_held: int
+
+
+class OpenPulls:
+    """Pulls that are under way, each in a trial, and those that wait for earlier ones to end.
+
+    Parameters
+    ----------
+    in_order
+        Whether the pulls of one arm and fidelity, those for a certificate apart from those of a
+        search, are told in the order in which they were begun, by `InOrder`; else
+        as they end. The replicate of a pull is its ticket. The order is kept however long a pull
+        takes, and for pulls without a value too; `is_full` says when to begin no more.
+    """
+
+    def __init__(self, in_order: bool) -> None:
+        self._in_order = in_order
+        self._under_way: dict[str, UnderWay] = {}
+        self._orders: dict[_Kind, InOrder[Ended]] = {}
+        self._most_under_way = 0
+
+    def __len__(self) -> int:
+        """Number of pulls under way."""
+        return len(self._under_way)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was any pull yet."""
+        return bool(self._orders)
+
+    @property
+    def trial_ids(self) -> list[str]:
+        """The trials that evaluate a pull."""
+        return list(self._under_way)
+
+    @property
+    def unannounced(self) -> list[str]:
+        """The trials of a restored state of which nothing was heard since."""
+        return [
+            trial_id
+            for trial_id, begun in self._under_way.items()
+            if begun.restored and begun.resources is None and begun.seconds is None
+        ]
+
+    @property
+    def pending(self) -> list[Pull]:
+        """All pulls that the policy has not been told of."""
+        held = [ended.pull for order in self._orders.values() for _, ended in order.held]
+        return [*(begun.pull for begun in self._under_way.values()), *held]
+
+    def get(self, trial_id: str) -> UnderWay | None:
+        """The pull that a trial evaluates, or None."""
+        return self._under_way.get(trial_id)
+
+    def begin(self, trial_id: str, pull: Pull, now: float) -> int:
+        """Note that a trial evaluates a pull, and return how many like it were begun before."""
+        order = self._order(pull)
+        replicate = order.begin()
+        self._under_way[trial_id] = UnderWay(pull, replicate, now)
+        self._most_under_way = max(self._most_under_way, len(self._under_way))
+        return replicate
+
+    def is_full(self, pull: Pull) -> bool:
+        """Whether so many pulls of this kind wait for an earlier one that no more should begin."""
+        order = self._orders.get(_kind_of(pull))
+        return order is not None and len(order.held) >= most_held(self._most_under_way)
+
+    @property
+    def waited_for(self) -> list[WaitedFor]:
+        """For each arm and fidelity, the first pull that holds back others which have ended."""
+        trial_ids = {
+            (_kind_of(begun.pull), begun.replicate): trial_id
+            for trial_id, begun in self._under_way.items()
+        }
+        found = []
+        for kind, order in self._orders.items():
+            if held := order.held:
+                trial_id = trial_ids.get((kind, order.awaited[0]))
+                found.append(WaitedFor(trial_id, held[0][1].pull, len(held)))
+        return found
+
+    def end(self, ended: Ended) -> list[Ended]:
+        """Note that a pull has ended, and return those that are to be told now, in order.
+
+        One without a value waits for its turn too: failures that are quicker than values would
+        make an arm look as if it failed more often than it does. After a restart, another trial
+        may have begun the same pull again: it is dropped.
+        """
+        for trial_id, begun in list(self._under_way.items()):
+            if begun.pull == ended.pull and begun.replicate == ended.replicate:
+                del self._under_way[trial_id]
+        return self._order(ended.pull).end(ended.replicate, ended)
+
+    def drop(self, trial_ids: Iterable[str]) -> list[Ended]:
+        """Drop the pulls of some trials, and return those that are to be told now, in order."""
+        released = []
+        for trial_id in trial_ids:
+            begun = self._under_way.pop(trial_id, None)
+            if begun is not None:
+                released += self._order(begun.pull).drop(begun.replicate)
+        return _sorted(released)
+
+    # After a restart.
+
+    def foresee(self, ends: Collection[Ended]) -> None:
+        """Begin all pulls that must have been begun before some that have ended."""
+        for ended in ends:
+            order = self._order(ended.pull)
+            while order.begun <= ended.replicate:
+                order.begin()
+
+    def drop_lost(self) -> tuple[int, list[Ended]]:
+        """Drop pulls that no trial evaluates: their number, and what is to be told now."""
+        kept = {(_kind_of(begun.pull), begun.replicate) for begun in self._under_way.values()}
+        n_lost, released = 0, []
+        for kind, order in self._orders.items():
+            for replicate in order.awaited:
+                if (kind, replicate) not in kept:
+                    n_lost += 1
+                    released += order.drop(replicate)
+        return n_lost, _sorted(released)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it, as plain JSON values."""
+        return {
+            "under_way": {name: begun.state_dict() for name, begun in self._under_way.items()},
+            "most_under_way": self._most_under_way,
+            "orders": [
+                {
+                    "kind": list(kind),
+                    "begun": order.begun,
+                    "awaited": order.awaited,
+                    "held": [ended.to_record() for _, ended in order.held],
+                }
+                for kind, order in self._orders.items()
+            ],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], now: float) -> None:
+        """Go on from a saved state, whose trials begin anew."""
+        self._under_way = {
+            name: UnderWay.from_state_dict(begun, now) for name, begun in state["under_way"].items()
+        }
+        self._most_under_way = int(state["most_under_way"])
+        self._orders = {}
+        for saved in state["orders"]:
+            arm, fidelity, certifies = saved["kind"]
+            held = map(Ended.from_record, saved["held"])
+            order = self._order_of((int(arm), int(fidelity), bool(certifies)))
+            order.load(
+                int(saved["begun"]), saved["awaited"], [(ended.replicate, ended) for ended in held]
+            )
+
+    def _order(self, pull: Pull) -> InOrder[Ended]:
+        return self._order_of(_kind_of(pull))
+
+    def _order_of(self, kind: _Kind) -> InOrder[Ended]:
+        if kind not in self._orders:
+            self._orders[kind] = InOrder(_FOR_EVER if self._in_order else 1)
+        return self._orders[kind]
+
+
+def most_held(n_workers: int) -> int:
+    """How many pulls of a kind may wait for an earlier one before no more are begun."""
+    return max(_LEAST_HELD, _HELD_PER_WORKER * n_workers)
+
+
+def _kind_of(pull: Pull) -> _Kind:
+    return int(pull.arm), int(pull.fidelity), isinstance(pull, Replicate)
+
+
+def _sorted(released: Iterable[Ended]) -> list[Ended]:
+    return sorted(released, key=lambda ended: ended.number)

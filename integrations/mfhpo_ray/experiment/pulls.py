@@ -1,0 +1,125 @@
+"""Pulls on their way, and what is written down of those that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mfhpo import Observation, Pull
+from mfhpo.knowledge.fidelity import native
+from mfhpo.search import Replicate
+
+__all__ = ["Ended", "UnderWay", "scalars"]
+
+
+@dataclass
+class UnderWay:
+    """A trial that evaluates a pull.
+
+    Parameters
+    ----------
+    pull
+        The pull.
+    replicate
+        How many pulls of the same arm and fidelity were begun before.
+    since
+        When it was suggested, or restored, by the search's clock.
+    seconds
+        What its results so far said that it took, or None.
+    resources
+        What it holds, once that is known.
+    restored
+        Whether it was begun before a restart.
+    """
+
+    pull: Pull
+    replicate: int
+    since: float
+    seconds: float | None = None
+    resources: Mapping[str, float] | None = None
+    restored: bool = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Pull and replicate, as plain JSON values."""
+        return {**_pull_to_record(self.pull), "replicate": self.replicate}
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any], now: float) -> UnderWay:
+        """What was saved; its trial begins anew."""
+        return cls(_pull_from_record(state), int(state["replicate"]), now, restored=True)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A pull with what came back, as it is written in the journal.
+
+    Parameters
+    ----------
+    number
+        How many had ended before it.
+    pull, replicate
+        See `UnderWay`.
+    observation
+        What came back, in the unit and the direction of the metric.
+    config
+        The arm's encoded configuration.
+    result
+        What the trial had reported last.
+    """
+
+    number: int
+    pull: Pull
+    replicate: int
+    observation: Observation
+    config: dict[str, Any]
+    result: dict[str, Any]
+
+    def to_record(self) -> dict[str, Any]:
+        """The record for the journal."""
+        return {
+            "number": self.number,
+            **_pull_to_record(self.pull),
+            "replicate": self.replicate,
+            "value": self.observation.value,
+            "cost": self.observation.cost,
+            "censored_at": self.observation.censored_at,
+            "config": self.config,
+            "result": self.result,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Ended:
+        """What the record says."""
+        return cls(
+            number=int(record["number"]),
+            pull=_pull_from_record(record),
+            replicate=int(record["replicate"]),
+            observation=Observation(record["value"], record["cost"], record["censored_at"]),
+            config=record["config"],
+            result=record["result"],
+        )
+
+
+def scalars(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers and texts of a flat result, without the configuration."""
+    plain = {name: native(value) for name, value in result.items()}
+    return {
+        name: value
+        for name, value in plain.items()
+        if isinstance(value, (bool, int, float, str)) and not name.startswith("config/")
+    }
+
+
+def _pull_to_record(pull: Pull) -> dict[str, Any]:
+    record: dict[str, Any] = {"arm": pull.arm, "fidelity": pull.fidelity, "limit": pull.limit}
+    if isinstance(pull, Replicate):
+        record["shortlist"] = list(pull.shortlist)
+    return record
+
+
+def _pull_from_record(record: Mapping[str, Any]) -> Pull:
+    arm, fidelity, limit = int(record["arm"]), int(record["fidelity"]), record["limit"]
+    if "shortlist" in record:
+        return Replicate(arm, fidelity, limit, tuple(record["shortlist"]))
+    return Pull(arm, fidelity, limit)

@@ -1,0 +1,316 @@
+"""The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeAlias
+
+from ray.tune import ResultGrid
+from ray.tune.utils import flatten_dict
+
+from mfhpo.censored import SurvivalPoint
+from mfhpo.censored.user_recommendation import UserLimitRecommendation
+from mfhpo.certification.sequential import CandidateResult, Certificate
+from mfhpo.racing.recommendation import UserRecommendation, short
+from mfhpo_ray.experiment.encoding import decode, encode
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.space import Config, picked
+
+__all__ = [
+    "RECOMMENDATION",
+    "Luckiest",
+    "TuneLimitRecommendation",
+    "TuneRaceRecommendation",
+    "TuneRecommendation",
+    "recommendation",
+    "to_record",
+]
+
+# The journal's record that has the answer.
+RECOMMENDATION = "recommendation"
+
+
+@dataclass(frozen=True)
+class Luckiest:
+    """The trial that ``ResultGrid.get_best_result`` hands over.
+
+    Parameters
+    ----------
+    metric
+        What it was chosen for.
+    value
+        Its last reported value: a single noisy one, at whatever level the trial was run.
+    config
+        Its configuration, without constants of the space and without the seed.
+    """
+
+    metric: str
+    value: float
+    config: Config
+
+    def __str__(self) -> str:
+        return f"{self.metric}={self.value:.5g} of {_listed(self.config)}; a single noisy value"
+
+
+@dataclass(frozen=True)
+class TuneRecommendation(UserRecommendation):
+    """Which configuration to be content with, and how sure that is.
+
+    The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and:
+
+    Parameters
+    ----------
+    luckiest
+        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
+        for with the results.
+    """
+
+    luckiest: Luckiest | None = None
+
+    @property
+    def config(self) -> Config:
+        """The configuration, without the fidelity, the seed and constants of ``param_space``."""
+        return self.params
+
+    def __str__(self) -> str:
+        text = super(TuneRecommendation, replace(self, params=_flat(self.params))).__str__()
+        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
+
+
+@dataclass(frozen=True)
+class TuneRaceRecommendation(TuneRecommendation):
+    """Which of the configurations that a search has tried to be content with, and how sure that is.
+
+    The fields are those of `TuneRecommendation`, where what they say of a certificate is about the
+    shortlist alone, and:
+
+    Parameters
+    ----------
+    tried
+        Number of configurations that were tried, at any level.
+    at_target
+        Number of configurations that were evaluated at the target level.
+    certificate
+        What the evaluations of the shortlist say: each candidate, and the one that the search would
+        have handed over beside the winner. None during the search.
+    """
+
+    tried: int = 0
+    at_target: int = 0
+    certificate: Certificate | None = None
+
+    def __str__(self) -> str:
+        tried = (
+            f"  search      {self.tried} configurations tried, {self.at_target} of them at the "
+            f"target"
+        )
+        if self.certificate is None:
+            return f"{super().__str__()}\n{tried}"
+        candidates = (
+            replace(candidate, params=_flat(candidate.params))
+            for candidate in self.certificate.candidates
+        )
+        text = str(replace(self.certificate, candidates=tuple(candidates)))
+        paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
+        luckiest = () if self.luckiest is None else (f"  best result {self.luckiest}",)
+        return "\n".join([text, tried, paid, *luckiest])
+
+
+@dataclass(frozen=True)
+class TuneLimitRecommendation(UserLimitRecommendation):
+    """Which configuration to run, for how long, and the gain of that.
+
+    The fields are those of `mfhpo.censored.user_recommendation.UserLimitRecommendation`, and:
+
+    Parameters
+    ----------
+    luckiest
+        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
+        for with the results.
+    """
+
+    luckiest: Luckiest | None = None
+
+    @property
+    def config(self) -> Config:
+        """The configuration, without the limit, the seed and constants of ``param_space``."""
+        return self.params
+
+    def __str__(self) -> str:
+        text = super(TuneLimitRecommendation, replace(self, params=_flat(self.params))).__str__()
+        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
+
+
+Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
+
+_KINDS: dict[type[Answer], str] = {
+    TuneRecommendation: "arm",
+    TuneRaceRecommendation: "race",
+    TuneLimitRecommendation: "limit",
+}
+
+
+def recommendation(what: Any) -> Answer:
+    """The answer of a race.
+
+    Parameters
+    ----------
+    what
+        A searcher or a scheduler of this package; or the results of ``Tuner.fit``, also those that
+        ``Tuner.restore(...).get_results()`` reads on another machine: the answer is in the
+        experiment's storage, at most five seconds old while the race runs. For that the
+        experiment has to be run with one of our schedulers: ``search.scheduler()`` is the one of
+        a searcher.
+
+    Returns
+    -------
+    TuneRecommendation or TuneRaceRecommendation or TuneLimitRecommendation
+        The answer; from results, beside the trial that ``get_best_result`` hands over, which may
+        only be lucky.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If there is no answer yet, or none in the storage.
+    """
+    if isinstance(what, ResultGrid):
+        return _of_results(what)
+    searcher = what
+    while searcher is not None:
+        answer = getattr(searcher, "recommendation", None)
+        if callable(answer):
+            found: Answer = answer()
+            return found
+        searcher = getattr(searcher, "searcher", None)  # what Tune wraps searchers in
+    raise TypeError(
+        f"recommendation() takes a searcher or a scheduler of mfhpo_ray, or the ResultGrid of "
+        f"Tuner.fit, got {what!r}."
+    )
+
+
+def to_record(answer: Answer, metric: str, mode: str, owned: str) -> dict[str, Any]:
+    """The answer as it is written in the journal.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    metric, mode
+        What the race is about.
+    owned
+        The key by which trials of an arm differ, but for the seed: the fidelity, or the limit.
+    """
+    content = {
+        field.name: getattr(answer, field.name)
+        for field in fields(answer)
+        if field.name != "luckiest"
+    }
+    content["params"] = encode(answer.params)
+    if isinstance(answer, TuneRecommendation):
+        content["level"] = encode(answer.level)
+    if isinstance(answer, TuneRaceRecommendation):
+        content["certificate"] = _certificate_to_record(answer.certificate)
+    return {
+        "kind": _KINDS[type(answer)],
+        "answer": content,
+        "metric": metric,
+        "mode": mode,
+        "owned": owned,
+    }
+
+
+# What JSON has made lists of.
+_TUPLES = {"interval", "survivors", "assumptions", "conditions", "not_compared", "notices"}
+
+
+def from_record(record: Mapping[str, Any]) -> Answer:
+    """The answer that was written."""
+    content = dict(record["answer"])
+    content["params"] = decode(content["params"])
+    for name in _TUPLES & content.keys():
+        content[name] = tuple(content[name])
+    if record["kind"] != "limit":
+        content["level"] = decode(content["level"])
+    if record["kind"] == "arm":
+        return TuneRecommendation(**content)
+    if record["kind"] == "race":
+        content["certificate"] = _certificate_from_record(content["certificate"])
+        return TuneRaceRecommendation(**content)
+    content["survival"] = tuple(SurvivalPoint(*point) for point in content["survival"])
+    return TuneLimitRecommendation(**content)
+
+
+def _certificate_to_record(certificate: Certificate | None) -> dict[str, Any] | None:
+    if certificate is None:
+        return None
+    record = asdict(replace(certificate, candidates=()))
+    record["candidates"] = [
+        {**vars(candidate), "params": encode(candidate.params)}
+        for candidate in certificate.candidates
+    ]
+    return record
+
+
+def _certificate_from_record(record: Mapping[str, Any] | None) -> Certificate | None:
+    if record is None:
+        return None
+    candidates = [
+        CandidateResult(
+            **{
+                **candidate,
+                "params": decode(candidate["params"]),
+                "interval": tuple(candidate["interval"]),
+                "gap_interval": tuple(candidate["gap_interval"]),
+            }
+        )
+        for candidate in record["candidates"]
+    ]
+    tuples = {name: tuple(record[name]) for name in _TUPLES & record.keys()}
+    return Certificate(**{**record, **tuples, "candidates": tuple(candidates)})
+
+
+def _of_results(results: ResultGrid) -> Answer:
+    journal = _journal_of(results)
+    record = None if journal is None else journal.read_one(RECOMMENDATION)
+    if record is None:
+        raise ValueError(
+            f"no answer is stored in {results.experiment_path}: either nothing was observed yet, "
+            f"or the experiment was run without TuneConfig(scheduler=search.scheduler()); then "
+            f"the searcher alone has it: recommendation(search)."
+        )
+    answer = from_record(record)
+    return replace(answer, luckiest=_luckiest(results, answer, record))
+
+
+def _journal_of(results: ResultGrid) -> Journal | None:
+    """The journal of the run that these are the results of; several may have had its name."""
+    analysis = getattr(results, "_experiment_analysis", None)
+    for trial in analysis.trials if analysis is not None else ():
+        if trial.storage is not None:
+            return Journal.of(trial)
+    return Journal.newest(results.filesystem, results.experiment_path)
+
+
+def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) -> Luckiest | None:
+    metric = record["metric"]
+    try:
+        best = results.get_best_result(metric, record["mode"])
+    except RuntimeError:  # no trial has a finite value
+        return None
+    value = flatten_dict(best.metrics or {}).get(metric)
+    if value is None or best.config is None:
+        return None
+    names = [*_flat(answer.params), record["owned"]]
+    return Luckiest(metric, float(value), picked(best.config, names))
+
+
+def _flat(config: Mapping[str, Any]) -> Config:
+    flat: Config = flatten_dict(dict(config))
+    return flat
+
+
+def _listed(config: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={short(value)}" for name, value in _flat(config).items())

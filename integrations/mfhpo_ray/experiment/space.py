@@ -1,0 +1,393 @@
+"""Tune's search spaces: the keys that a search owns, and configurations drawn from the others."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from ray.tune.search.sample import Categorical, Domain, Float, Integer, Quantized
+from ray.tune.search.variant_generator import (
+    assign_value,
+    generate_variants,
+    grid_search,
+    parse_spec_vars,
+)
+from ray.tune.utils import flatten_dict
+
+from mfhpo._validation import is_number
+from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
+
+__all__ = [
+    "Config",
+    "assign",
+    "bounds_of",
+    "draw_configs",
+    "find",
+    "fingerprint",
+    "has",
+    "is_open",
+    "levels_of",
+    "open_names",
+    "open_part",
+    "picked",
+    "step_of",
+    "with_values_of",
+    "without",
+]
+
+Config: TypeAlias = dict[str, Any]
+
+# So many repeats in a row, and a space is taken to have no more configurations.
+_MOST_REPEATS = 1000
+# How the placeholders begin that Tune puts in the place of functions and other objects.
+_PLACEHOLDERS = ("__fn_ph", "__ref_ph")
+
+
+# Keys of nested dictionaries: "a/b" is the key "b" of the dictionary "a", unless there is a key
+# "a/b".
+
+
+def find(config: Mapping[str, Any], name: str) -> Any:
+    """The value of a key; nested keys are joined by ``"/"``.
+
+    Raises
+    ------
+    KeyError
+        If there is none.
+
+    Examples
+    --------
+    >>> find({"model": {"width": 3}}, "model/width")
+    3
+    """
+    if name in config:
+        return config[name]
+    found: Any = config
+    for key in name.split("/"):
+        if not isinstance(found, Mapping) or key not in found:
+            raise KeyError(name)
+        found = found[key]
+    return found
+
+
+def has(config: Mapping[str, Any], name: str) -> bool:
+    """Whether there is such a key."""
+    try:
+        find(config, name)
+    except KeyError:
+        return False
+    return True
+
+
+def assign(config: Config, name: str, value: Any) -> None:
+    """Set the value of a key, and make the dictionaries that it is nested in.
+
+    Examples
+    --------
+    >>> config = {}
+    >>> assign(config, "model/width", 3)
+    >>> config
+    {'model': {'width': 3}}
+    """
+    *parents, key = [name] if name in config else name.split("/")
+    for parent in parents:
+        config = config.setdefault(parent, {})
+    config[key] = value
+
+
+def without(config: Mapping[str, Any], names: Collection[str]) -> Config:
+    """A copy, as deep as it takes, without some keys; a dictionary that they leave empty goes too.
+
+    Examples
+    --------
+    >>> without({"lr": 0.1, "train": {"epochs": 3}}, ["train/epochs"])
+    {'lr': 0.1}
+    """
+    left = dict(config)
+    for name in names:
+        if name in left:
+            del left[name]
+            continue
+        key, _, rest = name.partition("/")
+        if rest and isinstance(left.get(key), Mapping) and has(left[key], rest):
+            left[key] = without(left[key], [rest])
+            if not left[key]:
+                del left[key]
+    return left
+
+
+def picked(config: Mapping[str, Any], names: Collection[str]) -> Config:
+    """The part of a configuration that has these keys, as far as it has them."""
+    part: Config = {}
+    for name in names:
+        if has(config, name):
+            assign(part, name, find(config, name))
+    return part
+
+
+def fingerprint(config: Mapping[str, Any]) -> str:
+    """A text that equal configurations share."""
+    return repr(sorted(flatten_dict(dict(config)).items(), key=lambda item: str(item[0])))
+
+
+# Open parts.
+
+
+def is_open(value: Any) -> bool:
+    """Whether a value is, or contains, something that Tune has to draw."""
+    _, domains, grids = parse_spec_vars({"value": value})
+    return bool(domains or grids)
+
+
+def open_names(space: Mapping[str, Any]) -> list[str]:
+    """The keys whose values Tune has to draw; of lists and tuples, the keys of the whole."""
+    return list(dict.fromkeys("/".join(map(str, path)) for path in _open_paths(space)))
+
+
+def open_part(space: Mapping[str, Any], config: Mapping[str, Any]) -> Config:
+    """What a configuration drawn from a space has beyond the space's constants."""
+    part: Config = {}
+    for path in _open_paths(space):
+        source, target = config, part
+        for key in path[:-1]:
+            source, target = source[key], target.setdefault(key, {})
+        target[path[-1]] = source[path[-1]]
+    return part
+
+
+def _open_paths(space: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    _, domains, grids = parse_spec_vars(dict(space))
+    paths = []
+    for path, _ in [*domains, *grids]:
+        at: Any = space
+        for depth, key in enumerate(path):
+            at = at[key]
+            if not isinstance(at, Mapping):
+                path = path[: depth + 1]
+                break
+        paths.append(tuple(path))
+    return list(dict.fromkeys(paths))
+
+
+# Placeholders.
+
+
+def with_values_of(config: Config, result: Mapping[str, Any], prefix: str = "config/") -> Config:
+    """Replace Tune's placeholders for objects by what a trial really ran with.
+
+    Parameters
+    ----------
+    config
+        A configuration as it was suggested.
+    result
+        A flat result of a trial that ran it, which has the configuration below ``"config/"``.
+    """
+    shown: Config = {}
+    for key, value in config.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, dict):
+            shown[key] = with_values_of(value, result, f"{path}/")
+        else:
+            shown[key] = result.get(path, value) if _is_placeholder(value) else value
+    return shown
+
+
+def _is_placeholder(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    first = value[0]
+    is_marked = isinstance(first, str) and first in _PLACEHOLDERS
+    return is_marked or any(map(_is_placeholder, value))
+
+
+# Levels.
+
+
+def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The levels of a fidelity: those declared, or those that the space suggests.
+
+    Parameters
+    ----------
+    fidelity
+        The fidelity.
+    space
+        A search space, which may have a domain of that name.
+
+    Returns
+    -------
+    tuple
+        Geometric levels between the bounds of a range (``tune.randint`` excludes its upper one);
+        the categories, in their order, of a choice or a grid.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or the space does not allow a declared one.
+
+    Examples
+    --------
+    >>> from ray import tune
+    >>> levels_of(Fidelity("epochs"), {"epochs": tune.randint(1, 82)})
+    (1, 3, 9, 27, 81)
+    """
+    domain = find(space, fidelity.name) if has(space, fidelity.name) else None
+    categories = _categories(domain)
+    if fidelity.levels is not None:
+        for level in fidelity.levels:
+            if not _allows(domain, categories, level):
+                raise ValueError(
+                    f"levels of the fidelity {fidelity.name!r} contain {level!r}, which the search "
+                    f"space does not allow: {_shown(domain)}; change the levels or the space."
+                )
+        return tuple(fidelity.levels)
+    levels = categories
+    if levels is None and isinstance(domain, (Float, Integer)):
+        low, high, step = bounds_of(domain)
+        if math.isfinite(low) and math.isfinite(high):
+            levels = geometric_levels(low, high, whole=isinstance(domain, Integer), step=step)
+    if levels is None:
+        raise ValueError(_no_levels(fidelity.name, domain, space))
+    fidelity.check_levels(levels)
+    return tuple(levels)
+
+
+def _no_levels(name: str, domain: Any, space: Mapping[str, Any]) -> str:
+    if domain is not None:
+        trouble = f"its values have no bounds: {_shown(domain)}"
+    else:
+        close = difflib.get_close_matches(name, flatten_dict(dict(space)), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        trouble = f"there is no {name!r} in the search space, which has {open_names(space)}{hint}"
+    return (
+        f"fidelity={name!r} has no levels, because {trouble}. Give the space "
+        f"{{{name!r}: tune.randint(1, 82)}} or the like, or declare the levels: "
+        f"fidelity=Fidelity({name!r}, levels=[1, 3, 9])."
+    )
+
+
+def _categories(domain: Any) -> Sequence[Any] | None:
+    if isinstance(domain, Categorical):
+        return list(domain.categories)
+    if isinstance(domain, Mapping) and set(domain) == {"grid_search"}:
+        return list(domain["grid_search"])
+    return None
+
+
+def bounds_of(domain: Float | Integer) -> tuple[float, float, float | None]:
+    """Least and largest value of a range, and their distance if they are multiples of it."""
+    low, high, step = domain.lower, domain.upper, step_of(domain)
+    if isinstance(domain, Integer) and step in (None, 1):
+        return low, high - 1, None  # only where values are quantised is the upper bound one
+    if step is not None and math.isfinite(low) and math.isfinite(high):
+        low = step * math.ceil(low / step - 1e-9)
+        high = step * math.floor(high / step + 1e-9)
+    return low, high, step
+
+
+def step_of(domain: Domain) -> float | None:
+    """What the values of a domain are multiples of, or None."""
+    sampler = domain.get_sampler()
+    return sampler.q if isinstance(sampler, Quantized) else None
+
+
+def _allows(domain: Any, categories: Sequence[Any] | None, level: Any) -> bool:
+    if categories is not None:
+        return level in categories
+    if not isinstance(domain, (Float, Integer)):
+        return True
+    low, high, step = bounds_of(domain)
+    if not is_number(level) or not low <= level <= high:
+        return False
+    if step is None:
+        return isinstance(domain, Float) or float(level).is_integer()
+    steps = (level - low) / step
+    return bool(abs(steps - round(steps)) < 1e-8)
+
+
+def _shown(domain: Any) -> str:
+    if isinstance(domain, Domain):
+        return f"{type(domain).__name__} {domain.domain_str}"
+    return repr(domain)
+
+
+# Configurations.
+
+
+def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
+    """Draw different configurations, as Tune's own variant generator does.
+
+    Parameters
+    ----------
+    space
+        A search space of Tune: domains, grids, functions and constants, nested as you like.
+    n
+        How many; a finite space with at most `n` configurations is returned whole.
+    seed
+        Makes the draw repeatable, but for ``tune.sample_from``, whose functions have their own
+        randomness.
+
+    Returns
+    -------
+    list of dict
+        Whole configurations, constants included; fewer than `n` if there are no more.
+
+    Examples
+    --------
+    >>> from ray import tune
+    >>> draw_configs({"a": tune.choice([1, 2]), "b": tune.grid_search(["x", "y"])}, 8, seed=0)
+    [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}, {'a': 1, 'b': 'y'}, {'a': 2, 'b': 'y'}]
+    """
+    spec: dict[str, Any] = copy.deepcopy(dict(space))
+    _, domains, grids = parse_spec_vars(spec)
+    functions = [(path, domain) for path, domain in domains if domain.is_function()]
+    for path, _ in functions:
+        # They look at the rest of a configuration, which has to be drawn first.
+        assign_value(spec, path, None)
+    rest = [(path, domain) for path, domain in [*domains, *grids] if not domain.is_function()]
+    values = {tuple(path): _values(domain) for path, domain in rest}
+    finite = {path: found for path, found in values.items() if found is not None}
+    if len(finite) == len(values) and math.prod(map(len, finite.values())) <= n:
+        for path, found in finite.items():
+            assign_value(spec, path, grid_search(list(found)))
+        variants = [_completed(config, functions) for _, config in generate_variants(spec)]
+        return list({fingerprint(config): config for config in variants}.values())
+    for path, grid in grids:
+        # One after the other, a grid's first values would be all that few arms see.
+        assign_value(spec, path, Categorical(grid.categories).uniform())
+    rng = np.random.default_rng(seed)
+    drawn: dict[str, Config] = {}
+    repeats = 0
+    while len(drawn) < n and repeats < _MOST_REPEATS:
+        for _, variant in generate_variants(spec, random_state=rng):
+            config = _completed(variant, functions)
+            key = fingerprint(config)
+            repeats = repeats + 1 if key in drawn else 0
+            drawn.setdefault(key, config)
+    return list(drawn.values())[:n]
+
+
+def _completed(config: Config, functions: Sequence[tuple[Any, Domain]]) -> Config:
+    for path, function in functions:
+        assign_value(config, path, function.sample(config))
+    return config
+
+
+def _values(domain: Domain) -> Sequence[Any] | None:
+    """All values of a domain, or None if there is no end of them."""
+    if isinstance(domain, Categorical):
+        # A domain among the categories is drawn from in turn.
+        return None if any(map(is_open, domain.categories)) else domain.categories
+    if not isinstance(domain, (Float, Integer)):
+        return None
+    low, high, step = bounds_of(domain)
+    if step is None:
+        return range(int(low), int(high) + 1) if isinstance(domain, Integer) else None
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    whole = isinstance(domain, Integer)
+    first, last = round(low / step), round(high / step)
+    return [int(k * step) if whole else k * step for k in range(first, last + 1)]

@@ -1,0 +1,1 @@
+"""The public schedulers, one module each, and their common base."""

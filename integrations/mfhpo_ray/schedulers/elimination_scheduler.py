@@ -1,0 +1,651 @@
+"""`MFEliminationScheduler`: stops trials that cannot win, by bounds that the user declares."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import math
+import warnings
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import TrialScheduler
+from ray.tune.utils import flatten_dict
+
+from mfhpo._validation import check_count, check_increasing, check_nonnegative, check_number
+from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
+from mfhpo.identification.curves.staged_elimination import (
+    BoundedElimination,
+    PhasedElimination,
+    StagedElimination,
+)
+from mfhpo.knowledge.bias import BiasContradictedWarning
+from mfhpo_ray.experiment.checkpoints import Checkpoints
+from mfhpo_ray.experiment.recommendation import TuneRecommendation
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
+from mfhpo_ray.schedulers.level_scheduler import levels_of
+from mfhpo_ray.schedulers.runs import Run
+
+__all__ = ["MFEliminationScheduler"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_logger = logging.getLogger("mfhpo_ray")
+
+
+class _Turn(NamedTuple):
+    """A run that could be started or go on, and where it is in the order."""
+
+    key: tuple[float, ...]
+    run: Run
+
+
+class MFEliminationScheduler(ArmScheduler):
+    """Stops a trial when another one is surely better, by bounds on what curves still gain.
+
+    The counterpart of `mfhpo_optuna.MFEliminationPruner`. It needs no replicates: a hundred
+    configurations with one trial each will do. Where there are replicates, an arm is the
+    configuration without their key; it loses all its trials at once, those that were waiting never
+    start, and an arm is never stopped by its own replicates. This is the elimination of Algorithm
+    3 in "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023) carried over to learning
+    curves. It comes in two kinds.
+
+    **With declared bounds it is safe, and certifies.** ``bias={level: bound}`` says that, from
+    this level on, no reported value is farther than the bound from what the trial ends with. An
+    arm leaves when the upper end of what it can come to is below the lower end of another one,
+    each by the level that says most. While the bounds are true, no trial is stopped that would
+    have ended above all the others, whatever the order of the trials or the shape of the curves;
+    when no other arm's bounds reach the best one, `recommendation` says so, and the race ends.
+
+    **Without them it is a heuristic**, and is never certified. At the level with index p = 0, 1,
+    ... an arm leaves when its value plus ``2^(1-p) W`` does not exceed the best value of another
+    arm at the same level. W is the spread of the values at the first level (of their middle 80 %).
+    The rule is right where, from level p on, no two arms gain amounts that differ by more than
+    ``2^(1-p) W``; late bloomers break that.
+
+    Parameters
+    ----------
+    time_attr
+        What the levels are of, in every result: a number that grows while a trial trains.
+    max_t
+        The time at which a trial is complete.
+    grace_period
+        Least level that is made from `max_t`.
+    reduction_factor
+        How many times longer a level is than the one before, where they are made from `max_t`.
+    levels
+        The levels themselves, increasing, the last one complete, in place of `max_t`.
+    bias
+        Bounds on what is still gained, in the unit of the metric: ``{level: bound}``, whose levels
+        are then the ones at which trials are judged, below `max_t`; or a function of the level.
+        A bound is a number b >= 0, the largest distance between a value at this level or later and
+        the final one; or a pair (least, largest) for the final value minus the value, such as
+        ``(0.0, 0.1)`` for an accuracy that never falls, or ``(-0.1, 0.0)`` for a loss that never
+        rises. Bounds must not grow with the level. None: the heuristic.
+    noise
+        Largest distance of a reported value from the mean of its trial's arm at that level, at
+        least 0. For Gaussian noise of standard deviation s, 4 s is exceeded by one value in 16,000.
+        It has no part in the heuristic, which compares the means of an arm's replicates.
+    n_startup_trials
+        Nothing is stopped before this many trials have come to a level. None: 0 with bounds, 10
+        without.
+    replicate
+        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
+        ones.
+    arms
+        Number of arms, where a search algorithm suggests them one at a time; None: its number of
+        samples. Not needed with random search and grids.
+    metric, mode
+        What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
+    breadth_first
+        Whether trials pause at a level to let others go first. None: those do that lose nothing by
+        it, see the notes.
+    limit
+        Seconds that a trial may run from one start or resumption on, above 0, so that one that
+        hangs does not hold up the others. One that runs longer is stopped there and counts as
+        failed. None: no limit.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, the bounds grow with the level, or no level is left to
+        judge trials at before the last one.
+    TypeError
+        If an argument is no number where one is needed.
+
+    Notes
+    -----
+    * The order. Whoever wants to be certain has to train every trial that may still end above the
+      best one. So, where trials pause at no cost, all come to the first level, and from there on
+      the one that may get highest goes first: one at a time, that trains no level in vain. (The
+      heuristic compares values at the same level; all trials come to a level before any goes on,
+      and the best goes first.) A trial that pauses without a checkpoint begins anew, which costs
+      more than the order saves: such trials run on until they are stopped, like those of ASHA.
+      A training function shows with every result whether it was saved, and a class whether it can
+      be; where neither can be told, one trial pauses to show it.
+    * Replicates. With bounds, an arm's second trial starts only when its first has come to its end
+      and left open whether the arm is the best. In the heuristic all replicates count, by their
+      mean at the last level to which all that have begun have come.
+    * What counts against an arm: all that others have shown, unless all their trials failed. A
+      trial fails that crashes for good, runs into its `limit`, or reports a value that is no finite
+      number, at which it is stopped. A trial that is lost with its node has failed too, unless
+      Tune may run it again (``max_failures``).
+    * "Would have ended" is about arms' mean final values. With noise, which of two arms is the
+      better one by its single final value is another matter.
+    * Where a trial that has ended contradicts the bounds beyond the noise, a
+      `mfhpo.BiasContradictedWarning` says so once for each level, the bound is widened as far as
+      needed, trials that were stopped before stay stopped, and nothing is certified any more.
+    * Everything observed is written to the experiment's storage at once: after a crash of the
+      driver, ``Tuner.restore`` goes on with all of it. An arm that Ray restores no trial of, or
+      none that may go on, stays in the race with what it has shown, and in the way of a certificate
+      while it may still be the best. The cost of the answer is the time trained
+      in the unit of `time_attr`, repeats included, but for what trials were trained between their
+      last level and a crash.
+
+    Examples
+    --------
+    Accuracies that gain at most 0.5, 0.2 and 0.1 after epochs 1, 3 and 9, and never fall, in
+    virtual time and without a cluster:
+
+    >>> from mfhpo_ray import MFEliminationScheduler
+    >>> from mfhpo_ray.simulation import ReplayedCurves, simulate
+    >>> heights = [0.3, 0.9, 0.5, 0.6, 0.8]
+    >>> curves = [[height * (1 - 0.5 / epoch) for epoch in range(1, 28)] for height in heights]
+    >>> scheduler = MFEliminationScheduler(
+    ...     max_t=27, bias={1: (0.0, 0.5), 3: (0.0, 0.2), 9: (0.0, 0.1)}
+    ... )
+    >>> trials = [{"arm": arm} for arm in range(5)]
+    >>> run = simulate(scheduler, trials, ReplayedCurves(curves), slots=1, checkpoints=True)
+    >>> [trial.last_result["training_iteration"] for trial in run.trials]
+    [1, 27, 1, 1, 3]
+    >>> answer = scheduler.recommendation()
+    >>> answer.config, answer.certified, answer.cost
+    ({'arm': 1}, True, 33.0)
+    """
+
+    def __init__(
+        self,
+        time_attr: str = "training_iteration",
+        max_t: int | None = None,
+        *,
+        grace_period: int = 1,
+        reduction_factor: float = 3,
+        levels: Sequence[float] | None = None,
+        bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
+        noise: float = 0.0,
+        n_startup_trials: int | None = None,
+        replicate: str | Collection[str] = "seed",
+        arms: int | None = None,
+        metric: str | None = None,
+        mode: str | None = None,
+        breadth_first: bool | None = None,
+        limit: float | None = None,
+    ) -> None:
+        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
+        if not isinstance(time_attr, str):
+            raise TypeError(f"time_attr must be the key of a result, got {time_attr!r}.")
+        if breadth_first not in (None, True, False):
+            raise TypeError(f"breadth_first must be True, False or None, got {breadth_first!r}.")
+        self._time_attr = time_attr
+        self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
+        if bias is not None and not callable(bias):
+            bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
+            levels = _levels_with(bounds, levels, max_t)
+            self._bias = bounds
+        else:
+            self._bias = bias
+            levels = levels_of(levels, max_t, grace_period, reduction_factor)
+        self._levels = [check_number("levels", level) for level in levels]
+        check_increasing("levels", self._levels)
+        if self._levels[0] <= 0.0 or len(self._levels) < 2:
+            raise ValueError(
+                f"nothing would ever be stopped with levels {self._levels}: they must be above 0, "
+                f"with at least one before the last. Lower grace_period or reduction_factor, or "
+                f"give levels=..."
+            )
+        self._noise = check_nonnegative("noise", check_number("noise", noise))
+        if n_startup_trials is None:
+            n_startup_trials = 10 if bias is None else 0
+        self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
+        self._breadth_first = breadth_first
+        self._checkpoints = Checkpoints()
+        self._race: StagedElimination | None = None
+        self._n_expected = 0
+        self._cost = 0.0
+        self._last_number = 0
+        # By the trial's name: its values at the levels, and what is written of it.
+        self._curves: dict[str, FloatArray] = {}
+        self._written: dict[str, dict[str, Any]] = {}
+        self._turns: list[tuple[tuple[float, ...], int]] = []
+        # Runs that are to wait, once Ray has put them to rest.
+        self._resting: list[Run] = []
+        self._warned: set[object] = set()
+        self._make_race(1.0)  # raises for what is wrong before any trial runs
+
+    # The answer.
+
+    def recommendation(self) -> TuneRecommendation:
+        """The best answer so far; with declared bounds, whether it is certainly the best.
+
+        Raises
+        ------
+        ValueError
+            If the race has not begun.
+        """
+        race = self._race
+        if race is None:
+            raise ValueError("the race has not begun: no trial was started yet.")
+        left = any(self._runs.of(arm) for arm in range(self._runs.n_arms))
+        finished = self._closed or self._over or (self._all_known and not left)
+        answer = race.recommend(self._cost, finished, self._all_known)
+        config = {} if answer.arm is None else self._runs.configs[answer.arm]
+        level = _whole(self._levels[answer.fidelity])
+        certifies = self._bias is not None
+        return TuneRecommendation.of(answer, self._sign, config, level, certifies)
+
+    # What `ArmScheduler` asks.
+
+    def _open(self, n_arms: int) -> None:
+        self._race = self._make_race(self._sign)
+        self._n_expected = n_arms
+        for arm in range(self._runs.n_arms):
+            if arm < n_arms:
+                self._race.enter(arm)
+            else:
+                self._doom_arm(arm)
+
+    def _recover(self, entries: Sequence[Entry]) -> None:
+        race = self._race
+        assert race is not None
+        # Arms that Ray has no trial of any more take part with what they have shown. They come on
+        # top of those that are expected, as the search does not know of them either.
+        forgotten = {arm for _, arm, _ in entries if arm not in race.active}
+        for arm in forgotten:
+            race.enter(arm)
+        self._n_expected += len(forgotten)
+        told: list[tuple[int, int, int, float]] = []
+        for index, (record, _, run) in enumerate(entries):
+            self._cost += record["cost"]
+            told += [(number, index, stage, value) for number, stage, value in record["observed"]]
+            if run is not None:
+                run.reached, run.shown = record["reached"], record["shown"]
+                self._written[run.trial.trial_id] = dict(record)
+        curves = [self._new_curve() for _ in entries]
+        for number, index, stage, value in sorted(told):
+            arm = entries[index].arm
+            curves[index][stage] = value
+            race.observe(arm, curves[index], stage, self._standing(arm))
+            self._last_number = number
+        for (record, arm, run), curve in zip(entries, curves, strict=True):
+            if run is not None:
+                self._curves[run.trial.trial_id] = curve
+            if record["out"] and arm not in race.out:
+                race.drop(arm)
+                self._doom_arm(arm)
+        open_ended = forgotten | {run.arm for run in self._runs if self._was_cut_short(run)}
+        for arm in set(range(self._runs.n_arms)) - open_ended:
+            self._fail_without(arm, None)
+        self._let_go()
+        self._queue_all()
+
+    @property
+    def _over(self) -> bool:
+        """Whether the answer is certain; what is left to run without bounds is for the mean."""
+        race = self._race
+        if race is None or self._bias is None or len(race.active) != 1 or not self._all_known:
+            return False
+        return race.n_finished(next(iter(race.active))) > 0
+
+    def _is_out(self, arm: int) -> bool:
+        race = self._race
+        return race is not None and (arm >= self._n_expected or arm in race.out)
+
+    def _grant_first(self, run: Run) -> None:
+        run.granted = 0
+        if self._race is not None and not self._is_out(run.arm):
+            self._race.enter(run.arm)
+
+    def _next(self) -> Run | None:
+        self._take_in_resting()
+        turn = self._first_turn()
+        if turn is None:
+            return None
+        run = turn.run
+        run.granted = run.reached + 1
+        self._queue(run.arm)
+        return run
+
+    def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
+        self._note_time(run, result)
+        stage = bisect_right(self._levels, run.shown) - 1
+        if stage <= run.reached:
+            return str(TrialScheduler.CONTINUE)
+        value = self._value(result)
+        run.granted = None
+        if value is None or not math.isfinite(value):
+            self._give_up(run)
+            return str(TrialScheduler.STOP)
+        self._observe(run, stage, value)
+        if run.doomed or stage == self._last or self._over:
+            return str(TrialScheduler.STOP)
+        if self._goes_first(run) or not self._may_pause(run, result):
+            run.granted = stage + 1
+            return str(TrialScheduler.CONTINUE)
+        self._resting.append(run)
+        return str(TrialScheduler.PAUSE)
+
+    def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
+        if run.granted is None:
+            return
+        run.granted = None
+        value = self._value(result)
+        if value is None or not math.isfinite(value):
+            self._give_up(run)
+            return
+        if result.get(self._time_attr) != run.shown:
+            self._note_time(run, result)
+        if run.shown < self._levels[-1]:
+            self._warn_once(
+                "length",
+                f"trial {run.trial.trial_id} ended at {self._time_attr}={run.shown:g}, before the "
+                f"last level {self._levels[-1]:g}: its last value counts as its final one, and so "
+                f"will others. Give max_t={run.shown:g}, or levels that trials reach.",
+                UserWarning,
+            )
+        self._observe(run, self._last, value)
+
+    def _on_retry(self, run: Run) -> None:
+        if not run.trial.should_recover():  # it was lost, and is not begun again
+            self._on_failure(run)
+            return
+        run.granted = None
+        self._resting.append(run)
+        self._queue(run.arm)
+
+    def _on_failure(self, run: Run) -> None:
+        run.granted = None
+        self._fail_without(run.arm, run)
+        self._queue(run.arm)
+
+    def _leave(self, run: Run) -> None:
+        super()._leave(run)
+        self._resting = [other for other in self._resting if other is not run]
+
+    # What is observed.
+
+    @property
+    def _last(self) -> int:
+        return len(self._levels) - 1
+
+    @property
+    def _all_known(self) -> bool:
+        """Whether no other arms will come."""
+        return self._complete or self._runs.n_arms >= self._n_expected
+
+    def _make_race(self, sign: float) -> StagedElimination:
+        if self._bias is None:
+            return PhasedElimination(len(self._levels), self._n_startup_trials)
+        gains = gains_of(self._bias, self._levels, sign)
+        return BoundedElimination(gains, self._noise, self._n_startup_trials)
+
+    def _new_curve(self) -> FloatArray:
+        return np.full(len(self._levels), np.nan)
+
+    def _note_time(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in how far a run has come, and what that has cost."""
+        name = self._time_attr
+        if name not in result:
+            raise ValueError(
+                f"time_attr={name!r} is not in a trial's result, which has {sorted(result)}; "
+                f"report it, or name one of these."
+            )
+        shown = check_number(name, result[name])
+        trained = shown - run.shown
+        if trained <= 0.0:  # it has begun anew, or from an earlier checkpoint
+            saved = run.trial.latest_checkpoint_result
+            metrics = flatten_dict(saved.metrics) if saved and saved.metrics else {}
+            before = float(metrics.get(name, 0.0))
+            trained = shown - before if before < shown else shown
+        self._cost += trained
+        run.shown = shown
+        record = self._record(run)
+        record["cost"] += trained
+        record["shown"] = shown
+
+    def _observe(self, run: Run, stage: int, value: float) -> None:
+        """Learn the value of a run at a level."""
+        race = self._race
+        assert race is not None
+        run.reached = stage
+        curve = self._curves.setdefault(run.trial.trial_id, self._new_curve())
+        curve[stage] = value
+        self._last_number += 1
+        record = self._record(run)
+        record["observed"].append([self._last_number, stage, value])
+        record["reached"], record["over"] = stage, stage == self._last
+        self._write(run, record)
+        contradicted = race.observe(run.arm, curve, stage, self._standing(run.arm))
+        if run.arm in race.contradicting:
+            self._warn_of_contradiction(run, contradicted)
+        self._let_go()
+        if contradicted:  # all upper ends have changed
+            self._queue_all()
+        else:
+            self._queue(run.arm)
+        self._may_find_one = True
+
+    def _record(self, run: Run) -> dict[str, Any]:
+        empty = {
+            "observed": [],
+            "reached": -1,
+            "shown": 0.0,
+            "cost": 0.0,
+            "over": False,
+            "out": False,
+        }
+        return self._written.setdefault(run.trial.trial_id, empty)
+
+    def _standing(self, arm: int) -> int:
+        """The level that all of an arm's runs have come to, of those that have begun."""
+        begun = [run.reached for run in self._runs.of(arm) if run.reached >= 0]
+        return min(begun, default=self._last)
+
+    def _give_up(self, run: Run) -> None:
+        """Take a run out whose value is no finite number."""
+        record = self._record(run)
+        record["over"] = True
+        self._write(run, record)
+        self._fail_without(run.arm, run)
+        self._queue(run.arm)
+
+    def _fail_without(self, arm: int, run: Run | None) -> None:
+        """Take an arm out of which nothing is left to run, and nothing has come to its end."""
+        race = self._race
+        assert race is not None
+        left = any(other is not run for other in self._runs.of(arm))
+        if not left and arm not in race.out and not race.n_finished(arm):
+            race.fail(arm)
+
+    def _was_cut_short(self, run: Run) -> bool:
+        """Whether a trial was ended before a restart, by a time budget or a stopper of Tune's.
+
+        That says nothing against its arm, which must not be left out of a certificate.
+        """
+        trial = run.trial
+        if trial.status != Trial.TERMINATED or CENSORED_KEY in trial.run_metadata.last_result:
+            return False
+        return not self._written.get(trial.trial_id, {}).get("over")
+
+    def _let_go(self) -> None:
+        """Stop all trials of arms that cannot be the best."""
+        race = self._race
+        assert race is not None
+        for arm, verdict in race.let_go():
+            _logger.debug(
+                "arm %d %s is hopeless: it gets to %.6g at best, and arm %s is beyond %.6g.",
+                arm,
+                self._runs.configs[arm],
+                self._sign * verdict.reach,
+                verdict.incumbent,
+                self._sign * verdict.bar,
+            )
+            for run in self._runs.of(arm):
+                record = self._record(run)
+                if record["observed"]:
+                    record["out"] = True
+                    self._write(run, record)
+            self._doom_arm(arm)
+
+    # Whose turn it is.
+
+    def _queue(self, arm: int) -> None:
+        turn = self._turn(arm)
+        if turn is not None:
+            heapq.heappush(self._turns, (turn.key, arm))
+
+    def _queue_all(self) -> None:
+        self._turns = []
+        for arm in range(self._runs.n_arms):
+            self._queue(arm)
+
+    def _take_in_resting(self) -> None:
+        """Queue what has come to rest since the last time."""
+        resting, self._resting = self._resting, []
+        for run in resting:
+            if run.waits:
+                self._checkpoints.note_pause(run.trial)
+                self._queue(run.arm)
+            elif not run.doomed and not run.trial.is_finished():
+                self._resting.append(run)
+
+    def _turn(self, arm: int, at_rest: Run | None = None) -> _Turn | None:
+        """The run of an arm that is to go on first; None if none can.
+
+        A run that has just come to its level, and is not paused yet, is among those that can.
+        """
+        race = self._race
+        if race is None or arm not in race.active:
+            return None
+        waiting = [
+            run
+            for run in self._runs.of(arm)
+            if run.reached < self._last and (run.waits or run is at_rest)
+        ]
+        if not waiting:
+            return None
+
+        least, most = min(waiting, key=_reached), max(waiting, key=_reached)
+        return min(self._turn_of(least), self._turn_of(most), key=lambda turn: turn.key)
+
+    def _turn_of(self, run: Run) -> _Turn:
+        race = self._race
+        assert race is not None
+        ahead = race.n_finished(run.arm) + sum(
+            other is not run and (other.granted is not None or other.reached > run.reached)
+            for other in self._runs.of(run.arm)
+        )
+        return _Turn(race.turn(run.arm, run.reached, ahead), run)
+
+    def _first_turn(self) -> _Turn | None:
+        """Whose turn it is; None if nothing waits."""
+        while self._turns:
+            key, arm = self._turns[0]
+            turn = self._turn(arm)
+            if turn is None:
+                heapq.heappop(self._turns)
+            elif turn.key == key:
+                return turn
+            else:  # it was queued before something happened to it
+                heapq.heapreplace(self._turns, (turn.key, arm))
+        return None
+
+    def _goes_first(self, run: Run) -> bool:
+        """Whether a run that has just come to its level is to go on before all that wait."""
+        turn = self._turn(run.arm, run)
+        if turn is None or turn.run is not run:
+            return False
+        first = self._first_turn()
+        others = [] if first is None else [first]
+        others += [self._turn_of(other) for other in self._without_slot()]
+        return all(turn.key <= other.key for other in others)
+
+    def _without_slot(self) -> list[Run]:
+        """Runs that were chosen and wait for another one to leave its slot."""
+        busy = list(self._busy.values())
+        if not busy or len(busy) <= self._room(busy[0].trial) < math.inf:
+            return []
+        return [run for run in busy if run.trial.status == Trial.PENDING]
+
+    def _may_pause(self, run: Run, result: Mapping[str, Any]) -> bool:
+        if self._breadth_first is not None:
+            return self._breadth_first
+        return self._checkpoints.allow_pause(run.trial, result)
+
+    # What is shown.
+
+    def _warn_of_contradiction(self, run: Run, contradicted: Sequence[int]) -> None:
+        curve = self._sign * self._curves[run.trial.trial_id]
+        stopped = "what was stopped by it may have been stopped in error"
+        for stage in contradicted:
+            assert isinstance(self._race, BoundedElimination)
+            level = self._levels[stage]
+            low, high = sorted(self._sign * self._race.gains[stage])
+            self._warn_once(
+                stage,
+                f"bias[{level:g}] is contradicted by trial {run.trial.trial_id}: it had "
+                f"{curve[stage]:.5g} there and ended with {curve[-1]:.5g}. The bound is widened to "
+                f"gains in [{low:.5g}, {high:.5g}], and further as trials need; {stopped}. "
+                f"Declare a wider bound, or larger noise.",
+                BiasContradictedWarning,
+            )
+        if not contradicted:
+            shown = ", ".join(
+                f"{value:.5g} at {level:g}"
+                for level, value in zip(self._levels, curve, strict=True)
+                if math.isfinite(value)
+            )
+            self._warn_once(
+                "interval",
+                f"no final value agrees with what was declared and with what trial "
+                f"{run.trial.trial_id} ({shown}) and other replicates have shown; {stopped}. "
+                f"Declare wider bounds, or larger noise.",
+                BiasContradictedWarning,
+            )
+
+    def _warn_once(self, about: object, message: str, category: type[Warning]) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(message, category, stacklevel=3)
+
+
+def _levels_with(
+    bias: Mapping[float, Bound], levels: Sequence[float] | None, max_t: int | None
+) -> list[float]:
+    """The levels that bounds are declared for, and the last one."""
+    if levels is not None or max_t is None:
+        raise ValueError(
+            f"with bias={{level: bound}}, its levels are those at which trials are judged: give "
+            f"max_t, the time at which a trial is complete, and not levels; got max_t={max_t!r} "
+            f"and levels={levels!r}."
+        )
+    last = check_count("max_t", max_t, 1)
+    if max(bias) >= last:
+        raise ValueError(
+            f"bias has a bound for the level {max(bias):g}, which is not before max_t={last}; "
+            f"nothing is gained from there on."
+        )
+    return [*bias, last]
+
+
+def _reached(run: Run) -> int:
+    return run.reached
+
+
+def _whole(level: float) -> float:
+    """A level as it is shown: without a fraction where there is none."""
+    return int(level) if level == int(level) else level

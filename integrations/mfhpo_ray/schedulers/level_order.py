@@ -1,0 +1,215 @@
+"""The order in which runs were sent to the levels of their arms, and whose value counts next."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mfhpo import Observation, Pull
+from mfhpo.racing.in_order import InOrder
+from mfhpo_ray.experiment.open_pulls import most_held
+from mfhpo_ray.schedulers.runs import Run
+
+__all__ = ["Arrived", "LevelOrder", "Place", "WaitedForRun"]
+
+
+class Arrived(NamedTuple):
+    """A run, or None if Ray forgot it, that came to a level or failed on its way there."""
+
+    run: Run | None
+    pull: Pull
+    observation: Observation
+
+
+class Place(NamedTuple):
+    """Where an arrival stands among those of its arm and level, as it is written in the journal.
+
+    Parameters
+    ----------
+    ticket
+        How many runs were sent there before.
+    awaited
+        Those of them that were still on their way: their tickets, by the names of their trials.
+    """
+
+    ticket: int
+    awaited: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class WaitedForRun:
+    """A run on its way to a level, and how many wait there for it."""
+
+    run: Run
+    pull: Pull
+    n_held: int
+
+
+class LevelOrder:
+    """Hands on what runs of an arm have shown at a level in the order in which they were sent.
+
+    Each run on its way holds one ticket, and gives it back by `arrive` or `drop`.
+    """
+
+    def __init__(self) -> None:
+        self._orders: dict[Pull, InOrder[Arrived]] = {}
+        self._on_their_way: dict[Pull, dict[int, Run]] = {}
+        # The same by the names of trials, so that no search goes through all arms.
+        self._tickets: dict[str, dict[Pull, int]] = {}
+        self._n_held: Counter[Pull] = Counter()
+        self._to_be_sent_again: list[Run] = []
+
+    @property
+    def held(self) -> list[Pull]:
+        """What has arrived and waits for earlier runs."""
+        return list(self._n_held.elements())
+
+    @property
+    def waited_for(self) -> list[WaitedForRun]:
+        """For each arm and level, the first run that holds back others which have arrived."""
+        return [
+            WaitedForRun(self._on_their_way[pull][self._orders[pull].awaited[0]], pull, n_held)
+            for pull, n_held in self._n_held.items()
+        ]
+
+    def is_full(self, pull: Pull, n_workers: int) -> bool:
+        """Whether so many wait for an earlier run that no more should be sent to this level."""
+        return self._n_held[pull] >= most_held(n_workers)
+
+    def send(self, run: Run, level: int) -> None:
+        """Note that a run is sent to a level."""
+        pull = Pull(run.arm, level)
+        self._hand_out(run, pull, self._order(pull).begin())
+
+    def place(self, run: Run, pull: Pull) -> Place:
+        """Where a run stands that has just come to a level; it may not have been sent there."""
+        if pull not in self._tickets.get(run.trial.trial_id, {}):
+            self.send(run, pull.fidelity)
+        ticket = self._tickets[run.trial.trial_id][pull]
+        on_their_way = self._on_their_way[pull].items()
+        earlier = {run.trial.trial_id: early for early, run in on_their_way if early < ticket}
+        return Place(ticket, earlier)
+
+    def arrive(self, place: Place, arrived: Arrived) -> list[Arrived]:
+        """Note what came of a run, and return all whose turn it is now, in order."""
+        if arrived.run is not None:
+            self._take_back(arrived.run, arrived.pull)
+        self._hold(arrived)
+        return self._released(self._order(arrived.pull).end(place.ticket, arrived))
+
+    def drop(self, run: Run) -> list[Arrived]:
+        """Give up the tickets of a run that will not arrive, and return all whose turn it is."""
+        released = []
+        for pull in list(self._tickets.get(run.trial.trial_id, ())):
+            released += self._released(self._order(pull).drop(self._take_back(run, pull)))
+        return released
+
+    def cut(self, arm: int) -> list[Run]:
+        """Give up all of an arm that was not handed on, and return the runs that had arrived.
+
+        Those on their way are stopped when an arm leaves the race. They are the slow ones: without
+        them, what has arrived would not be like the arm.
+        """
+        runs = []
+        for pull, order in self._orders.items():
+            if pull.arm != arm:
+                continue
+            for run in list(self._on_their_way.get(pull, {}).values()):
+                self._take_back(run, pull)
+            runs += [arrived.run for _, arrived in order.held if arrived.run is not None]
+            order.load(order.begun, (), ())
+            self._n_held.pop(pull, None)
+        return runs
+
+    # After a restart.
+
+    def restore(
+        self, places: Sequence[tuple[int, Place, Arrived]], runs: Mapping[str, Run]
+    ) -> Iterator[Arrived]:
+        """Take in what had arrived, and yield what was handed on, in that order.
+
+        Parameters
+        ----------
+        places
+            Number of each arrival, its place, and what it was.
+        runs
+            The runs that Ray has again and that may still arrive, by the names of their trials.
+            They keep their tickets; others that were on their way died with the driver.
+        """
+        by_pull: dict[Pull, list[tuple[int, Place, Arrived]]] = {}
+        for number, place, arrived in sorted(places, key=lambda entry: entry[1].ticket):
+            by_pull.setdefault(arrived.pull, []).append((number, place, arrived))
+        released: list[tuple[int, int, Arrived]] = []
+        for pull, entries in by_pull.items():
+            there = {place.ticket for _, place, _ in entries}
+            waiting = {
+                ticket: runs[name]
+                for _, place, _ in entries
+                for name, ticket in place.awaited.items()
+                if ticket not in there and name in runs and runs[name].reached < pull.fidelity
+            }
+            first = min(waiting, default=sys.maxsize)
+            held = [
+                (place.ticket, arrived) for _, place, arrived in entries if place.ticket > first
+            ]
+            self._order(pull).load(1 + max(there), waiting, held)
+            for ticket, run in waiting.items():
+                self._hand_out(run, pull, ticket)
+                if run.granted is None:
+                    self._to_be_sent_again.append(run)
+            for _, arrived in held:
+                self._hold(arrived)
+            latest = -1
+            for number, place, arrived in entries:
+                if place.ticket < first:
+                    latest = max(latest, number)
+                    released.append((latest, place.ticket, arrived))
+        for _, _, arrived in sorted(released, key=lambda entry: entry[:2]):
+            yield arrived
+
+    def has_ticket(self, run: Run) -> bool:
+        """Whether a run is known to be on its way."""
+        return run.trial.trial_id in self._tickets
+
+    def next_to_be_sent_again(self) -> tuple[Run, int] | None:
+        """A run that was on its way when the driver died, and its level; None if none can go."""
+        self._to_be_sent_again = [run for run in self._to_be_sent_again if self.has_ticket(run)]
+        for run in self._to_be_sent_again:
+            if run.waits:
+                self._to_be_sent_again.remove(run)
+                return run, min(pull.fidelity for pull in self._tickets[run.trial.trial_id])
+        return None
+
+    def _hand_out(self, run: Run, pull: Pull, ticket: int) -> None:
+        self._on_their_way.setdefault(pull, {})[ticket] = run
+        self._tickets.setdefault(run.trial.trial_id, {})[pull] = ticket
+
+    def _take_back(self, run: Run, pull: Pull) -> int:
+        tickets = self._tickets[run.trial.trial_id]
+        ticket = tickets.pop(pull)
+        if not tickets:
+            del self._tickets[run.trial.trial_id]
+        del self._on_their_way[pull][ticket]
+        return ticket
+
+    def _hold(self, arrived: Arrived) -> None:
+        self._n_held[arrived.pull] += 1
+        if arrived.run is not None:
+            arrived.run.held += 1
+
+    def _released(self, released: Sequence[Arrived]) -> list[Arrived]:
+        for arrived in released:
+            self._n_held[arrived.pull] -= 1
+            if not self._n_held[arrived.pull]:
+                del self._n_held[arrived.pull]
+            if arrived.run is not None:
+                arrived.run.held -= 1
+        return list(released)
+
+    def _order(self, pull: Pull) -> InOrder[Arrived]:
+        if pull not in self._orders:
+            self._orders[pull] = InOrder(sys.maxsize)
+        return self._orders[pull]

@@ -1,0 +1,335 @@
+"""The companion of searchers whose trials are pulls: time limits, and what Ray forgets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler
+from ray.tune.utils import flatten_dict
+
+from mfhpo_ray.experiment.folders import give_folder
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.losses import was_lost
+from mfhpo_ray.experiment.prices import required_resources
+from mfhpo_ray.experiment.space import find, has
+from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, stop_at_once
+
+if TYPE_CHECKING:
+    from ray.tune.execution.tune_controller import TuneController
+
+__all__ = ["PullScheduler", "PullSearch"]
+
+
+@runtime_checkable
+class PullSearch(Protocol):
+    """A searcher each of whose trials is one pull, as its companion sees it."""
+
+    def connect(self, journal: Journal) -> None:
+        """Write each observation to a journal from now on, and take over what is there already.
+
+        Parameters
+        ----------
+        journal
+            Holds what was observed in the experiment, before a restart too.
+        """
+
+    def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
+        """Hear what a trial holds while it runs.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        resources
+            Number of CPUs, GPUs and others, by name; ``"CPU"`` and ``"GPU"`` are always there.
+        """
+
+    def completed(self, trial_id: str) -> Mapping[str, Any] | None:
+        """The last result of a pull that the journal has, None if it has not.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+
+    def keep(self, trial_ids: Collection[str]) -> None:
+        """Hear which pulls are under way; all others are not any more.
+
+        Parameters
+        ----------
+        trial_ids
+            The trials that run or wait.
+        """
+
+    def note_seconds(self, trial_id: str, seconds: float) -> None:
+        """Hear how long a trial has run that failed, before hearing of its failure.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        seconds
+            The seconds.
+        """
+
+    def lose(self, trial_id: str) -> None:
+        """Hear that the process or the node of a trial has died, before hearing of its failure.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+
+    def discard(self, trial_id: str) -> None:
+        """Hear that a pull is given up: how its trial ends is no observation.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+
+    @property
+    def finished(self) -> bool:
+        """Whether no pull is needed any more."""
+
+
+class PullScheduler(FIFOScheduler):
+    """Run trials in the order in which they come, and end those that take too long.
+
+    Any search algorithm can be used with it, to have limits that hold for trials that hang, too: in
+    a loop, in C code, before their first report, deaf to signals. A trial that is ended for its
+    time is TERMINATED, counts as no error, and frees its slot within a second; its last result has
+    the limit as ``"mfhpo/censored_at"``.
+
+    It is the companion of the searchers of this package, which make it by ``search.scheduler()``:
+    it writes their observations to the experiment's storage at once, so that none is lost with
+    the driver, does not run a pull again that had been observed, tells them what a trial holds
+    (CPUs, GPUs), and stops trials that are not needed any more when the race is over.
+
+    Parameters
+    ----------
+    limit
+        Seconds that a trial may run, or None. What Ray needs to start its process, and a result to
+        reach the driver, does not count.
+    limit_key
+        Where the configuration of a trial has a limit of its own, which then counts instead of
+        `limit`; None there means no limit. Nested keys are joined by ``"/"``.
+    stop_surplus
+        Whether to stop the trials that still run when a searcher of this package has finished;
+        else they run to their ends, and their observations are taken.
+
+    Raises
+    ------
+    TypeError
+        If `limit` is no number or `limit_key` no string. When a trial is added, if its own limit
+        is no number.
+    ValueError
+        If `limit` is not positive, or `limit_key` empty. When a trial is added, if its own limit
+        is not positive.
+
+    Notes
+    -----
+    A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that
+    reports beyond its limit is stopped as by any scheduler, and its process is used again if
+    ``reuse_actors`` says so; one that does not report is killed, without ``finally`` or ``atexit``,
+    and its children with it. What a class does in ``setup`` is part of the start of its process,
+    and has no limit. The clock starts again when a trial runs again, after a failure or
+    ``Tuner.restore``.
+
+    Examples
+    --------
+    >>> from ray import tune
+    >>> from mfhpo_ray import PullScheduler
+    >>> config = tune.TuneConfig(scheduler=PullScheduler(limit=600), num_samples=20)
+    >>> config.scheduler.debug_string()
+    'First in, first out; trials may run for 600 s; 0 were ended for their time.'
+    """
+
+    def __init__(
+        self,
+        limit: float | None = None,
+        limit_key: str = "time_limit_s",
+        stop_surplus: bool = True,
+    ) -> None:
+        FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
+        if not isinstance(limit_key, str):
+            raise TypeError(f"limit_key must be a string, got {limit_key!r}; try 'time_limit_s'.")
+        if not limit_key:
+            raise ValueError("limit_key must name a key of the configuration; try 'time_limit_s'.")
+        self._limit = finite_limit("limit", limit)
+        self._limit_key = limit_key
+        self._stop_surplus = stop_surplus
+        self._clock = time.monotonic
+        self._limits = TimeLimits(self._now)
+        self._censored = 0
+        self._search: PullSearch | None = None
+        self._folder: str | None = None
+        self._knows_what_is_kept = True
+
+    def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
+        """Limit a trial, and tell the searcher what it holds.
+
+        Parameters
+        ----------
+        tune_controller, trial
+            As Tune gives them.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the limit in the trial's configuration is no positive number.
+        """
+        search = _pull_search(tune_controller.search_alg)
+        if search is not None:
+            self._connect(search, Journal.of(trial))
+        if trial.is_finished():
+            if self._search is not None and self._search.completed(trial.trial_id) is None:
+                self._search.discard(trial.trial_id)
+            return
+        if self._search is not None:
+            result = self._search.completed(trial.trial_id)
+            if result is not None:
+                _end_as_completed(tune_controller, trial, result)
+                return
+            self._search.note_resources(
+                trial.trial_id, {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
+            )
+        self._limits.set(trial, self._limit_of(trial))
+
+    def on_trial_result(
+        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
+    ) -> str:
+        """Stop a trial that reports beyond its limit.
+
+        Parameters
+        ----------
+        tune_controller, trial, result
+            As Tune gives them.
+        """
+        return str(self.STOP if self._limits.exceeded(trial, result) else self.CONTINUE)
+
+    def on_trial_complete(
+        self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
+    ) -> None:
+        """Note whether the trial's time was up, before searchers and callbacks hear of its end.
+
+        Parameters
+        ----------
+        tune_controller, trial, result
+            As Tune gives them.
+        """
+        if self._limits.settle(trial) is not None:
+            self._censored += 1
+        self._limits.forget(trial)
+
+    def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
+        """Drop the trial's limit; it is added again if it is tried again.
+
+        Parameters
+        ----------
+        tune_controller, trial
+            As Tune gives them.
+        """
+        seconds = self._limits.seconds(trial)
+        self._limits.forget(trial)
+        if self._search is None or trial.should_recover():
+            return
+        self._search.note_seconds(trial.trial_id, seconds)
+        if was_lost(trial):
+            self._search.lose(trial.trial_id)
+
+    def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
+        """Drop the limit of a trial that will not be started.
+
+        Parameters
+        ----------
+        tune_controller, trial
+            As Tune gives them.
+        """
+        self._limits.forget(trial)
+
+    def choose_trial_to_run(self, tune_controller: TuneController) -> None:
+        """Keep the limits; Tune then starts the trials that wait, first in, first out.
+
+        Parameters
+        ----------
+        tune_controller
+            As Tune gives it.
+        """
+        if self._search is not None and not self._knows_what_is_kept:
+            self._knows_what_is_kept = True
+            self._search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
+        self._limits.enforce(tune_controller)
+        if self._stop_surplus and self._search is not None and self._search.finished:
+            self._stop_all(tune_controller, self._search)
+
+    def debug_string(self) -> str:
+        """One line for Tune's own report of its progress."""
+        limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
+        return (
+            f"First in, first out; trials may run {limit}; "
+            f"{self._censored} were ended for their time."
+        )
+
+    def _now(self) -> float:
+        return self._clock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is for an experiment of its own, or for the same one after a restart.
+        return self.__dict__ | {"_search": None, "_folder": None}
+
+    def _connect(self, search: PullSearch, journal: Journal | None) -> None:
+        folder = None if journal is None else journal.folder
+        if search is self._search and folder == self._folder:
+            return
+        self._search, self._folder = search, folder
+        if journal is not None:
+            search.connect(journal)
+            self._knows_what_is_kept = False
+
+    def _limit_of(self, trial: Trial) -> float | None:
+        if not has(trial.config, self._limit_key):
+            return self._limit
+        found = find(trial.config, self._limit_key)
+        return finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
+
+    def _stop_all(self, tune_controller: TuneController, search: PullSearch) -> None:
+        for trial in _unfinished(tune_controller):
+            search.discard(trial.trial_id)
+            self._limits.forget(trial)
+            give_folder(trial)
+            stop_at_once(tune_controller, trial)
+
+
+def _pull_search(search_alg: Any) -> PullSearch | None:
+    """The searcher of ours below what Tune wraps it in, None if there is none."""
+    searcher = search_alg
+    while searcher is not None:
+        if isinstance(searcher, PullSearch):
+            return searcher
+        searcher = getattr(searcher, "searcher", None)
+    return None
+
+
+def _unfinished(tune_controller: TuneController) -> list[Trial]:
+    return [trial for trial in tune_controller.get_live_trials() if not trial.is_finished()]
+
+
+def _end_as_completed(
+    tune_controller: TuneController, trial: Trial, result: Mapping[str, Any]
+) -> None:
+    """End a trial that Ray queues again though it had been observed before the driver died."""
+    # Tune looks at the status after it has added the trial, and counts it as it is then.
+    trial.set_status(Trial.TERMINATED)
+    tune_controller.get_live_trials().discard(trial)
+    trial.update_last_result({"config": trial.config, **result, "trial_id": trial.trial_id})
+    # What limits the number of concurrent trials was restored too, and waits for this one.
+    tune_controller.search_alg.on_trial_complete(
+        trial.trial_id, result=flatten_dict(trial.last_result)
+    )

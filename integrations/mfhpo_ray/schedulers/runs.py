@@ -1,0 +1,172 @@
+"""Which trials there are: each is one replicate of an arm, and how far it has come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ray.tune.experiment import Trial
+from ray.tune.utils import flatten_dict
+
+from mfhpo.knowledge.fidelity import native
+
+__all__ = ["Run", "Runs"]
+
+
+@dataclass(eq=False)
+class Run:
+    """A trial: one replicate of an arm.
+
+    Parameters
+    ----------
+    trial
+        The trial.
+    arm
+        Index of its configuration without the replicate's key.
+    reached
+        Index of the highest level it was observed at; -1 before the first.
+    granted
+        Index of the level that it is on its way to, or None.
+    doomed
+        Whether it is to be stopped.
+    began_at
+        What the time attribute showed when it was last paid for, started or resumed, 0 from
+        scratch; None until its first result says which.
+    shown
+        What the time attribute showed last.
+    seconds
+        Seconds that its results sum up to.
+    began_with
+        The same when it was last paid for, started or resumed.
+    held
+        How many of its values wait for those of runs that were sent to the same level before it.
+    owed
+        What was paid for an attempt that failed, and is not told yet.
+    """
+
+    trial: Trial
+    arm: int
+    reached: int = -1
+    granted: int | None = None
+    doomed: bool = False
+    held: int = 0
+    began_at: float | None = None
+    shown: float = 0.0
+    began_with: float = 0.0
+    owed: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it could be started or resumed now."""
+        at_rest = self.granted is None and not self.held and self.trial.status == Trial.PAUSED
+        return at_rest and not self.doomed
+
+
+class Runs:
+    """The runs of an experiment, by trial and by arm.
+
+    Parameters
+    ----------
+    replicate_keys
+        Keys of the configuration in which replicates of one arm differ; "a/b" for nested ones.
+    """
+
+    def __init__(self, replicate_keys: Collection[str]) -> None:
+        self._replicate_keys = frozenset(replicate_keys)
+        self._by_trial: dict[str, Run] = {}
+        self._arms: dict[str, int] = {}
+        self._by_arm: list[list[Run]] = []
+        self._n_replicates: list[int] = []
+        self.configs: list[dict[str, Any]] = []
+
+    def __contains__(self, trial: Trial) -> bool:
+        return trial.trial_id in self._by_trial
+
+    def __getitem__(self, trial: Trial) -> Run:
+        return self._by_trial[trial.trial_id]
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._by_trial.values())
+
+    @property
+    def n_arms(self) -> int:
+        """Number of different arms seen so far."""
+        return len(self._by_arm)
+
+    @property
+    def fewest_replicates(self) -> int:
+        """The least number of trials, over or not, that an arm has."""
+        return min(self._n_replicates, default=0)
+
+    @property
+    def all_over(self) -> bool:
+        """Whether no trial seen so far can go on."""
+        return not any(self._by_arm)
+
+    def of(self, arm: int) -> list[Run]:
+        """The runs of an arm that are not over."""
+        return self._by_arm[arm] if arm < len(self._by_arm) else []
+
+    def add(self, trial: Trial) -> Run:
+        """Register a trial."""
+        run = Run(trial, self.arm(trial.config))
+        self._by_trial[trial.trial_id] = run
+        self._by_arm[run.arm].append(run)
+        self._n_replicates[run.arm] += 1
+        return run
+
+    def sort(self) -> None:
+        """Number arms, and order runs, as their trials were made.
+
+        A restored experiment adds its trials in another order, and what is decided about an arm
+        must not depend on that.
+        """
+        made = sorted(self._by_trial.values(), key=_number)
+        order = list(dict.fromkeys(run.arm for run in made))
+        order += [arm for arm in range(self.n_arms) if arm not in order]
+        place = {arm: index for index, arm in enumerate(order)}
+        for run in made:
+            run.arm = place[run.arm]
+        self._by_trial = {run.trial.trial_id: run for run in made}
+        self._arms = {key: place[arm] for key, arm in self._arms.items()}
+        self._by_arm = [sorted(self._by_arm[arm], key=_number) for arm in order]
+        self._n_replicates = [self._n_replicates[arm] for arm in order]
+        self.configs = [self.configs[arm] for arm in order]
+
+    def retire(self, run: Run) -> None:
+        """Forget that a run could go on; its trial is over."""
+        if run in self._by_arm[run.arm]:
+            self._by_arm[run.arm].remove(run)
+
+    def arm(self, config: Mapping[str, Any]) -> int:
+        """The arm of a configuration; a new one if it was not seen before."""
+        flat = flatten_dict(dict(config))
+        kept = sorted(flat.keys() - self._replicate_keys)
+        flat = {key: native(flat[key]) for key in kept}
+        key = repr(flat)
+        if key not in self._arms:
+            self._arms[key] = len(self._by_arm)
+            self._by_arm.append([])
+            self._n_replicates.append(0)
+            self.configs.append(_without(config, self._replicate_keys))
+        return self._arms[key]
+
+
+def _number(run: Run) -> float:
+    """Which of the experiment's trials a run is: Tune numbers them in their tags."""
+    number = (run.trial.experiment_tag or "").split("_")[0]
+    return float(number) if number.isdigit() else math.inf
+
+
+def _without(config: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> dict[str, Any]:
+    """A copy of nested dictionaries without some keys."""
+    kept: dict[str, Any] = {}
+    for key, value in config.items():
+        path = f"{prefix}{key}"
+        if path in keys:
+            continue
+        kept[key] = _without(value, keys, f"{path}/") if isinstance(value, Mapping) else value
+    return kept

@@ -1,0 +1,1 @@
+"""The public searchers, one module each, and their common base."""

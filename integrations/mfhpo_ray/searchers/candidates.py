@@ -1,0 +1,172 @@
+"""Where the arms of a search come from: a list, a search space, or another searcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ray.tune.search import Searcher
+
+from mfhpo_ray.experiment.encoding import differ
+from mfhpo_ray.experiment.space import (
+    Config,
+    assign,
+    draw_configs,
+    has,
+    open_names,
+    open_part,
+    without,
+)
+from mfhpo_ray.searchers.arms import Arms, ArmSearch, ArmsLike, check_arms
+
+__all__ = ["Candidates"]
+
+
+class Candidates:
+    """What is to be raced, before and after the Tuner has handed over its search space.
+
+    Parameters
+    ----------
+    arms, space, arm_search
+        See `IISESearch`.
+    keys
+        The keys of the configuration that the search itself sets.
+
+    Attributes
+    ----------
+    search
+        The other searcher, or None.
+    """
+
+    def __init__(
+        self,
+        arms: ArmsLike,
+        space: Mapping[str, Any] | None,
+        arm_search: Searcher | None,
+        keys: Sequence[str],
+    ) -> None:
+        self._given = check_arms(arms, keys)
+        self._keys = tuple(keys)
+        self._tuner_space: dict[str, Any] = {}
+        if space is not None and not isinstance(space, Mapping):
+            raise TypeError(f"space must be a dictionary of Tune's domains or None, got {space!r}.")
+        if arm_search is not None and not isinstance(arm_search, Searcher):
+            raise TypeError(
+                f"arm_search must be a Searcher of Tune such as OptunaSearch(space) or None, got "
+                f"{arm_search!r}."
+            )
+        sources = {
+            "space": space is not None,
+            "arm_search": arm_search is not None,
+            "arms=[...]": isinstance(self._given, list),
+        }
+        named = [name for name, given in sources.items() if given]
+        if len(named) > 1:
+            raise ValueError(
+                f"{' and '.join(named)} are given, but arms come from one of them; leave the other "
+                f"out. With space or arm_search, arms is a number."
+            )
+        self._space = None if space is None else dict(space)
+        self.search = None if arm_search is None else ArmSearch(arm_search, keys)
+
+    @property
+    def space(self) -> dict[str, Any]:
+        """All that is known of the search space."""
+        return {**(self._space or {}), **self._tuner_space}
+
+    def take(
+        self, config: Mapping[str, Any], metric: str | None, mode: str | None, **spec: Any
+    ) -> bool:
+        """Take the search space of the Tuner.
+
+        Parameters
+        ----------
+        config
+            The space.
+        metric, mode, **spec
+            Handed on to the other searcher.
+
+        Returns
+        -------
+        bool
+            False if something is to be drawn where arms come from elsewhere.
+
+        Raises
+        ------
+        ValueError
+            If a given arm lacks what the space leaves open.
+        """
+        self._tuner_space = dict(config)
+        rest = without(config, self._keys)
+        names = open_names(rest)
+        if self.search is not None and names:
+            return bool(self.search.search.set_search_properties(metric, mode, rest, **spec))
+        if isinstance(self._given, list):
+            _check_cover(self._given, names)
+            return True
+        return self._space is None or not names
+
+    def make(self, seed: int, while_drawing: Any) -> Arms:
+        """The arms, drawn if they come from a space; those of another searcher are not yet.
+
+        Parameters
+        ----------
+        seed
+            Makes the draws repeatable.
+        while_drawing
+            Value of the first key that the search sets, at which functions of the space may look.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to draw from.
+        """
+        if isinstance(self._given, list):
+            return Arms(self._given)
+        if self.search is not None:
+            return Arms([None] * self._given)
+        space, rest = self._to_draw_from(
+            f"arms={self._given}", "the search a space=..., or the arms themselves, arms=[...]"
+        )
+        whole = dict(space)
+        for name in self._keys:
+            if has(whole, name):
+                whole = without(whole, [name])
+                assign(whole, name, while_drawing if name == self._keys[0] else seed)
+        drawn = [without(arm, self._keys) for arm in draw_configs(whole, self._given, seed)]
+        # The Tuner has the constants of its space, which may be large.
+        return Arms(drawn if self._space is not None else [open_part(rest, arm) for arm in drawn])
+
+    def _to_draw_from(self, what: str, remedy: str) -> tuple[Config, Config]:
+        """The space, and the same without what the search sets."""
+        space = self._tuner_space if self._space is None else self._space
+        rest = without(space, self._keys)
+        if not open_names(rest):
+            raise ValueError(
+                f"{what} are to be drawn, but there is nothing to draw from: give the Tuner a "
+                f"param_space with more than the constants {sorted(rest)}, or {remedy}."
+            )
+        return space, rest
+
+    def check_same(self, arms: Arms) -> None:
+        """Raise ValueError if arms are given, and these differ from them."""
+        if not isinstance(self._given, list):
+            return
+        given = self._given
+        if len(arms) != len(given) or any(
+            differ(config, arms.config(arm)) for arm, config in enumerate(given)
+        ):
+            raise ValueError(
+                f"arms are {len(given)} configurations, which are not the {len(arms)} of the saved "
+                f"race; restore it with the arms that it was begun with."
+            )
+
+
+def _check_cover(arms: Sequence[Config], names: Sequence[str]) -> None:
+    for position, arm in enumerate(arms):
+        for name in names:
+            if not has(arm, name):
+                raise ValueError(
+                    f"arms[{position}]={arm!r} has no {name!r}, which param_space leaves open; add "
+                    f"it to the arms, or drop it from param_space."
+                )

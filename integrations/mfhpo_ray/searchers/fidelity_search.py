@@ -1,0 +1,199 @@
+"""Searchers that choose an arm and a level of a fidelity for every trial."""
+
+from __future__ import annotations
+
+import abc
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ray.tune.search import Searcher
+
+from mfhpo import Labels, Observation, Policy, Problem, Pull
+from mfhpo.knowledge.bias import Kind
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, check_options
+from mfhpo.regret.reward import RewardPolicy
+from mfhpo_ray.experiment.encoding import decode, encode
+from mfhpo_ray.experiment.losses import with_losses
+from mfhpo_ray.experiment.prices import Prices
+from mfhpo_ray.experiment.pulls import Ended, UnderWay
+from mfhpo_ray.experiment.recommendation import TuneRecommendation
+from mfhpo_ray.experiment.space import levels_of
+from mfhpo_ray.searchers.arms import ArmsLike
+from mfhpo_ray.searchers.policy_search import PolicySearch
+
+__all__ = ["FidelitySearch"]
+
+# Options that are numbers, or None for what the policy makes of it.
+_NUMBERS = {"budget", "delta", "epsilon", "ratio"}
+
+
+class FidelitySearch(PolicySearch[Policy]):
+    """A race whose arms, costs, bias and noise are declared as `IISESearch` says.
+
+    Values are maximised inside. What is declared of them is declared in the unit and the direction
+    of the metric, and is mirrored for one that is minimised.
+
+    Parameters
+    ----------
+    fidelity, arms, metric, mode, space, arm_search, sigma, bias, prices, seed_key, seed
+        See `IISESearch`.
+    kind
+        How bounds given as numbers are meant.
+    options
+        Further arguments of the policy. They are tried at once, so that wrong ones raise here and
+        not in the first trial.
+    """
+
+    def __init__(
+        self,
+        *,
+        fidelity: str | Fidelity,
+        arms: ArmsLike,
+        metric: str | None,
+        mode: str | None,
+        space: Mapping[str, Any] | None,
+        arm_search: Searcher | None,
+        sigma: SigmaLike,
+        bias: BiasLike,
+        prices: Mapping[str, float] | None,
+        seed_key: str | None,
+        seed: int | None,
+        options: Mapping[str, Any],
+        kind: Kind = "max",
+    ) -> None:
+        self._declaration = Declaration.of(fidelity, sigma, bias, kind)
+        self._fidelity = self._declaration.fidelity
+        super().__init__(
+            metric=metric,
+            mode=mode,
+            arms=arms,
+            arm_search=arm_search,
+            space=space,
+            owned=self._fidelity.name,
+            seed_key=seed_key,
+            seed=seed,
+        )
+        self._prices = Prices(prices, self._fidelity.costs)
+        self._has_prices = prices is not None
+        self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
+        self._options = dict(options)
+        self._n_stopped = 0
+        self._warned_of_budget = False
+        check_options(self._options)
+        for sign in (1.0, -1.0) if self._mode is None else (self._sign,):
+            # What is known already is checked now, not in the first trial.
+            problem = self._declaration.rehearsal(self._levels, sign)
+            self._policy_for(problem, sign, self._options | {"seed": 0})
+        self._check_budget()
+
+    @abc.abstractmethod
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        """Make the policy; `sign` is -1 for a metric that is minimised: values are mirrored."""
+
+    def recommendation(self) -> TuneRecommendation:
+        """The best answer so far, with its certificate once the race has ended.
+
+        Raises
+        ------
+        ValueError
+            If the race has not begun.
+        """
+        return self._answer(self._made_policy())
+
+    # What the base asks.
+
+    def _make_policy(self, n_arms: int, sign: float) -> Policy:
+        problem = self._declaration.problem(n_arms, self._levels, sign)
+        return self._policy_for(problem, sign, self._options | {"seed": self._seed})
+
+    def _settings(self, pull: Pull) -> Any:
+        return self._levels[pull.fidelity]
+
+    def _observed(
+        self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
+    ) -> Observation:
+        cost = None
+        if self._fidelity.costs == "measured":
+            if self._has_prices and begun.resources is None:
+                raise RuntimeError(self._no_companion())
+            cost = seconds * self._prices.of(begun.resources or {})
+        if stopped_at is not None:
+            return Observation(None, cost, float(stopped_at))
+        return Observation(value, cost)
+
+    def _answer(self, policy: Policy) -> TuneRecommendation:
+        answer = policy.recommend()
+        params = {} if answer.arm is None else dict(self._known_arms().shown(answer.arm))
+        certifies = not isinstance(policy, RewardPolicy)
+        level = self._levels[answer.fidelity]
+        if self._n_stopped:
+            assumption = (
+                f"trials that end in time: {self._n_stopped} were stopped at a time limit, and "
+                f"means are those of the others"
+            )
+            answer = replace(answer, assumptions=(*answer.assumptions, assumption))
+        answer = with_losses(answer, self._n_lost)
+        waiting = "" if answer.finished else self._waiting_in_words()
+        if waiting:
+            reason = f"{answer.reason}; values count in the order in which trials began, and the "
+            answer = replace(answer, reason=f"{reason}race waits for {waiting}")
+        return TuneRecommendation.of(answer, self._sign, params, level, certifies)
+
+    def _tell(self, policy: Policy, ended: Ended) -> None:
+        self._n_stopped += ended.observation.censored_at is not None
+        super()._tell(policy, ended)
+
+    @property
+    def _n_fidelities(self) -> int:
+        return len(self._levels)
+
+    def _look_up_levels(self, space: Mapping[str, Any]) -> None:
+        levels = levels_of(self._fidelity, space)
+        self._fidelity.costs_of(levels)  # raises where costs are left to levels that are no numbers
+        self._levels = levels
+        self._check_budget()
+
+    def _while_drawing(self) -> Any:
+        return self._levels[-1]
+
+    def _labels(self) -> Labels:
+        return Labels(
+            arm=self._arm_label,
+            fidelity=lambda m: f"{self._fidelity.name}={self._levels[m]!r}",
+            value=self._label_of_value,
+        )
+
+    def _details(self) -> dict[str, Any]:
+        return {"levels": encode(self._levels), "stopped": self._n_stopped}
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        levels = tuple(decode(state["levels"]))
+        if self._fidelity.levels is not None and levels != tuple(self._fidelity.levels):
+            raise ValueError(
+                f"levels of the fidelity {self._fidelity.name!r} are {list(self._fidelity.levels)},"
+                f" but {list(levels)} in the saved race; restore it with those."
+            )
+        self._levels = levels
+        self._n_stopped = int(state["stopped"])
+
+    def _check_companion(self) -> None:
+        if self._has_prices and not self._has_companion:
+            raise RuntimeError(self._no_companion())
+
+    # Checks.
+
+    def _no_companion(self) -> str:
+        return (
+            "prices=... need to know which resources a trial holds, which only the search's own "
+            "scheduler tells: TuneConfig(search_alg=search, scheduler=search.scheduler())."
+        )
+
+    def _check_budget(self) -> None:
+        """Warn once of a budget that pays for nothing, if the levels tell."""
+        objection = self._declaration.objection_to(self._options["budget"], self._levels)
+        if objection is not None and not self._warned_of_budget:
+            self._warned_of_budget = True
+            warnings.warn(objection, stacklevel=4)

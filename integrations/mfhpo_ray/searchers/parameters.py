@@ -1,0 +1,183 @@
+"""A search space of Tune as a model sees it: what is open in it, also below the choices."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from ray.tune.search.sample import Categorical, Domain, Float, Integer
+from ray.tune.search.variant_generator import assign_value, parse_spec_vars
+
+from mfhpo.search import Numeric, OneOf, Point
+from mfhpo_ray.experiment.space import Config, assign, without
+from mfhpo_ray.searchers.places import kind_of, place_of, value_at
+
+__all__ = ["Parameters"]
+
+_Path = tuple[Any, ...]
+
+
+class Parameters:
+    """What a search space leaves open, by name, and the configurations that come of its places.
+
+    Nested keys are joined by ``"/"``. What is open within a category, such as in
+    ``tune.choice([{"kind": "svm", "C": tune.uniform(0, 1)}, {"kind": "tree"}])``, has the index of
+    the category in its name; it applies to configurations of that category alone. Functions, and
+    domains that Tune does not have, are drawn without a model.
+
+    Parameters
+    ----------
+    space
+        The space.
+    owned
+        Values of keys of the space that are no part of its configurations, for functions to look
+        at.
+
+    Attributes
+    ----------
+    kinds
+        What each parameter is to a model.
+
+    Examples
+    --------
+    >>> from ray import tune
+    >>> svm, tree = {"kind": "svm", "C": tune.uniform(0, 10)}, {"kind": "tree"}
+    >>> parameters = Parameters({"model": tune.choice([svm, tree]), "seed": 0})
+    >>> parameters.kinds
+    {'model': OneOf(n=2), 'model[0]/C': Numeric(places=())}
+    >>> parameters.draw({"model": 0.0, "model[0]/C": 0.25}, key=[0])
+    {'model': {'kind': 'svm', 'C': 2.5}, 'seed': 0}
+    >>> parameters.point_of({"model": {"kind": "tree"}})
+    {'model': 1.0}
+    """
+
+    def __init__(self, space: Mapping[str, Any], owned: Mapping[str, Any] | None = None) -> None:
+        self._owned = dict(owned or {})
+        self._space = without(space, list(self._owned))
+        self.kinds: dict[str, Numeric | OneOf] = {}
+        self._collect(self._space, "")
+
+    def draw(self, point: Point | None, key: list[int]) -> Config:
+        """The configuration at a point; what the point lacks is drawn at random.
+
+        Parameters
+        ----------
+        point
+            Places by name, or None for a configuration at random.
+        key
+            Makes the draw repeatable, but for functions, which have their own randomness.
+        """
+        functions: list[tuple[_Path, Domain]] = []
+        config: Config = self._built(self._space, "", (), point or {}, key, functions)
+        if functions:
+            whole = dict(config)
+            for name, value in self._owned.items():
+                assign(whole, name, value)
+            for path, function in functions:
+                assign_value(whole, path, function.sample(whole))
+            config = without(whole, list(self._owned))
+        return config
+
+    def point_of(self, config: Mapping[str, Any]) -> Point:
+        """Where a configuration lies; constants of the space may be missing in it."""
+        return self._places(self._space, config, "", whole=False) or {}
+
+    def _collect(self, part: Any, name: str) -> None:
+        domain = _domain_of(part)
+        if domain is not None:
+            kind = kind_of(domain)
+            if kind is not None:
+                self.kinds[name] = kind
+            if isinstance(domain, Categorical):
+                for index, category in enumerate(domain.categories):
+                    self._collect(category, f"{name}[{index}]")
+            return
+        for key, child in _children(part):
+            self._collect(child, _below(name, key))
+
+    def _built(
+        self,
+        part: Any,
+        name: str,
+        path: _Path,
+        point: Point,
+        key: list[int],
+        functions: list[tuple[_Path, Domain]],
+    ) -> Any:
+        def built(child: Any, step: Any) -> Any:
+            return self._built(child, _below(name, step), (*path, step), point, key, functions)
+
+        domain = _domain_of(part)
+        if domain is None:
+            children = {step: built(child, step) for step, child in _children(part)}
+            if isinstance(part, Mapping):
+                return children
+            return type(part)(children.values()) if type(part) in (list, tuple) else part
+        if domain.is_function():
+            # They look at the rest of a configuration, which has to be there first.
+            functions.append((path, domain))
+            return None
+        rng = np.random.default_rng([*key, zlib.crc32(name.encode())])
+        if isinstance(domain, Categorical):
+            n = len(domain.categories)
+            index = int(point.get(name, rng.random() * n))
+            category = domain.categories[index]
+            return self._built(category, f"{name}[{index}]", path, point, key, functions)
+        if name in self.kinds:
+            return value_at(point.get(name, float(rng.random())), domain)
+        return domain.sample(random_state=rng)
+
+    def _places(self, part: Any, value: Any, name: str, whole: bool) -> dict[str, float] | None:
+        """The places of a value in a part of the space, None if it is none of its values."""
+        domain = _domain_of(part)
+        if isinstance(domain, Categorical):
+            for index, category in enumerate(domain.categories):
+                places = self._places(category, value, f"{name}[{index}]", whole=True)
+                if places is not None:
+                    return {name: float(index), **places} if name in self.kinds else places
+            return None
+        if domain is not None:
+            if name not in self.kinds or not isinstance(domain, (Float, Integer)):
+                return {}
+            place = place_of(value, domain)
+            return None if place is None else {name: place}
+        if not isinstance(part, (Mapping, list, tuple)):
+            return {} if type(part) is type(value) and repr(part) == repr(value) else None
+        if isinstance(part, Mapping) != isinstance(value, Mapping):
+            return None
+        given = dict(_children(value))
+        children = dict(_children(part))
+        if whole and given.keys() != children.keys():
+            return None
+        found: dict[str, float] = {}
+        for step, child in children.items():
+            if step not in given:
+                continue
+            places = self._places(child, given[step], _below(name, step), whole)
+            if places is None and whole:
+                return None
+            found.update(places or {})
+        return found
+
+
+def _domain_of(part: Any) -> Domain | None:
+    """The domain that Tune takes this for: itself, a grid or an expression; None for others."""
+    if isinstance(part, Domain):
+        return part
+    if not isinstance(part, Mapping) or set(part) not in ({"grid_search"}, {"eval"}):
+        return None
+    _, domains, grids = parse_spec_vars({"part": part})
+    [(_, domain)] = [*domains, *grids]
+    return domain if isinstance(domain, Domain) else None
+
+
+def _children(part: Any) -> list[tuple[Any, Any]]:
+    if isinstance(part, Mapping):
+        return list(part.items())
+    return list(enumerate(part)) if isinstance(part, (list, tuple)) else []
+
+
+def _below(name: str, key: Any) -> str:
+    return f"{name}/{key}" if name else str(key)

@@ -1,0 +1,869 @@
+"""The searcher that runs a policy in Ray Tune: each trial is one pull."""
+
+from __future__ import annotations
+
+import abc
+import json
+import logging
+import secrets
+import time
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ray.tune.search import Searcher
+
+from mfhpo import Labels, Observation, Policy, Pull
+from mfhpo._validation import check_count
+from mfhpo_ray.experiment.encoding import decode, differ
+from mfhpo_ray.experiment.journal import Journal, of_this_version
+from mfhpo_ray.experiment.losses import Losses
+from mfhpo_ray.experiment.numbers import as_number
+from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls, WaitedFor
+from mfhpo_ray.experiment.pulls import Ended, UnderWay, scalars
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
+from mfhpo_ray.experiment.seeds import replicate_seed
+from mfhpo_ray.experiment.space import Config, assign
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from mfhpo_ray.searchers.arms import Arms, ArmsLike
+from mfhpo_ray.searchers.candidates import Candidates
+
+__all__ = ["PolicySearch"]
+
+PolicyT = TypeVar("PolicyT", bound=Policy)
+
+_logger = logging.getLogger("mfhpo_ray")
+
+# Seconds after which the answer so far is written to the experiment's storage again.
+_ANSWER_PERIOD = 5.0
+# A reason names so many of the trials that are waited for.
+_MOST_NAMED = 3
+
+
+class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
+    """Runs a policy: each trial is one pull, and the run ends by itself.
+
+    The values of an arm at a level count in the order in which their trials were begun, so that
+    quick ones are not over-represented where the time that a trial takes goes with its value. A
+    trial that ends, with a value or without one, is held back while an earlier one of the same arm
+    and level runs. The search waits for that one as long as it takes: once ten have ended after it,
+    or three for each concurrent trial, no more of that arm and level are begun. Slots then go to
+    what else the race needs, and stay free if it needs nothing else. `recommendation` names the
+    trial that is waited for. A time limit ends one that hangs. What is still held back at the end
+    is not used.
+
+    Parameters
+    ----------
+    metric, mode, arms, arm_search, space, seed_key, seed
+        See `IISESearch`.
+    owned
+        The key of the configuration, besides the seed's, that the search itself sets.
+    """
+
+    # Whether an arm's pulls at a fidelity are told in the order in which they were begun.
+    _in_order = True
+
+    def __init__(
+        self,
+        *,
+        metric: str | None,
+        mode: str | None,
+        arms: ArmsLike,
+        arm_search: Searcher | None,
+        space: Mapping[str, Any] | None,
+        owned: str,
+        seed_key: str | None,
+        seed: int | None,
+    ) -> None:
+        _check_aim(metric, mode)
+        if seed_key is not None and (not isinstance(seed_key, str) or not seed_key):
+            raise TypeError(f"seed_key must be a key of the configuration or None: {seed_key!r}.")
+        if seed_key == owned:
+            raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
+        super().__init__(metric=metric, mode=mode)
+        self._owned = owned
+        self._seed_key = seed_key
+        self._keys = (owned,) if seed_key is None else (owned, seed_key)
+        if isinstance(arm_search, PolicySearch):
+            raise TypeError(
+                f"arm_search={type(arm_search).__name__} draws no arms but races them; give one "
+                f"that proposes configurations, such as OptunaSearch(space)."
+            )
+        self._candidates = Candidates(arms, space, arm_search, self._keys)
+        # Without a seed, one is drawn here, and saved with the experiment.
+        self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
+        self._most: int | None = None
+        self._clock = time.monotonic
+        self._arms: Arms | None = None
+        self._policy: PolicyT | None = None
+        self._over = False
+        self._announced_end = False
+        self._open = OpenPulls(self._in_order)
+        self._ended = 0
+        # Pulls under way that were left out: their process, or the driver, has died.
+        self._n_lost = 0
+        # Whether pulls of a saved state may be waited for that Tune does not run again.
+        self._is_unsure_of_trials = False
+        self._journal: Journal | None = None
+        self._has_companion = False
+        self._completed: dict[str, dict[str, Any]] = {}
+        # Arms that are known from the journal only, and what was reported of them first.
+        self._recovered: dict[int, dict[str, Any]] = {}
+        self._written_at = float("-inf")
+        self._losses = Losses()
+        self._warned_of_no_number = False
+        self._warned_of_waiting: set[str | None] = set()
+        self._warned_of_merging = False
+
+    # What differs from search to search.
+
+    @abc.abstractmethod
+    def _make_policy(self, n_arms: int, sign: float) -> PolicyT:
+        """Make the policy; `sign` is -1 where the metric is minimised, and mirrored inside."""
+
+    @abc.abstractmethod
+    def _settings(self, pull: Pull) -> Any:
+        """The value of the key that the search owns, for a pull."""
+
+    @abc.abstractmethod
+    def _observed(
+        self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
+    ) -> Observation:
+        """What came back from a pull, in the unit and the direction of the metric.
+
+        Parameters
+        ----------
+        trial_id, begun
+            The pull.
+        value
+            The metric, or None if there is none.
+        seconds
+            What it took.
+        stopped_at
+            The limit in seconds at which the trial was stopped, or None.
+        """
+
+    @abc.abstractmethod
+    def _answer(self, policy: PolicyT) -> Answer:
+        """The policy's answer in the terms of the user."""
+
+    @property
+    @abc.abstractmethod
+    def _n_fidelities(self) -> int:
+        """Number of fidelities, once the policy is made."""
+
+    def _look_up_levels(self, space: Mapping[str, Any]) -> None:
+        """Find what the search owns in the search space."""
+
+    def _while_drawing(self) -> Any:
+        """Value of the owned key while configurations are drawn, whose functions may use it."""
+        return None
+
+    def _labels(self) -> Labels:
+        """How messages name arms and levels."""
+        return Labels(arm=self._arm_label, value=self._label_of_value)
+
+    def _details(self) -> dict[str, Any]:
+        """What the policy is made of beyond the arms, as plain JSON values."""
+        return {}
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        """Take up what `_details` had saved, before the policy is made."""
+
+    def _check_companion(self) -> None:
+        """Raise or warn if the search needs its scheduler, and runs without."""
+
+    # What users call.
+
+    def scheduler(self, limit: float | None = None, stop_surplus: bool = True) -> PullScheduler:
+        """The scheduler to run the search with: ``TuneConfig(scheduler=search.scheduler())``.
+
+        With it, each observation is in the experiment's storage as soon as it is made, so that
+        none is lost with the driver; trials have time limits, also those that hang; and those that
+        still run when the race is over are stopped.
+
+        Parameters
+        ----------
+        limit
+            See `PullScheduler`. A trial that is stopped at it gives no value: means are those of
+            the trials that end in time, and the answer says how many did not. It is for trials that
+            hang, and belongs well above what others take.
+        stop_surplus
+            See `PullScheduler`.
+        """
+        return PullScheduler(limit=limit, stop_surplus=stop_surplus)
+
+    def recommendation(self) -> Answer:
+        """The best answer so far, with its certificate once the race has ended.
+
+        Raises
+        ------
+        ValueError
+            If the race has not begun.
+        """
+        return self._answer(self._made_policy())
+
+    # What Tune calls.
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        """Take metric, mode and search space from the Tuner.
+
+        Parameters
+        ----------
+        metric, mode
+            From ``TuneConfig``, None if not given there.
+        config
+            The ``param_space``; Tune does not call this if there is none.
+        **spec
+            Handed on to `arm_search`.
+
+        Returns
+        -------
+        bool
+            False if something is to be drawn that is not the search's to draw, because it has a
+            space of its own.
+
+        Raises
+        ------
+        ValueError
+            If metric or mode differ from the search's own, if a given arm lacks what the space
+            leaves open, or if the fidelity's levels are not in the space.
+        """
+        _check_aim(metric, mode)
+        self._take("metric", metric)
+        self._take("mode", mode)
+        if spec.get("stop"):
+            warnings.warn(
+                f"RunConfig(stop={spec['stop']!r}) may end trials early, whose last result then "
+                f"counts as what they were to evaluate, which falsifies the answer. Drop it: "
+                f"trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
+                stacklevel=3,
+            )
+        if self._arms is not None:
+            return True  # the race goes on with the arms that it has
+        taken = self._candidates.take(config, self._metric, self._mode, **spec)
+        self._look_up_levels(self._candidates.space)
+        return taken
+
+    def set_max_concurrency(self, max_concurrent: int) -> bool:
+        """Keep to a number of concurrent trials; Tune then leaves that to the search.
+
+        Parameters
+        ----------
+        max_concurrent
+            The number.
+        """
+        # Tune's own count would, after a restart, wait for trials that will never come.
+        self._most = check_count("max_concurrent", max_concurrent, 1)
+        return True
+
+    def suggest(self, trial_id: str) -> Any:
+        """The configuration of the next pull.
+
+        Parameters
+        ----------
+        trial_id
+            The trial that is to evaluate it.
+
+        Returns
+        -------
+        dict or str or None
+            The configuration with the values of all keys that the search sets; ``FINISHED`` when
+            the race is over; None if there is none now.
+        """
+        policy = self._begin() if self._policy is None else self._policy
+        if self._is_over(policy):
+            return self.FINISHED
+        if self._is_unsure_of_trials:
+            self._drop_those_that_are_gone()
+        if self._most is not None and len(self._open) >= self._most:
+            return None
+        if self._open.has_begun:
+            self._check_companion()
+        pull = self._next_pull(policy)
+        if self._is_over(policy):  # it was found that there are no more arms to draw
+            self._write_answer(policy, urgent=True)
+            return self.FINISHED
+        if pull is None:
+            return None
+        return self._config(pull, self._open.begin(trial_id, pull, self._clock()))
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Note how long a trial has run; only its last result is an observation.
+
+        Parameters
+        ----------
+        trial_id, result
+            The trial, and what it reported.
+        """
+        begun = self._open.get(trial_id)
+        if begun is not None:
+            begun.seconds = as_number(result.get("time_total_s"))
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Tell the policy what came back from a pull.
+
+        Parameters
+        ----------
+        trial_id
+            The trial; one that the search does not know, or that ended before, is ignored.
+        result
+            Its last result, flat. None without an error: the trial was stopped before it ran, and
+            observed nothing.
+        error
+            Whether it failed.
+        """
+        begun = self._open.get(trial_id)
+        if begun is None or self._policy is None:
+            return
+        if result is None and not error:
+            self._drop([trial_id])
+            return
+        result = {} if result is None else result
+        seconds = self._seconds(begun, result)
+        value = None if error else self._value(trial_id, result)
+        observation = self._observed(trial_id, begun, value, seconds, result.get(CENSORED_KEY))
+        arms = self._known_arms()
+        arms.learn(begun.pull.arm, result)
+        ended = Ended(
+            number=self._ended,
+            pull=begun.pull,
+            replicate=begun.replicate,
+            observation=observation,
+            config=arms.encoded(begun.pull.arm),
+            result=scalars(result),
+        )
+        self._write(trial_id, ended.to_record())
+        self._end(self._policy, ended)
+        self._write_answer(self._policy, urgent=self._is_over(self._policy))
+
+    # What its scheduler calls: see `PullScheduler`.
+
+    def connect(self, journal: Journal) -> None:
+        """Write each observation to a journal, and learn from those that are there already.
+
+        Parameters
+        ----------
+        journal
+            The experiment's.
+        """
+        self._has_companion = True
+        self._journal = journal
+        records = journal.read()
+        records.pop(RECOMMENDATION, None)
+        with of_this_version("the journal in the experiment's storage"):
+            ends = {trial_id: Ended.from_record(record) for trial_id, record in records.items()}
+        self._completed = {trial_id: ended.result for trial_id, ended in ends.items()}
+        unknown = [ended for ended in ends.values() if ended.number >= self._ended]
+        if not unknown:
+            return
+        policy = self._begin() if self._policy is None else self._policy
+        # What had been begun then holds back what was begun later, and no seed is used twice.
+        self._open.foresee(unknown)
+        for ended in sorted(unknown, key=lambda ended: ended.number):
+            self._recover_arm(ended)
+            self._end(policy, ended)
+        n_lost, released = self._open.drop_lost()
+        if not policy.finished:
+            self._n_lost += n_lost
+        self._tell_released(policy, released)
+        _logger.info("%d observations are taken over from the journal.", len(unknown))
+        self._write_answer(policy, urgent=True)
+
+    def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
+        """Note what a trial holds while it runs.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        resources
+            Number of CPUs, GPUs and others, by name.
+        """
+        self._has_companion = True
+        begun = self._open.get(trial_id)
+        if begun is not None:
+            begun.resources = dict(resources)
+
+    def note_seconds(self, trial_id: str, seconds: float) -> None:
+        """Note how long a trial has run, which may never have reported.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        seconds
+            The seconds since it was started.
+        """
+        begun = self._open.get(trial_id)
+        if begun is not None:
+            begun.seconds = seconds
+
+    def completed(self, trial_id: str) -> Mapping[str, Any] | None:
+        """The last result of a trial that ended before a restart, or None.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+        return self._completed.get(trial_id)
+
+    def keep(self, trial_ids: Collection[str]) -> None:
+        """Drop all pulls that are not evaluated by one of these trials.
+
+        Parameters
+        ----------
+        trial_ids
+            The trials that run or wait.
+        """
+        self._is_unsure_of_trials = False
+        self._lose(set(self._open.trial_ids).difference(trial_ids))
+
+    def lose(self, trial_id: str) -> None:
+        """Drop a pull whose process or node has died: it is no failure of its arm.
+
+        An arm whose pulls are lost time and again takes its processes down itself: from then on
+        they count as failed.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+        begun = self._open.get(trial_id)
+        if begun is not None and self._losses.excuse(begun.pull.arm):
+            self._lose([trial_id])
+
+    def discard(self, trial_id: str) -> None:
+        """Drop a pull whose trial is stopped because the race is over.
+
+        Parameters
+        ----------
+        trial_id
+            The trial.
+        """
+        self._lose([trial_id])
+
+    @property
+    def finished(self) -> bool:
+        """Whether the race is over."""
+        return self._policy is not None and self._is_over(self._policy)
+
+    # State.
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything learned so far, as plain JSON values."""
+        state: dict[str, Any] = {
+            "search": type(self).__name__,
+            "metric": self._metric,
+            "mode": self._mode,
+            "seed": self._seed,
+            "most": self._most,
+            "policy": None,
+        }
+        if self._policy is None:
+            return state
+        search = self._candidates.search
+        return {
+            **state,
+            "arm_search": None if search is None else search.state_dict(),
+            **self._details(),
+            "arms": self._known_arms().state_dict(),
+            "policy": self._policy.state_dict(),
+            "open": self._open.state_dict(),
+            "ended": self._ended,
+            "lost": self._n_lost,
+            "recovered": [list(item) for item in self._recovered.items()],
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state, in a search made with the same arguments.
+
+        Parameters
+        ----------
+        state
+            What `get_state` gave.
+
+        Raises
+        ------
+        ValueError
+            If the state is of another kind of search, of another metric, or of other arms, or if
+            an earlier version of mfhpo has saved it.
+        """
+        with of_this_version("the saved state of the search"):
+            self._load(state)
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        if state["search"] != type(self).__name__:
+            raise ValueError(
+                f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
+                f"restore the search that was saved."
+            )
+        self._take("metric", state["metric"])
+        self._take("mode", state["mode"])
+        self._seed = int(state["seed"])
+        if self._most is None:
+            self._most = state["most"]
+        if state["policy"] is None:
+            return
+        if self._candidates.search is not None:
+            self._candidates.search.load_state_dict(state["arm_search"])
+        self._load_details(state)
+        arms = Arms.from_state_dict(state["arms"])
+        self._candidates.check_same(arms)
+        self._arms = arms
+        policy = self._begin()
+        policy.load_state_dict(state["policy"])
+        self._open = OpenPulls(self._in_order)
+        self._open.load_state_dict(state["open"], self._clock())
+        self._is_unsure_of_trials = len(self._open) > 0
+        self._ended = int(state["ended"])
+        self._n_lost = int(state["lost"])
+        self._recovered = {int(arm): result for arm, result in state["recovered"]}
+        self._over = policy.finished
+
+    def save(self, checkpoint_path: str) -> None:
+        """Save the state to a file, as JSON.
+
+        Parameters
+        ----------
+        checkpoint_path
+            The file.
+        """
+        Path(checkpoint_path).write_text(json.dumps(self.get_state()), encoding="utf-8")
+        if self._policy is not None:
+            self._write_answer(self._policy, urgent=True)
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Go on from a saved state.
+
+        Parameters
+        ----------
+        checkpoint_path
+            The file that `save` has written.
+
+        Raises
+        ------
+        ValueError
+            See `set_state`.
+        """
+        self.set_state(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
+
+    def __getstate__(self) -> dict[str, Any]:
+        attributes = self.__dict__.copy()
+        # Policies hold functions, and a journal may hold an open connection.
+        attributes |= {"_policy": None, "_journal": None, "_has_companion": False}
+        return {"attributes": attributes, "state": self.get_state()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved["attributes"])
+        if saved["state"]["policy"] is not None:
+            self.set_state(saved["state"])
+
+    # Beginning.
+
+    def _begin(self) -> PolicyT:
+        """Make the policy, now that arms and direction are known."""
+        for name, value in (("metric", self._metric), ("mode", self._mode)):
+            if not value:
+                raise ValueError(
+                    f"{name} is not known: give it to the search, "
+                    f"{type(self).__name__}(..., metric='accuracy', mode='max'). What TuneConfig "
+                    f"has reaches a search only together with a param_space."
+                )
+        arms = self._arms
+        if arms is None:
+            self._look_up_levels(self._candidates.space)
+            arms = self._candidates.make(self._seed, self._while_drawing())
+        policy = self._make_policy(len(arms), self._sign)
+        policy.labels = self._labels()
+        self._arms, self._policy = arms, policy
+        return policy
+
+    def _take(self, name: str, value: str | None) -> None:
+        """Take a metric or a mode, unless there is another one."""
+        own = getattr(self, f"_{name}")
+        if value and own and value != own:
+            raise ValueError(
+                f"{name}={value!r} of TuneConfig or of the saved search is not the {own!r} of this "
+                f"search; give the same, or only one of them."
+            )
+        setattr(self, f"_{name}", own or value)
+
+    # Asking and telling.
+
+    @property
+    def _sign(self) -> float:
+        return -1.0 if self._mode == "min" else 1.0
+
+    def _made_policy(self) -> PolicyT:
+        if self._policy is None:
+            raise ValueError(
+                "there is nothing to recommend yet: no trial was suggested. A restored experiment "
+                "has a copy of the search; ask recommendation(results)."
+            )
+        return self._policy
+
+    def _known_arms(self) -> Arms:
+        if self._arms is None:
+            raise RuntimeError("the race has not begun.")
+        return self._arms
+
+    def _arm_label(self, arm: int) -> str:
+        return f"arm {arm} {self._known_arms().shown(arm)}"
+
+    def _label_of_value(self, value: float) -> float:
+        return self._sign * value + 0.0  # the sum makes 0 of -0
+
+    def _is_over(self, policy: PolicyT) -> bool:
+        if self._over and not self._announced_end:
+            self._announced_end = True
+            _logger.info("The race is over: %s.", policy.recommend().reason.rstrip("."))
+        return self._over
+
+    def _next_pull(self, policy: PolicyT) -> Pull | None:
+        """The next pull that may begin, or None if there is none now.
+
+        Where too many wait for an earlier one, it is what the policy wants besides those.
+        """
+        pending = self._open.pending
+        passed_over: list[Pull] = []
+        while True:
+            pull = self._wanted_pull(policy, [*pending, *passed_over])
+            if pull is None or not self._open.is_full(pull):
+                return pull
+            self._warn_of_waiting(pull)
+            if passed_over.count(pull) >= MOST_PASSED_OVER:
+                return None
+            passed_over.append(pull)
+
+    def _wanted_pull(self, policy: PolicyT, pending: Sequence[Pull]) -> Pull | None:
+        """What the policy wants next, of an arm that is drawn, or None if there is none now."""
+        while True:
+            pulls = policy.ask(1, pending)
+            if not pulls:
+                return None
+            arm = int(pulls[0].arm)
+            if self._known_arms().is_known(arm) or self._draw(policy, arm):
+                return pulls[0]
+            if arm in policy.active:
+                return None  # the other searcher has none for it now
+
+    def _draw(self, policy: PolicyT, arm: int) -> bool:
+        """Draw an arm from the other searcher, and return whether it is one to be pulled."""
+        arms, search = self._known_arms(), self._candidates.search
+        if search is None:
+            raise RuntimeError(f"arm {arm} has no configuration.")
+        while (config := search.draw(arm)) is not None:
+            equal = arms.equal_to(config)
+            if equal is None:
+                arms.adopt(arm, config)
+                return True
+            if equal not in self._recovered:
+                arms.adopt(arm, config)
+                search.give_up(arm)
+                self._merge(policy, arm, equal)
+                return False
+            # It was drawn before a restart, of which the other searcher knows nothing.
+            search.tell(arm, self._recovered.pop(equal))
+        if search.exhausted:
+            missing = arms.unknown
+            known = next((k for k in range(len(arms)) if arms.is_known(k)), None)
+            if known is None:
+                raise ValueError(
+                    f"arm_search={search.search!r} has no configuration to begin with."
+                )
+            for k in missing:
+                # Nothing is claimed of arms that there are not.
+                policy.withdraw(k, duplicate_of=known)
+            self._over = policy.finished
+        return False
+
+    def _merge(self, policy: PolicyT, arm: int, equal: int) -> None:
+        if not self._warned_of_merging:
+            self._warned_of_merging = True
+            warnings.warn(
+                f"arms {equal} and {arm} were drawn equal, {self._known_arms().shown(arm)}: they "
+                f"are merged, and so will be others. The space is small: a plain arms="
+                f"{len(self._known_arms())} without arm_search races all of it.",
+                stacklevel=5,
+            )
+        policy.withdraw(arm, duplicate_of=equal)
+        self._over = policy.finished
+
+    def _config(self, pull: Pull, replicate: int) -> Config:
+        arms = self._known_arms()
+        config = arms.config(pull.arm)
+        assign(config, self._owned, self._settings(pull))
+        if self._seed_key is not None:
+            seed = replicate_seed(
+                self._seed,
+                pull.arm,
+                pull.fidelity,
+                replicate,
+                n_arms=len(arms),
+                n_fidelities=self._n_fidelities,
+            )
+            assign(config, self._seed_key, seed)
+        return config
+
+    def _seconds(self, begun: UnderWay, result: Mapping[str, Any]) -> float:
+        """What a trial took: as it says, or as is known of it, or since it was suggested."""
+        seconds = as_number(result.get("time_total_s"))
+        if seconds is None:
+            seconds = begun.seconds
+        stopped_at = as_number(result.get(CENSORED_KEY))
+        if stopped_at is not None:
+            return stopped_at if seconds is None else max(seconds, stopped_at)
+        return max(0.0, self._clock() - begun.since) if seconds is None else seconds
+
+    def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
+        """The metric, or None if it is missing, no number or not finite."""
+        reported = result.get(str(self._metric))
+        value = as_number(reported)
+        if value is None and reported is not None and not self._warned_of_no_number:
+            self._warned_of_no_number = True
+            warnings.warn(
+                f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
+                f"counts as failed. Report float(...).",
+                stacklevel=3,
+            )
+        return value if value is not None and Observation(value).has_value else None
+
+    def _waiting_in_words(self) -> str:
+        """Which trials hold back others that have ended; empty if none does."""
+        waits = sorted(self._open.waited_for, key=lambda waits: -waits.n_held)
+        parts = [self._in_words(each) for each in waits[:_MOST_NAMED]]
+        if len(waits) > _MOST_NAMED:
+            parts.append(f"and {len(waits) - _MOST_NAMED} more")
+        return ", ".join(parts)
+
+    def _in_words(self, waits: WaitedFor) -> str:
+        trial = "a trial" if waits.trial_id is None else f"trial {waits.trial_id}"
+        labels = self._labels()
+        return (
+            f"{trial} of {labels.arm(waits.pull.arm)} at {labels.fidelity(waits.pull.fidelity)} "
+            f"({waits.n_held} later ones have ended)"
+        )
+
+    def _warn_of_waiting(self, pull: Pull) -> None:
+        for waits in self._open.waited_for:
+            same = (waits.pull.arm, waits.pull.fidelity) == (pull.arm, pull.fidelity)
+            if same and waits.trial_id not in self._warned_of_waiting:
+                self._warned_of_waiting.add(waits.trial_id)
+                _logger.warning(
+                    "The race waits for %s. Values count in the order in which their trials "
+                    "began, so no more of this arm is begun at this level until that trial ends. "
+                    "If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
+                    self._in_words(waits),
+                )
+
+    def _end(self, policy: PolicyT, ended: Ended) -> None:
+        """Tell of a pull that has ended, and of those that waited for it, if it is their turn."""
+        self._ended = ended.number + 1
+        for told in self._open.end(ended):
+            self._tell(policy, told)
+            self._tell_arm_search(policy, told)
+
+    def _lose(self, trial_ids: Collection[str]) -> None:
+        """Leave out pulls that were under way; once the race is over they are merely surplus."""
+        if self._policy is not None and not self._policy.finished:
+            self._n_lost += sum(self._open.get(trial_id) is not None for trial_id in trial_ids)
+        self._drop(trial_ids)
+
+    def _drop(self, trial_ids: Iterable[str]) -> None:
+        released = self._open.drop(trial_ids)
+        if self._policy is not None:
+            self._tell_released(self._policy, released)
+
+    def _tell_released(self, policy: PolicyT, released: Iterable[Ended]) -> None:
+        """Tell of pulls that waited for others which were dropped."""
+        if policy.finished:
+            # Those dropped are surplus, and these are the quick ones among the surplus.
+            return
+        for told in released:
+            self._tell(policy, told)
+            self._tell_arm_search(policy, told)
+
+    def _drop_those_that_are_gone(self) -> None:
+        """Drop the pulls of a saved state that Tune does not run again, if that is known."""
+        gone = self._open.unannounced
+        if self._journal is not None:
+            self._lose(gone)
+        elif self._most is not None and len(gone) >= self._most:
+            _logger.warning(
+                "%d trials of the saved experiment are waited for. If Tune is not to run them "
+                "again, as after Tuner.restore(resume_unfinished=False), they are waited for in "
+                "vain: restore with TuneConfig(scheduler=search.scheduler()), which tells.",
+                len(gone),
+            )
+        self._is_unsure_of_trials = False
+
+    def _recover_arm(self, ended: Ended) -> None:
+        """Take the configuration of a pull from the journal.
+
+        Raises
+        ------
+        ValueError
+            If the arm has another one.
+        """
+        arms, arm, config = self._known_arms(), ended.pull.arm, decode(ended.config)
+        if not arms.is_known(arm):
+            arms.adopt(arm, config)
+            self._recovered[arm] = ended.result
+        elif differ(arms.config(arm), config):
+            raise ValueError(
+                f"arm {arm} is {arms.config(arm)!r}, but {config!r} in the experiment's storage: "
+                f"restore the search that was saved, or begin a new experiment, "
+                f"RunConfig(name=...), with new arms."
+            )
+
+    def _tell(self, policy: PolicyT, ended: Ended) -> None:
+        seen = ended.observation
+        value = None if seen.value is None else self._sign * seen.value
+        policy.tell(ended.pull, Observation(value, seen.cost, seen.censored_at))
+        if not seen.failed:
+            self._losses.forget(ended.pull.arm)
+        self._over = policy.finished
+
+    def _tell_arm_search(self, policy: PolicyT, ended: Ended) -> None:
+        if self._candidates.search is None:
+            return
+        arm = ended.pull.arm
+        if ended.observation.has_value:
+            self._candidates.search.tell(arm, ended.result)
+        elif arm not in policy.active:
+            self._candidates.search.give_up(arm)
+
+    # The journal.
+
+    def _write(self, name: str, record: Mapping[str, Any]) -> None:
+        if self._journal is None:
+            return
+        try:
+            self._journal.write(name, record)
+        except Exception as error:  # file systems raise whatever they like
+            # The race itself goes on: Ray saves the search every now and then.
+            _logger.warning("%s is not written to the experiment's storage: %s", name, error)
+
+    def _write_answer(self, policy: PolicyT, urgent: bool) -> None:
+        now = self._clock()
+        if self._journal is None or not (urgent or now - self._written_at >= _ANSWER_PERIOD):
+            return
+        self._written_at = now
+        record = to_record(self._answer(policy), str(self._metric), str(self._mode), self._owned)
+        self._write(RECOMMENDATION, record)
+
+
+def _check_aim(metric: Any, mode: Any) -> None:
+    if metric is not None and not isinstance(metric, str):
+        raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
+    if mode not in (None, "max", "min"):
+        raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")

@@ -1,0 +1,413 @@
+"""`RaceSearch`: search a space, then certify the best that was found."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from mfhpo import Observation, Policy, Problem, Pull
+from mfhpo._validation import check_count, check_number
+from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo.certification.sequential import Candidate
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import SigmaLike, check_options
+from mfhpo.search import (
+    ModelSearch,
+    Replicate,
+    SearchPolicy,
+    SearchRace,
+    SearchSpace,
+    check_budget,
+    fidelity_of,
+    has_levels,
+)
+from mfhpo_ray.experiment.pulls import Ended
+from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation, TuneRecommendation
+from mfhpo_ray.experiment.seeds import replicate_seed
+from mfhpo_ray.experiment.space import Config, assign, fingerprint
+from mfhpo_ray.searchers.fidelity_search import FidelitySearch
+from mfhpo_ray.searchers.open_candidates import OpenCandidates
+
+__all__ = ["RaceSearch"]
+
+# Seeds differ between so many arms.
+_MOST_ARMS = 1 << 16
+
+
+class RaceSearch(FidelitySearch):
+    """Searches a space with cheap and dear evaluations, then certifies the best it has found.
+
+    When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
+    tens or hundreds of full evaluations. A model of all levels of the fidelity decides which
+    configuration to begin and which of those begun to go on with; it learns how far cheap levels
+    can be relied on, and on what scale a number acts. At the end, those that may be the best are
+    evaluated again, and the answer has a mean, an interval and a probability of being wrong. A
+    space of some tens of configurations is better raced whole, by `MFSearch`::
+
+        search = RaceSearch("epochs", metric="accuracy", mode="max", budget=2000)
+        tuner = tune.Tuner(
+            train,
+            param_space={"lr": tune.loguniform(1e-5, 1e-1), "epochs": tune.randint(1, 82)},
+            tune_config=tune.TuneConfig(
+                search_alg=search, scheduler=search.scheduler(), num_samples=-1,
+                max_concurrent_trials=8,
+            ),
+        )
+        results = tuner.fit()
+        print(mfhpo_ray.recommendation(results))
+
+    What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
+    better than the certified one by more than `epsilon`. Of configurations outside the shortlist
+    nothing is certain. The intervals rest on the evaluations of the shortlist alone, never on
+    values that the search has selected.
+
+    Each trial is one evaluation of one configuration at one level of the fidelity. No scheduler
+    that stops trials early is needed, nor allowed. When the budget is spent or the answer is
+    certified, the run ends.
+
+    Parameters
+    ----------
+    fidelity
+        The key of the configuration that sets how dear an evaluation is, such as the number of
+        epochs: its name, or a `mfhpo.Fidelity` with levels and costs (bounds on its bias are not
+        used); see `IISESearch`. None: there is no such key, and each trial is a full evaluation.
+    metric, mode
+        See `IISESearch`.
+    space
+        The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
+        hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":
+        tune.loguniform(0.1, 10)}, {"kind": "tree"}])``: the model knows what applies to which. A
+        grid is a choice. What the model cannot place is drawn at random: what ``tune.sample_from``
+        gives, in `space` once for each configuration, in the ``param_space`` by Tune anew in each
+        trial (so do not put there what configurations are to be told apart by).
+    budget
+        What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
+        sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
+        Trials under way are counted at what they are expected to cost. None, as `trials` and
+        `seconds` are: the search goes on as long as Tune does, and nothing is certified.
+    trials
+        The budget in trials that end, instead of `budget`. A cheap trial counts as much as a dear
+        one then, so that all are at the target.
+    seconds
+        The budget in seconds, instead of `budget`: what trials take, all of them added up. What
+        they cost is measured, with a fidelity and without one, and guessed from that for the next
+        ones, so that more or less may be spent: until the first trial ends nothing is known of it,
+        and every worker begins one; and a first trial above the lowest level is begun whatever it
+        may take, as long as anything is left. A certificate takes ten evaluations at the target,
+        some 100 full evaluations in all with the default share.
+    certify_share
+        Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
+        answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
+        is large. Its first comparison takes five evaluations at the target of two or more
+        configurations, or as many as can be paid for: two is the least, and what would not do for
+        that is not kept.
+    top
+        Largest number of configurations on the shortlist, at least 2; fewer where what is kept
+        would not do for two comparisons, after five and ten evaluations of each.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the metric. None: one standard deviation of the noise, as it is
+        estimated.
+    sigma
+        What is known of the noise, for the certificate: a sub-Gaussian scale, `mfhpo.Bounded`,
+        `mfhpo.Gaussian`; 0 says that there is none. None: estimated.
+    prices
+        See `IISESearch`.
+    checkpoints
+        Whether trials go on from the same configuration's last level, so that only the difference
+        of the costs is paid. Then the configuration has the key `training_key`.
+    training_key
+        With `checkpoints`, the key of the configuration that gets the name of the training that a
+        trial goes on with: trials of one configuration at rising levels share it, and each
+        evaluation for the certificate, which has to begin anew, has one of its own. Keep the
+        checkpoint under that name, in a folder that all nodes reach and that is the experiment's
+        own; see the notes.
+    max_failures
+        A configuration of the shortlist without any value leaves after so many failures; one with
+        values, once more than half of its evaluations surely fail.
+    seed_key
+        The key of the configuration that gets a seed from 0 to 2**31 - 1; no two trials share one,
+        but those of one training do, so that a split that is drawn from it stays the same. None:
+        no seed is set, and trials have to draw their own.
+    seed
+        Makes a run with one trial at a time repeatable. None: drawn, and saved with the experiment.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments out of range, or of another kind; for what depends on the search space, when
+        the Tuner hands that over, or in the first suggestion.
+    RuntimeError
+        In the second suggestion, if `prices` are given without the search's scheduler.
+
+    Notes
+    -----
+    A trial that fails (raises, reports NaN, infinity or no metric, is stopped for its time) is paid
+    for like any other, and its configuration is given up after three in a row. One whose process
+    or node dies is not, and the configuration is evaluated again.
+
+    A trainable that goes on from checkpoints::
+
+        def train(config):
+            path = Path("/shared/my_experiment", config["training"])
+            model, done = load(path) if path.exists() else (Model(config), 0)
+            for epoch in range(done, config["epochs"]):
+                model.train_one_epoch()
+            save(path, model, config["epochs"])
+            tune.report({"accuracy": model.accuracy()})
+
+    A trial that was lost may have saved already: go on from whatever there is. The name is derived
+    from the configuration, too, so that none finds what another one has left; where `space` holds
+    functions or other objects, a restored experiment may not find its checkpoints, and begins anew.
+
+    On saving, restoring and the order in which trials count, see the notes of `IISESearch`.
+
+    Examples
+    --------
+    A searcher is a plain object, so that a search needs no cluster to be looked at:
+
+    >>> import numpy as np
+    >>> from ray import tune
+    >>> from mfhpo_ray import RaceSearch
+    >>> space = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 28)}
+    >>> search = RaceSearch(
+    ...     "epochs", metric="loss", mode="min", space=space, budget=1500, certify_share=0.4,
+    ...     epsilon=0.1, sigma=0.01, seed=0,
+    ... )
+    >>> for number in range(2000):
+    ...     config = search.suggest(f"trial_{number}")
+    ...     if config == search.FINISHED:
+    ...         break
+    ...     noise = 0.01 * np.random.default_rng(config["seed"]).normal()
+    ...     loss = (config["x"] - 0.3) ** 2 + 0.2 / config["epochs"] + noise
+    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
+    >>> answer = search.recommendation()
+    >>> answer.certified, abs(answer.config["x"] - 0.3) < 0.1
+    (True, True)
+    """
+
+    _candidates: OpenCandidates
+
+    def __init__(
+        self,
+        fidelity: str | Fidelity | None = None,
+        *,
+        metric: str | None = None,
+        mode: str | None = None,
+        space: Mapping[str, Any] | None = None,
+        budget: float | None = None,
+        trials: int | None = None,
+        seconds: float | None = None,
+        certify_share: float = 0.1,
+        top: int = 8,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        sigma: SigmaLike = None,
+        prices: Mapping[str, float] | None = None,
+        checkpoints: bool = False,
+        training_key: str = "training",
+        max_failures: int = 3,
+        seed_key: str | None = "seed",
+        seed: int | None = None,
+    ) -> None:
+        amount, unit = check_budget(budget, trials, seconds)
+        if seconds is not None and prices is not None:
+            raise ValueError(
+                f"seconds={seconds!r} counts seconds alone, prices={prices!r} what they cost; "
+                f"leave prices out, or give budget=... for a fidelity with costs='measured'."
+            )
+        if prices is not None and fidelity is None:
+            raise ValueError(
+                f"prices={prices!r} are for measured seconds, but without a fidelity a budget "
+                f"counts trials; leave prices out."
+            )
+        if not isinstance(checkpoints, bool):
+            raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")
+        if not isinstance(training_key, str) or not training_key:
+            raise TypeError(f"training_key must be a key of the configuration: {training_key!r}.")
+        if not 0.0 <= check_number("certify_share", certify_share) < 1.0:
+            raise ValueError(f"certify_share must be in [0, 1), got {certify_share!r}.")
+        check_options({"delta": delta, "epsilon": epsilon})
+        self._checkpoints = checkpoints
+        self._training_key = training_key
+        self._counts_trials = unit == "evaluations"
+        super().__init__(
+            fidelity=fidelity_of(fidelity, in_seconds=seconds is not None),
+            arms=1,
+            metric=metric,
+            mode=mode,
+            space=space,
+            arm_search=None,
+            sigma=sigma,
+            bias=None,
+            prices=prices,
+            seed_key=seed_key,
+            seed=seed,
+            options={
+                "budget": amount,
+                "unit": unit,
+                "certify_share": float(certify_share),
+                "top": check_count("top", top, 2),
+                "delta": delta,
+                "epsilon": epsilon,
+                "sigma": sigma,
+                "max_failures": check_count("max_failures", max_failures, 1),
+            },
+        )
+        # The race among the shortlist is made later; what it would refuse is refused now.
+        GroupSequentialCertification(
+            [Candidate("", {}, 0.0)] * 2,
+            luckiest=0,
+            maximise=True,
+            delta=delta,
+            epsilon=epsilon,
+            sigma=sigma,
+        )
+        if checkpoints:
+            if training_key in self._keys:
+                raise ValueError(
+                    f"training_key={training_key!r} is what the search sets to something else."
+                )
+            self._keys = (*self._keys, training_key)
+        self._candidates = OpenCandidates(space, self._keys)
+
+    def recommendation(self) -> TuneRaceRecommendation:
+        """The best answer so far, with its certificate as far as there is one.
+
+        Raises
+        ------
+        ValueError
+            If the search has not begun.
+        """
+        return self._answer(self._made_policy())
+
+    # What the base asks.
+
+    def _make_policy(self, n_arms: int, sign: float) -> SearchRace:
+        race = self._policy_for(None, sign, self._options | {"seed": self._seed})
+        race.search.space = SearchSpace(self._candidates.kinds)
+        return race
+
+    def _policy_for(
+        self, problem: Problem | None, sign: float, options: Mapping[str, Any]
+    ) -> SearchRace:
+        levels = self._levels or (1,)
+        measured = self._levels != () and self._fidelity.costs == "measured"
+        costs = self._fidelity.guessed_costs(levels) if self._levels else (1.0,)
+        of_race = dict(options)
+        search = ModelSearch(costs, continues=self._checkpoints, seed=of_race.pop("seed"))
+        return SearchRace(search, measured=measured, sign=sign, params=self._params, **of_race)
+
+    def _params(self, arm: int) -> Config:
+        return dict(self._known_arms().shown(arm))
+
+    def _answer(self, policy: Policy) -> TuneRaceRecommendation:
+        race = _as_race(policy)
+        answer = super()._answer(race)
+        content = {field.name: getattr(answer, field.name) for field in fields(TuneRecommendation)}
+        return TuneRaceRecommendation(
+            **content,
+            tried=race.tried,
+            at_target=len(race.search.finished_arms()),
+            certificate=race.certificate(),
+        )
+
+    def _look_up_levels(self, space: Mapping[str, Any]) -> None:
+        if has_levels(self._fidelity):
+            super()._look_up_levels(space)
+
+    def _check_budget(self) -> None:
+        if not self._counts_trials:
+            super()._check_budget()
+
+    def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
+        pulls = policy.ask(1, pending)
+        if not pulls:
+            # With nothing under way that may change it, that is the end.
+            self._over = self._over or not pending
+            return None
+        arms, arm = self._known_arms(), pulls[0].arm
+        arms.make_room(arm)
+        if not arms.is_known(arm):
+            point = _as_race(policy).point_of(arm)
+            config = self._candidates.draw(arm, point, self._seed, arms)
+            arms.adopt(arm, config)
+            _as_race(policy).search.describe(arm, self._candidates.point_of(config))
+        return pulls[0]
+
+    def _config(self, pull: Pull, replicate: int) -> Config:
+        config = self._known_arms().config(pull.arm)
+        if has_levels(self._fidelity):
+            assign(config, self._owned, self._settings(pull))
+        if self._checkpoints:
+            assign(config, self._training_key, self._training_of(pull, replicate))
+        if self._seed_key is not None:
+            assign(config, self._seed_key, self._seed_of(pull, replicate))
+        return config
+
+    def _training_of(self, pull: Pull, replicate: int) -> str:
+        digest = zlib.crc32(fingerprint(self._known_arms().config(pull.arm)).encode())
+        name = f"configuration-{pull.arm}-{digest:08x}"
+        return f"{name}-replicate-{replicate}" if isinstance(pull, Replicate) else name
+
+    def _seed_of(self, pull: Pull, replicate: int) -> int:
+        # Replicates for the certificate are numbered apart from the search's evaluations.
+        n_levels = len(self._levels)
+        fidelity = n_levels if isinstance(pull, Replicate) else pull.fidelity
+        if self._checkpoints and not isinstance(pull, Replicate):
+            fidelity = replicate = 0
+        return replicate_seed(
+            self._seed,
+            pull.arm,
+            fidelity,
+            replicate,
+            n_arms=_MOST_ARMS,
+            n_fidelities=n_levels + 1,
+        )
+
+    def _recover_arm(self, ended: Ended) -> None:
+        arms, arm = self._known_arms(), ended.pull.arm
+        arms.make_room(arm)
+        is_new = not arms.is_known(arm)
+        super()._recover_arm(ended)
+        self._recovered.clear()  # no other searcher waits for what was reported of them
+        if is_new:
+            point = self._candidates.point_of(arms.config(arm))
+            _as_race(self._made_policy()).search.describe(arm, point)
+
+    def _tell(self, policy: Policy, ended: Ended) -> None:
+        pull, search = ended.pull, _as_race(policy).search
+        if pull.fidelity == search.target and ended.observation.has_value:
+            owner = self._owner_of(pull.arm, search)
+            if owner != pull.arm:
+                # One more value of a configuration that was begun twice.
+                policy.withdraw(pull.arm, duplicate_of=owner)
+                cost = ended.observation.cost
+                if cost is None:
+                    cost = search.cost_from(search.level_of(pull.arm), pull.fidelity)
+                observation = Observation(ended.observation.value, cost)
+                ended = replace(ended, pull=replace(pull, arm=owner), observation=observation)
+        super()._tell(policy, ended)
+
+    def _owner_of(self, arm: int, search: SearchPolicy) -> int:
+        """The first arm with the same configuration that was brought to the target, or this one."""
+        arms = self._known_arms()
+        this = fingerprint(arms.config(arm))
+        known = search.finished_arms()
+        return next((k for k in known if fingerprint(arms.config(k)) == this), arm)
+
+    def _details(self) -> dict[str, Any]:
+        return {**super()._details(), "space": self._candidates.state_dict()}
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        super()._load_details(state)
+        self._candidates.load_state_dict(state["space"])
+
+
+def _as_race(policy: Policy) -> SearchRace:
+    if not isinstance(policy, SearchRace):
+        raise TypeError(f"policy must be a SearchRace, got {policy!r}.")
+    return policy

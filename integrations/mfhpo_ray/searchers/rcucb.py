@@ -1,0 +1,473 @@
+"""Searchers that choose which configuration to run next, and how long it may take."""
+
+from __future__ import annotations
+
+import abc
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+from ray.tune.search import Searcher
+
+from mfhpo import Observation, Pull
+from mfhpo._validation import check_number, check_positive
+from mfhpo.censored import RCUCB, CensoredPolicy, Charge, ZoomingRCUCB
+from mfhpo.censored.gain import Survival
+from mfhpo.censored.rcucb import Confidence
+from mfhpo_ray.experiment.pulls import UnderWay
+from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from mfhpo_ray.searchers.arms import ArmsLike
+from mfhpo_ray.searchers.policy_search import PolicySearch
+
+__all__ = ["RCUCBSearch", "ZoomingRCUCBSearch"]
+
+_N_LIMITS = 10
+_MOST_LIMITS = 50
+
+# Options of policies that are numbers, or None for what the policy makes of it.
+_NUMBERS = {"delta", "exploration", "longest", "smoothness"}
+
+
+class LimitSearch(PolicySearch[CensoredPolicy]):
+    """Runs a policy that chooses an arm and a time limit for every trial.
+
+    Values are maximised inside: those of a metric that is minimised are mirrored, with the range
+    that was declared of them. Charges worsen the gain of a trial in either direction.
+
+    Parameters
+    ----------
+    arms, metric, mode, space, arm_search, reward_range, limit_key, seed_key, seed
+        See `RCUCBSearch`.
+    options
+        Further arguments of the policy. They are tried at once, so that wrong ones raise here and
+        not in the first trial.
+    """
+
+    # All that ends counts, however long it took: what was stopped counts, too.
+    _in_order = False
+
+    def __init__(
+        self,
+        *,
+        arms: ArmsLike,
+        metric: str | None,
+        mode: str | None,
+        space: Mapping[str, Any] | None,
+        arm_search: Searcher | None,
+        reward_range: tuple[float, float] | None,
+        limit_key: str,
+        seed_key: str | None,
+        seed: int | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        if not isinstance(limit_key, str) or not limit_key:
+            raise TypeError(
+                f"limit_key must be a key of the configuration such as 'time_limit_s', got "
+                f"{limit_key!r}."
+            )
+        super().__init__(
+            metric=metric,
+            mode=mode,
+            arms=arms,
+            arm_search=arm_search,
+            space=space,
+            owned=limit_key,
+            seed_key=seed_key,
+            seed=seed,
+        )
+        for name in sorted(_NUMBERS & options.keys()):
+            if options[name] is not None:
+                check_number(name, options[name])
+        self._options = dict(options)
+        self._own_limit: float | None = None
+        self._reward_range = reward_range
+        self._warned_of_range = False
+        self._warned_of_companion = False
+        self._warned_of_other_limit = False
+        self._policy_for(2, {**self._options, "reward_range": reward_range})
+
+    @abc.abstractmethod
+    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
+        """Make the policy, from options in values that are maximised."""
+
+    # What users call.
+
+    def scheduler(self, limit: float | None = None, stop_surplus: bool = False) -> PullScheduler:
+        """The scheduler to run the search with, which keeps the limits.
+
+        Parameters
+        ----------
+        limit
+            Limit in seconds of the trials that limits are derived from, as `longest`. None: they
+            run to their end.
+        stop_surplus
+            Whether to stop the trials that still run when the horizon is reached. They are the slow
+            ones: without them the answer takes arms for quicker than they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `limit` is no positive number, or if each trial has a limit of its own.
+        """
+        if limit is not None:
+            check_positive("limit", limit)
+            if not isinstance(self._options.get("limits"), Integral) or self._options["longest"]:
+                raise ValueError(
+                    f"limit={limit!r} has no part: each trial has the limit that the search sets; "
+                    f"leave it out, and declare limits=... or longest=... of the search."
+                )
+            self._own_limit = limit
+        return PullScheduler(limit=limit, limit_key=self._owned, stop_surplus=stop_surplus)
+
+    def recommendation(self) -> TuneLimitRecommendation:
+        """The best pair of arm and time limit so far, and its gain.
+
+        Raises
+        ------
+        ValueError
+            If no trial was suggested yet.
+        """
+        return self._answer(self._made_policy())
+
+    def best_limit(self) -> float:
+        """The recommended time limit in seconds, of the recommended arm.
+
+        Raises
+        ------
+        ValueError
+            If there is no answer yet: nothing was observed, or limits are still being derived.
+        """
+        answer = self.recommendation()
+        if answer.limit is None:
+            raise ValueError(f"there is no best limit yet: {answer.reason}.")
+        return answer.limit
+
+    # What the base asks.
+
+    def _make_policy(self, n_arms: int, sign: float) -> CensoredPolicy:
+        mirrored = self._reward_range
+        if mirrored is not None and sign < 0.0:
+            mirrored = (-mirrored[1], -mirrored[0])
+        return self._policy_for(n_arms, {**self._options, "reward_range": mirrored})
+
+    def _settings(self, pull: Pull) -> float | None:
+        return self._own_limit if pull.limit is None else pull.limit
+
+    def _observed(
+        self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
+    ) -> Observation:
+        limit = begun.pull.limit
+        if stopped_at is not None:
+            stopped_at = float(stopped_at)
+            self._check_other_limit(trial_id, stopped_at, limit)
+            # That it would have gone on is all that larger limits, which are never granted, tell.
+            at = stopped_at if limit is None else limit
+            return Observation(None, max(seconds, stopped_at), censored_at=at)
+        if value is None:
+            return Observation(None, seconds)
+        if limit is not None and seconds > limit:
+            return Observation(None, seconds, censored_at=limit)
+        return Observation(self._within_range(trial_id, value), seconds)
+
+    def _answer(self, policy: CensoredPolicy) -> TuneLimitRecommendation:
+        answer = policy.recommend()
+        params = {} if answer.arm is None else dict(self._known_arms().shown(answer.arm))
+        return TuneLimitRecommendation.of(answer, self._sign, params)
+
+    @property
+    def _n_fidelities(self) -> int:
+        return 1
+
+    def _check_companion(self) -> None:
+        if not self._has_companion and not self._warned_of_companion:
+            self._warned_of_companion = True
+            warnings.warn(
+                "nobody enforces the limits: trials run to their end, and count as stopped if they "
+                "took longer. Give the Tuner TuneConfig(scheduler=search.scheduler()), which stops "
+                "any trial.",
+                stacklevel=3,
+            )
+
+    # Helpers.
+
+    def _check_other_limit(self, trial_id: str, stopped_at: float, limit: float | None) -> None:
+        if limit is not None and stopped_at < limit and not self._warned_of_other_limit:
+            self._warned_of_other_limit = True
+            warnings.warn(
+                f"trial {trial_id} was stopped at {stopped_at:g} seconds, below the limit of "
+                f"{limit:g} that the search set: it counts as stopped at the latter. Leave time "
+                f"limits to the search.",
+                stacklevel=4,
+            )
+
+    def _within_range(self, trial_id: str, value: float) -> float:
+        """The value, or the nearest one in the declared range, with a warning the first time."""
+        if self._reward_range is None or not math.isfinite(value):
+            return value
+        low, high = self._reward_range
+        if not low <= value <= high and not self._warned_of_range:
+            self._warned_of_range = True
+            warnings.warn(
+                f"trial {trial_id} has the value {value:g}, outside "
+                f"reward_range=({low:g}, {high:g}): it counts as the nearest value inside, and so "
+                f"will others. Declare the range that the metric really has, or leave it out.",
+                stacklevel=4,
+            )
+        return min(max(value, low), high)
+
+
+class RCUCBSearch(LimitSearch):
+    """Chooses a configuration and a time limit for every trial: for the gain of the trials.
+
+    When to use it: when the trials themselves count, and their time, such as in a service that
+    trains a model for whatever data come next: a trial that runs beyond its limit is stopped and
+    has gained nothing. Good configurations with a good limit are played more and more often. To
+    find the best configuration only, use `MFSearch`. To keep an ordinary experiment from hanging,
+    use `PullScheduler` alone.
+
+    The limit is in the configuration of each trial, and kept by the search's scheduler, which stops
+    any trial, also one that hangs::
+
+        tune.TuneConfig(search_alg=search, scheduler=search.scheduler(), num_samples=-1)
+
+    A trial that is stopped ends TERMINATED, with its limit as ``"mfhpo/censored_at"`` in its last
+    result; that it took longer is what the search learns from it. With any other scheduler a
+    warning says that nobody keeps the limits: trials run to their end, and those that took longer
+    count as stopped.
+
+    The gain of a trial with value R that ends after C seconds (``time_total_s``) is R - cost(C);
+    of one that is stopped at its limit, the worst value minus penalty(limit). The search maximises
+    the sum of all gains: RCUCB of paper 004. If the metric is minimised, charges are added, and
+    the worst value is the largest.
+
+    Parameters
+    ----------
+    arms, metric, mode, space, arm_search
+        See `IISESearch`; there is no fidelity.
+    limits
+        Time limits in seconds to choose from, positive and increasing; or how many are to be
+        derived from the first durations, equidistant over their interquartile range, 50 at most.
+        None: 10 derived ones. A single limit of 60 seconds is ``limits=[60]``.
+    cost
+        What the seconds of a trial that ends in time cost, in the unit of the metric: a function
+        of an array of seconds such as ``mfhpo.censored.Linear(0.1)``, which may not decrease.
+        None: in proportion, so that the largest limit costs a tenth of the range of the values.
+    penalty
+        What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
+    reward_range
+        Least and largest value of the metric. None: of those seen so far, which makes the bounds
+        approximate. Values outside a declared range count as the nearest one inside.
+    horizon
+        Number of trials, without those that fail, after which the run ends with its answer; those
+        that run then may end, or run into their limits, and count as well. None: no end; give
+        ``num_samples`` or ``time_budget_s``.
+    confidence, survival, exploration
+        See `mfhpo.censored.RCUCB`.
+    longest
+        Limit in seconds of the trials that limits are derived from. None: they run to their end,
+        so that one which hangs is not stopped.
+    delta
+        Probability with which one of the intervals of `recommendation` may fail. It has no part in
+        the choices.
+    max_failures
+        An arm whose trials fail (raise, report NaN, infinity or no metric) so many times in a row
+        leaves with a warning.
+    limit_key
+        The key of the configuration that gets the limit in seconds, None while there is none.
+    seed_key, seed
+        See `IISESearch`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments of another kind or out of range. A cost or a penalty that is negative or
+        decreases up to the largest limit raises here if `limits` are given. If not, it raises here
+        if it does so up to `longest`, or an hour, and else once they are derived.
+
+    Examples
+    --------
+    A slow model scores better than a quick one, but every third run of it never ends:
+
+    >>> import numpy as np
+    >>> from mfhpo.censored import Linear
+    >>> from mfhpo_ray import RCUCBSearch
+    >>> search = RCUCBSearch(
+    ...     [{"model": "quick"}, {"model": "slow"}], limits=[5, 10], metric="score", mode="max",
+    ...     cost=Linear(0.01), reward_range=(0, 1), horizon=100, seed=0,
+    ... )
+    >>> search.note_resources("trial_0", {"CPU": 1})  # what the search's scheduler does
+    >>> for number in range(200):
+    ...     config = search.suggest(f"trial_{number}")
+    ...     if config == search.FINISHED:
+    ...         break
+    ...     hangs = config["model"] == "slow" and config["seed"] % 3 == 0
+    ...     score = {"quick": 0.3, "slow": 0.9}[config["model"]]
+    ...     result = {"score": score, "time_total_s": 4.0}
+    ...     if hangs:
+    ...         result = {"mfhpo/censored_at": config["time_limit_s"]}
+    ...     search.on_trial_complete(f"trial_{number}", result)
+    >>> search.recommendation().config, search.best_limit()
+    ({'model': 'slow'}, 5.0)
+    """
+
+    def __init__(
+        self,
+        arms: ArmsLike = 32,
+        limits: Sequence[float] | int | None = None,
+        *,
+        metric: str | None = None,
+        mode: str | None = None,
+        space: Mapping[str, Any] | None = None,
+        arm_search: Searcher | None = None,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = None,
+        horizon: int | None = None,
+        confidence: Confidence = "kl+",
+        survival: Survival = "kaplan-meier",
+        exploration: float = 1.0,
+        longest: float | None = None,
+        delta: float = 0.05,
+        max_failures: int = 3,
+        limit_key: str = "time_limit_s",
+        seed_key: str | None = "seed",
+        seed: int | None = None,
+    ) -> None:
+        if isinstance(limits, Integral) and limits > _MOST_LIMITS:
+            raise ValueError(
+                f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
+                f"one limit of {limits} seconds give limits=[{limits}]."
+            )
+        super().__init__(
+            arms=arms,
+            metric=metric,
+            mode=mode,
+            space=space,
+            arm_search=arm_search,
+            reward_range=reward_range,
+            limit_key=limit_key,
+            seed_key=seed_key,
+            seed=seed,
+            options={
+                "limits": _N_LIMITS if limits is None else limits,
+                "longest": longest,
+                "cost": cost,
+                "penalty": penalty,
+                "confidence": confidence,
+                "survival": survival,
+                "exploration": exploration,
+                "delta": delta,
+                "horizon": horizon,
+                "max_failures": max_failures,
+            },
+        )
+
+    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
+        return RCUCB(n_arms, **options)
+
+
+class ZoomingRCUCBSearch(LimitSearch):
+    """Chooses a configuration and any time limit up to a longest one for every trial.
+
+    When to use it: as `RCUCBSearch`, when nothing is known about which limits are worth trying,
+    and there are many trials: thousands rather than hundreds. It begins with the longest limit,
+    and adds shorter ones to those configurations that are played often: z-RCUCB of paper 004. With
+    fewer trials, `RCUCBSearch` with a few limits, given or derived, gains more.
+
+    The gain of a trial, how limits are kept, and how a run is restored are as described for
+    `RCUCBSearch`.
+
+    Parameters
+    ----------
+    arms, metric, mode, space, arm_search, cost, penalty, reward_range, max_failures
+        See `RCUCBSearch`.
+    longest
+        The largest limit, in seconds.
+    splits, smoothness, confidence, survival, exploration, delta
+        See `mfhpo.censored.ZoomingRCUCB`.
+    horizon
+        Number of trials, without those that fail, after which the run ends with its answer; it
+        also sets how much is explored. None: no end.
+    limit_key, seed_key, seed
+        See `RCUCBSearch`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `RCUCBSearch` does.
+
+    Examples
+    --------
+    >>> from mfhpo.censored import Linear
+    >>> from mfhpo_ray import ZoomingRCUCBSearch
+    >>> search = ZoomingRCUCBSearch(
+    ...     [{"model": "bad"}, {"model": "good"}], longest=1.0, metric="score", mode="max",
+    ...     cost=Linear(0.1), reward_range=(0, 1), smoothness=2.0, horizon=60,
+    ... )
+    >>> search.note_resources("trial_0", {"CPU": 1})  # what the search's scheduler does
+    >>> for number in range(200):
+    ...     config = search.suggest(f"trial_{number}")
+    ...     if config == search.FINISHED:
+    ...         break
+    ...     score = {"good": 0.9, "bad": 0.3}[config["model"]]
+    ...     result = {"score": score, "time_total_s": 0.001}
+    ...     search.on_trial_complete(f"trial_{number}", result)
+    >>> search.recommendation().config, search.best_limit() < 1.0
+    ({'model': 'good'}, True)
+    """
+
+    def __init__(
+        self,
+        arms: ArmsLike,
+        longest: float,
+        *,
+        metric: str | None = None,
+        mode: str | None = None,
+        space: Mapping[str, Any] | None = None,
+        arm_search: Searcher | None = None,
+        splits: int = 2,
+        smoothness: float = 1.0,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = None,
+        horizon: int | None = None,
+        confidence: Confidence = "kl",
+        survival: Survival = "kaplan-meier",
+        exploration: float = 1.0,
+        delta: float = 0.05,
+        max_failures: int = 3,
+        limit_key: str = "time_limit_s",
+        seed_key: str | None = "seed",
+        seed: int | None = None,
+    ) -> None:
+        check_number("longest", longest)
+        super().__init__(
+            arms=arms,
+            metric=metric,
+            mode=mode,
+            space=space,
+            arm_search=arm_search,
+            reward_range=reward_range,
+            limit_key=limit_key,
+            seed_key=seed_key,
+            seed=seed,
+            options={
+                "longest": longest,
+                "splits": splits,
+                "smoothness": smoothness,
+                "cost": cost,
+                "penalty": penalty,
+                "confidence": confidence,
+                "survival": survival,
+                "exploration": exploration,
+                "delta": delta,
+                "horizon": horizon,
+                "max_failures": max_failures,
+            },
+        )
+
+    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
+        return ZoomingRCUCB(n_arms, **options)

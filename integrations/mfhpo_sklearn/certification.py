@@ -1,0 +1,249 @@
+"""`certify`: what the winner of a fitted parameter search is really worth.
+
+The design, in short:
+
+1. The `top` best settings of ``cv_results_`` are the shortlist. Their scores are the luckiest of
+   many, so they are shown beside the answer, and no mean contains them.
+2. The shortlist is evaluated on fresh random splits, of the search's own kind and size: one
+   evaluation is one fit and one score.
+3. All settings that are left are evaluated on the same split. Splits are hard or easy for all of
+   them, so that differences vary far less than scores; `mfhpo.certification.paired` compares
+   these, and needs a fraction of the fits that independent splits would take. (The policies for
+   studies take evaluations to be independent, and gain nothing by sharing splits.)
+4. The splits are of one data set. The certificate is about the mean over such splits; how far that
+   is from the score on other data, no resampling can tell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import cross_validate
+from sklearn.utils.parallel import Parallel, delayed
+
+from mfhpo._validation import check_count, check_limit
+from mfhpo.certification.paired import PairedCertification
+from mfhpo.certification.sequential import Certificate
+from mfhpo_sklearn.shortlist import shortlist_of
+from mfhpo_sklearn.splits import Split, Splits
+
+__all__ = ["SearchCertificate", "certify"]
+
+
+@dataclass(frozen=True)
+class SearchCertificate(Certificate):
+    """Which setting of a search to be content with, and how sure that is.
+
+    See `mfhpo.certification.sequential.Certificate` for the other fields.
+
+    Parameters
+    ----------
+    best_estimator_
+        The estimator with the winning setting, fitted on all data; None with ``refit=False``.
+    """
+
+    best_estimator_: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """The winning setting."""
+        return self.params
+
+    @property
+    def best_score_(self) -> float:
+        """Its mean score on fresh splits."""
+        return self.mean
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as plain values, without the estimator."""
+        content = super(SearchCertificate, replace(self, best_estimator_=None)).to_dict()
+        del content["best_estimator_"]
+        return content
+
+
+def certify(
+    search: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    top: int = 8,
+    delta: float = 0.05,
+    epsilon: float | None = None,
+    budget: int | None = None,
+    timeout: float | None = None,
+    cv: Any = None,
+    measure: int = 10,
+    max_failures: int = 3,
+    refit: bool = True,
+    fit_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+) -> SearchCertificate:
+    """Find out which of a fitted search's best settings is best, and what it is worth.
+
+    ``search.best_score_`` is the luckiest of many noisy means: it promises too much, and another
+    setting may be better. This evaluates the best `top` settings again on fresh splits, until the
+    best of them is known, and returns it with its mean score, an interval and the probability of
+    being wrong. With probability at least 1 - `delta`, no setting of the shortlist is better by
+    more than `epsilon`, on average over random splits of this data set. Of other settings, and of
+    other data, nothing is said.
+
+    Parameters
+    ----------
+    search
+        A fitted ``GridSearchCV``, ``RandomizedSearchCV``, ``HalvingGridSearchCV`` or
+        ``HalvingRandomSearchCV``. It is not changed. With several metrics, the one that ``refit``
+        names counts.
+    X, y, groups
+        The data that the search was fitted on.
+    top
+        How many settings to compare, at least 2. The search's ``best_params_`` are always among
+        them. A halving search's resource, such as the number of trees, is set to the most that it
+        gave.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
+        None: one standard deviation of a setting's score over splits, as far as it is known then.
+    budget
+        Largest number of fits, at least the number of settings. When the next round would exceed
+        it, the answer is not certified, but says what holds. None: no limit.
+    timeout
+        Seconds after which no round is begun. None: no limit.
+    cv
+        A splitter with a `random_state`, of which the first split is taken under a new seed in
+        each round. None: one like the search's own, with shuffled data. Where neighbours in the
+        data are alike (one subject's, one day's), shuffled splits look better than they are: give
+        `groups`, or a splitter that keeps them together.
+    measure
+        Number of splits on which the winner is evaluated at least.
+    max_failures
+        A setting without any score leaves after so many failures; one with scores once more than
+        half of its evaluations surely fail. It is not compared then.
+    refit
+        Whether to fit the winning setting on all data, as ``best_estimator_``.
+    fit_params
+        Further arguments of ``fit``; those with one value for each sample are split like `X`.
+    n_jobs
+        Number of settings that are evaluated at once. None: as in the search.
+    random_state
+        Makes the splits repeatable. None: new ones each time.
+
+    Returns
+    -------
+    SearchCertificate
+        ``print`` it. ``best_params_``, ``best_estimator_``, ``mean``, ``interval``, ``certified``,
+        ``within``; beside it what the search's own winner had promised, and what it turned out
+        to be.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        If the search is not fitted or has fewer than two settings, if there are no fresh splits
+        like its own (as with ``TimeSeriesSplit``), or for arguments out of range. What all
+        settings raise in the first round is raised here.
+
+    Notes
+    -----
+    All remaining settings are evaluated on the same split, and compared by their differences there,
+    which are taken as normal. A divergence that no split has shown is not excluded; the text says
+    how rare it may be. An estimator with a fixed ``random_state`` keeps it: the answer is
+    then about that seed. Give the search an estimator with ``random_state=None`` for an answer
+    that is about any.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.svm import SVC
+    >>> from mfhpo_sklearn import certify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = GridSearchCV(SVC(), {"C": [0.01, 0.1, 1, 10], "gamma": [0.1, 1]}).fit(X, y)
+    >>> answer = certify(search, X, y, top=4, random_state=0)
+    >>> answer.certified, answer.evaluations < 100, answer.best_estimator_.score(X, y) > 0.9
+    (True, True, True)
+    """
+    shortlist = shortlist_of(search, top)
+    timeout = check_limit("timeout", timeout)
+    if random_state is not None:
+        random_state = check_count("random_state", random_state, 0)
+    if not isinstance(refit, bool):
+        raise TypeError(f"refit must be True or False, got {refit!r}.")
+    race = PairedCertification(
+        shortlist.candidates,
+        luckiest=shortlist.luckiest,
+        maximise=True,
+        delta=delta,
+        epsilon=epsilon,
+        budget=budget,
+        measure=measure,
+        max_failures=max_failures,
+    )
+    splits = Splits(search, cv, X, y, groups, random_state)
+    estimators = [
+        clone(search.estimator).set_params(**clone(candidate.params, safe=False))
+        for candidate in shortlist.candidates
+    ]
+    until = None if timeout is None else time.monotonic() + timeout
+    parallel = Parallel(n_jobs=search.n_jobs if n_jobs is None else n_jobs)
+    while not race.finished and (until is None or time.monotonic() < until):
+        arms = race.ask()
+        split = splits[race.rounds]
+        found = parallel(
+            delayed(_evaluate)(estimators[arm], X, y, split, shortlist.scorer, fit_params)
+            for arm in arms
+        )
+        errors = [value for value in found if isinstance(value, Exception)]
+        if race.rounds == 0 and len(errors) == len(arms):
+            raise errors[0]
+        race.tell(
+            {
+                arm: None if isinstance(value, Exception) else value
+                for arm, value in zip(arms, found, strict=True)
+            }
+        )
+    about = f"{shortlist.about} by the mean score over random splits of these data"
+    answer = race.certificate(about, shortlist.words)
+    content = {part.name: getattr(answer, part.name) for part in fields(answer)}
+    content["assumptions"] = (
+        f"{splits.words}, the same for all settings",
+        *answer.assumptions,
+    )
+    best = None
+    if refit and answer.winner is not None:
+        best = clone(estimators[answer.winner])
+        targets = () if y is None else (y,)
+        best.fit(X, *targets, **(fit_params or {}))
+    return SearchCertificate(**content, best_estimator_=best)
+
+
+def _evaluate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    split: Split,
+    scorer: Any,
+    fit_params: Mapping[str, Any] | None,
+) -> float | Exception:
+    """Fit and score on one split; an exception is returned, so that other settings go on."""
+    try:
+        scores = cross_validate(
+            estimator,
+            X,
+            y,
+            cv=[split],
+            scoring=scorer,
+            params=None if fit_params is None else dict(fit_params),
+            error_score="raise",
+        )
+    except Exception as error:
+        return error
+    return float(np.asarray(scores["test_score"])[0])

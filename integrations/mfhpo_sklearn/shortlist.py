@@ -1,0 +1,150 @@
+"""The best few candidates of a fitted search, as its own scores have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from mfhpo._validation import check_count
+from mfhpo.certification.sequential import Candidate
+
+__all__ = ["Shortlist", "shortlist_of"]
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """What is compared, and where it comes from.
+
+    Parameters
+    ----------
+    candidates
+        The parameter settings, the best first.
+    luckiest
+        Position of the search's ``best_params_``.
+    scorer
+        What scores a fitted estimator; larger is better.
+    about
+        What a claim about the best of them is about.
+    words
+        How they were chosen.
+    """
+
+    candidates: tuple[Candidate, ...]
+    luckiest: int
+    scorer: Any
+    about: str
+    words: str
+
+
+def shortlist_of(search: Any, top: int) -> Shortlist:
+    """Draw up the shortlist.
+
+    Parameters
+    ----------
+    search
+        A fitted ``GridSearchCV``, ``RandomizedSearchCV``, ``HalvingGridSearchCV`` or
+        ``HalvingRandomSearchCV``, or another one with ``cv_results_``.
+    top
+        Number of settings, at least 2; fewer if there are no more.
+
+    Raises
+    ------
+    TypeError
+        If the search is none.
+    NotFittedError
+        If it is not fitted; a ValueError too.
+    ValueError
+        If it has several metrics of which none was chosen, or fewer than two
+        settings with a score.
+    """
+    top = check_count("top", top, 2)
+    if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
+        raise TypeError(f"search must be a search such as GridSearchCV, got {search!r}.")
+    if not hasattr(search, "cv_results_"):
+        raise NotFittedError(
+            f"search={type(search).__name__} is not fitted; call search.fit first."
+        )
+    metric, scorer = _metric_of(search)
+    results = search.cv_results_
+    scores = np.asarray(results[f"mean_test_{metric}"], dtype=np.float64)
+    resources = np.asarray(results.get("n_resources", np.zeros(len(scores))))
+    # A halving search has a row for each round that a setting was in: the last one counts.
+    rows: dict[str, int] = {}
+    for row in np.flatnonzero(np.isfinite(scores)).tolist():
+        key = _key_of(_without_resource(search, results["params"][row]))
+        if key not in rows or resources[row] >= resources[rows[key]]:
+            rows[key] = row
+    if len(rows) < 2:
+        raise ValueError(
+            f"search has {len(rows)} different settings with a finite score; at least 2 are needed "
+            f"to tell which is best."
+        )
+    best = getattr(search, "best_index_", None)
+    ranked = sorted(rows.values(), key=lambda row: (-resources[row], -scores[row], row))
+    kept = ranked[:top]
+    luckiest = 0
+    if best is not None:
+        # Rows of equal settings: the best one's may not be the one that is kept.
+        key = _key_of(_without_resource(search, results["params"][best]))
+        luckiest = ranked.index(rows[key]) if key in rows else 0
+        if luckiest >= top:
+            kept[-1], luckiest = ranked[luckiest], top - 1
+    most = _most_resources(search, resources)
+    candidates = tuple(
+        Candidate(f"row {row}", {**results["params"][row], **most}, float(scores[row]))
+        for row in kept
+    )
+    n_settings, n_failed = len(rows), int((~np.isfinite(scores)).sum())
+    words = f"by the search's own mean {metric} over its {search.n_splits_} splits"
+    if "n_resources" in results:
+        words += ", settings that came farthest first"
+    if n_failed:
+        words += f"; {n_failed} rows without a score left out"
+    return Shortlist(
+        candidates=candidates,
+        luckiest=luckiest,
+        scorer=scorer,
+        about=f"the {len(candidates)} best of {n_settings} settings",
+        words=f"{words}; no mean below contains these scores",
+    )
+
+
+def _metric_of(search: Any) -> tuple[str, Any]:
+    """Name of the metric in ``cv_results_``, and its scorer."""
+    scorer = search.scorer_
+    if not isinstance(scorer, dict):
+        return "score", scorer
+    if isinstance(search.refit, str):
+        return search.refit, scorer[search.refit]
+    raise ValueError(
+        f"search has the metrics {sorted(scorer)} and refit={search.refit!r}, which does not say "
+        f"which of them counts; fit it with refit='{next(iter(scorer))}' or the like."
+    )
+
+
+def _key_of(params: dict[str, Any]) -> str:
+    """The same for equal settings; the text of an estimator would be cut off."""
+    return repr([(name, _described(value)) for name, value in sorted(params.items())])
+
+
+def _described(value: Any) -> Any:
+    if not hasattr(value, "get_params") or isinstance(value, type):
+        return value
+    parts = value.get_params(deep=False)
+    return type(value), [(name, _described(part)) for name, part in sorted(parts.items())]
+
+
+def _without_resource(search: Any, params: dict[str, Any]) -> dict[str, Any]:
+    resource = getattr(search, "resource", None)
+    return {name: value for name, value in params.items() if name != resource}
+
+
+def _most_resources(search: Any, resources: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """The resource that a halving search shares out, at the most it gave."""
+    resource = getattr(search, "resource", None)
+    if resource is None or resource == "n_samples":
+        return {}
+    return {resource: resources.max().item()}

@@ -1,0 +1,1 @@
+"""Certificates for shortlists: which candidate is best, by values at the target level."""

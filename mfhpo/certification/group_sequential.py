@@ -1,0 +1,525 @@
+"""A certificate for the best of a shortlist from few evaluations of each candidate.
+
+Intervals that hold at all times, as those of `mfhpo.certification.sequential`,
+are many standard deviations
+wide after five evaluations of an unknown noise. Here all candidates are evaluated equally often and
+looked at a few times only, after 5, 10, 20, ... evaluations of each: the error probability is
+divided among the looks, and at each of them ordinary t-intervals hold (a group-sequential design).
+
+Why it is valid. A look rests on the first so many values of each candidate, in the order in which
+the evaluations were begun, whatever the values, so each mean is one of independent values. Each
+candidate has a variance of its own: its interval is Student's, with n - 1 degrees of freedom. For
+the difference of two, the same quantile is taken with the sum of both variances. That is
+conservative for every ratio of the variances (Mickey and Brown 1966), where the approximation of
+Welch and Satterthwaite errs up to twice as often as it says. With probability at least
+1 - delta / 2^j, at look j the best candidate is behind each of the K - 1 others by less than the
+radius of their difference: each comparison has the level delta / (2^j (K - 1)), on one side. Over
+all looks that makes delta. Then the best candidate is never found worse than another one, and
+whoever is claimed to be within epsilon of all that are left is within epsilon of the best. The
+intervals of the candidates' own means, at level delta / (2^j K) on two sides, are another event of
+the same probability.
+
+A candidate whose evaluations fail too often leaves (`mfhpo.racing.failures`). The claim is then
+about the others, and nothing is certified if it may have been the best by its values.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo.certification.sequential import (
+    HIDDEN_NOISE,
+    LEAST_REPEATS,
+    Candidate,
+    CandidateResult,
+    Certificate,
+    Standing,
+    check_shortlist,
+    refusal_in_words,
+    unseen_of,
+)
+from mfhpo.knowledge.noise import (
+    CONTRADICTED,
+    Bounded,
+    NoiseAudit,
+    NoiseContradictedWarning,
+    SubGaussian,
+    declared_sigmas,
+)
+from mfhpo.knowledge.normality import notices_of
+from mfhpo.racing.declaration import SigmaLike, as_noise, check_options
+from mfhpo.racing.failures import fails_too_often
+from mfhpo.racing.race import ArmWithdrawnWarning
+
+__all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+FIRST_LOOK = 5
+"""Evaluations of each candidate before the first look, by default."""
+
+LEAST_FIRST_LOOK = 2
+"""Fewer do not show any noise."""
+
+# Normal values are never all equal. Rounded ones may be, by chance: an interval of no width is only
+# believed after so many.
+_COUNT_WITHOUT_SPREAD = 10
+
+
+class GroupSequentialCertification:
+    """A race among the candidates of a shortlist that is looked at a few times.
+
+    Evaluate what `ask` names, anywhere, and `tell` the values: those of a candidate in the order in
+    which its evaluations were begun (see `mfhpo.racing.in_order`), candidates in any order.
+
+    Parameters
+    ----------
+    candidates, luckiest, maximise, delta, epsilon, sigma, max_failures
+        See `Certification`. Each candidate has a variance of its own unless
+        sigma declares the noise. The default epsilon is the root of their mean. A declared sigma
+        that the values contradict is given up, with a warning (`mfhpo.knowledge.noise.NoiseAudit`).
+    first_look
+        Evaluations of each candidate before the first look, at least 2; each later look takes twice
+        as many as the one before. One does if sigma says that there is no noise.
+
+    Attributes
+    ----------
+    candidates, maximise
+        As given.
+    looks
+        Number of looks so far.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments of the wrong type, or out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
+    >>> candidates = [Candidate(f"trial {k}", {"x": k}, claim=1.0) for k in range(3)]
+    >>> race = GroupSequentialCertification(candidates, luckiest=0, maximise=True)
+    >>> while not race.finished:
+    ...     arm = race.ask()
+    ...     race.tell(arm, rng.normal(truth[arm], 0.1))
+    >>> answer = race.certificate("the 3 best of 10 trials", "by their values")
+    >>> answer.params, answer.certified, answer.evaluations
+    ({'x': 1}, True, 15)
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        luckiest: int,
+        maximise: bool,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        sigma: SigmaLike = None,
+        max_failures: int = 3,
+        first_look: int = FIRST_LOOK,
+    ) -> None:
+        check_shortlist(candidates, luckiest)
+        n = len(candidates)
+        check_options({"delta": delta, "epsilon": epsilon})
+        check_probability("delta", delta)
+        if epsilon is not None:
+            check_nonnegative("epsilon", epsilon)
+        self.candidates = tuple(candidates)
+        self.maximise = maximise
+        self.looks = 0
+        self._luckiest = luckiest
+        self._sign = 1.0 if maximise else -1.0
+        self._delta = delta
+        self._noise = as_noise(sigma)
+        declared = declared_sigmas(self._noise, 1)
+        self._sigma = None if declared is None else declared[0]
+        self._audit = (
+            NoiseAudit(self._sigma or 0.0) if isinstance(self._noise, SubGaussian) else None
+        )
+        self._epsilon = self._sigma if epsilon is None else epsilon
+        self._finds_epsilon = self._epsilon is None
+        self._max_failures = check_count("max_failures", max_failures, 1)
+        check_count("first_look", first_look, LEAST_FIRST_LOOK)
+        self._first_look = 1 if self._sigma == 0.0 else first_look
+        self._evaluations = 0
+        self._values: list[list[float]] = [[] for _ in candidates]
+        self._failures: IntArray = np.zeros(n, dtype=np.int64)
+        self._is_out: BoolArray = np.zeros(n, dtype=bool)  # fails too often
+        self._led: BoolArray = np.zeros(n, dtype=bool)  # when it left
+        self._beaten_by: IntArray = np.full(n, -1, dtype=np.int64)
+        # As of the last look that a candidate took part in.
+        self._counts: IntArray = np.zeros(n, dtype=np.int64)
+        self._means: FloatArray = np.full(n, np.nan)
+        self._radii: FloatArray = np.full(n, np.inf)
+        self._leader: int | None = None
+        self._behind = math.inf  # by how much the leader may be behind another candidate
+        self._radius = math.inf  # of the comparison that decides on it
+        self._is_certified = False
+
+    # Running it.
+
+    def ask(self, pending: Sequence[int] = ()) -> int | None:
+        """The candidate to evaluate next; None when the race is over.
+
+        Parameters
+        ----------
+        pending
+            Candidates of which an evaluation is under way, once for each.
+        """
+        counts = self._expected(pending)
+        left = np.flatnonzero(self._is_left)
+        return None if self.finished else int(left[np.argmin(counts[left])])
+
+    def looks_with(self, pending: Sequence[int]) -> int:
+        """Number of looks once what is under way has ended, if all of it gives values."""
+        counts = self._expected(pending)[self._is_left]
+        looks = self.looks
+        if not self.finished:
+            while (counts >= self._size(looks)).all():
+                looks += 1
+        return looks
+
+    def missing(self, pending: Sequence[int] = ()) -> int:
+        """Evaluations that the next look takes besides those that are under way.
+
+        Where those will do for it, the look after it is meant.
+        """
+        counts = self._expected(pending)[self._is_left]
+        return int(np.maximum(self._size(self.looks_with(pending)) - counts, 0).sum())
+
+    def tell(self, arm: int, value: float | None) -> None:
+        """Learn from an evaluation of a candidate; None, or what is not finite, is a failure.
+
+        Raises
+        ------
+        ValueError
+            If there is no such candidate.
+        """
+        if not 0 <= arm < len(self.candidates):
+            raise ValueError(f"arm must be 0 to {len(self.candidates) - 1}, got {arm}.")
+        self._evaluations += 1
+        if value is None or not math.isfinite(value):
+            self._failures[arm] += 1
+            values, failures = len(self._values[arm]), int(self._failures[arm])
+            if not self._is_out[arm] and fails_too_often(values, failures, self._max_failures):
+                self._take_out(arm)
+        else:
+            self._audit_sigma(arm, self._sign * value)
+            self._values[arm].append(self._sign * value)
+        while not self.finished and self._is_due:
+            self._look()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the race is over: certified, nothing left to compare, or no noise to be seen.
+
+        If all but one fail, that one is evaluated until the first look, to know what it is worth.
+        """
+        left = np.flatnonzero(self._is_left)
+        nothing_left = left.size == 0 or (left.size == 1 and self._counts[left[0]] > 0)
+        return self._is_certified or nothing_left or self.noise_is_hidden
+
+    @property
+    def noise_is_hidden(self) -> bool:
+        """Whether all evaluations of each candidate gave exactly the same value."""
+        if self._sigma == 0.0:
+            return False
+        repeats = sum(max(len(values) - 1, 0) for values in self._values)
+        varies = any(len(set(values)) > 1 for values in self._values)
+        return repeats >= max(LEAST_REPEATS, len(self.candidates)) and not varies
+
+    def _audit_sigma(self, arm: int, value: float) -> None:
+        """Compare a declared sigma with one more value, and give it up if it is too small."""
+        n = len(self._values[arm])
+        if self._audit is None or not n:
+            return
+        contradicted = self._audit.add((value - self._mean(arm)) ** 2 * n / (n + 1), value)
+        if not contradicted:
+            return
+        warnings.warn(
+            f"{contradicted}; each candidate's variance is estimated from now on, and candidates "
+            f"that were found worse are compared again",
+            NoiseContradictedWarning,
+            stacklevel=3,
+        )
+        self._sigma = None
+        self._beaten_by[:] = -1
+        self._radii[:] = self._behind = math.inf
+        self._is_certified = False
+
+    def _take_out(self, arm: int) -> None:
+        """Draw the consequences of a candidate's last failure."""
+        self._led[arm] = self._leads(arm)
+        self._is_out[arm] = True
+        if self._is_beaten[arm]:
+            return
+        candidate = self.candidates[arm]
+        failures = int(self._failures[arm])
+        warnings.warn(
+            f"{candidate.name} {candidate.params} leaves the race: {failures} of "
+            f"{failures + len(self._values[arm])} evaluations gave no value; mend the objective "
+            f"for this configuration, or raise max_failures={self._max_failures}",
+            ArmWithdrawnWarning,
+            stacklevel=3,
+        )
+        # Those that only this one has beaten may be the best of the others.
+        freed = [arm]
+        while freed:
+            by_it = np.flatnonzero(self._beaten_by == freed.pop())
+            self._beaten_by[by_it] = -1
+            freed += by_it[self._is_out[by_it]].tolist()
+        if arm == self._leader:
+            self._is_certified = False
+        left = np.flatnonzero(self._is_left)
+        if left.size == 1 and self._is_beaten.any():
+            self._leader, self._behind, self._is_certified = int(left[0]), 0.0, True
+
+    def _leads(self, arm: int) -> bool:
+        """Whether a candidate has the highest mean of those that are left, or led at a look."""
+        if not self._values[arm] or self._is_beaten[arm]:
+            return False
+        left = np.flatnonzero(self._is_left).tolist()
+        means = [self._mean(other) for other in left if self._values[other]]
+        return arm == self._leader or self._mean(arm) >= max(means)
+
+    # What it knows.
+
+    @property
+    def _is_left(self) -> BoolArray:
+        return np.asarray(~self._is_out & ~self._is_beaten)
+
+    @property
+    def _is_beaten(self) -> BoolArray:
+        return np.asarray(self._beaten_by >= 0)
+
+    @property
+    def _is_lost(self) -> BoolArray:
+        """Who left without a comparison."""
+        return np.asarray(self._is_out & ~self._is_beaten)
+
+    def _mean(self, arm: int) -> float:
+        return float(np.mean(self._values[arm]))
+
+    def _expected(self, pending: Sequence[int]) -> IntArray:
+        counts = np.array([len(values) for values in self._values], dtype=np.int64)
+        np.add.at(counts, np.array(pending, dtype=np.int64), 1)
+        return counts
+
+    def _size(self, look: int) -> int:
+        return self._first_look << look
+
+    @property
+    def _is_due(self) -> bool:
+        size = self._size(self.looks)
+        left = np.flatnonzero(self._is_left)
+        return all(len(self._values[arm]) >= size for arm in left)
+
+    def _look(self) -> None:
+        """Compare the candidates that are left by equally many values of each."""
+        size = self._size(self.looks)
+        self.looks += 1
+        level = self._delta / 2.0**self.looks
+        left = np.flatnonzero(self._is_left)
+        values = np.array([self._values[arm][:size] for arm in left])
+        means = values.mean(axis=1)
+        # Rounding must not give values that are all the same a variance.
+        squares = ((values - means[:, None]) ** 2).sum(axis=1) / max(size - 1, 1)
+        variances = np.where(np.ptp(values, axis=1) == 0.0, 0.0, squares)
+        k = len(self.candidates)
+        self._counts[left], self._means[left] = size, means
+        self._radii[left] = self._radius_of(size, variances, level / (2.0 * k))
+        leader = int(np.argmax(means))
+        self._leader = int(left[leader])
+        if len(left) == 1:
+            self._radius = self._behind = math.inf
+            return
+        others = np.arange(len(left)) != leader
+        sums = variances + variances[leader]
+        radii = self._radius_of(size, sums, level / (k - 1), of_two=True)[others]
+        ahead = means[leader] - means[others]
+        worst = int(np.argmax(radii - ahead))
+        self._radius = float(radii[worst])
+        self._behind = max(0.0, float(radii[worst] - ahead[worst]))
+        if self._finds_epsilon:
+            self._epsilon = float(np.sqrt(variances.mean()))
+        assert self._epsilon is not None
+        if self._audit is not None and self._audit.missing:
+            return  # too few values to see that the declared sigma is too small
+        self._beaten_by[left[others][ahead > radii]] = self._leader
+        self._is_certified = self._behind <= self._epsilon
+
+    def _radius_of(
+        self, size: int, variances: FloatArray, level: float, of_two: bool = False
+    ) -> FloatArray:
+        """Radii on one side, shape (n,), of means or of differences of two means.
+
+        Parameters
+        ----------
+        size
+            Values of each mean.
+        variances
+            Variances of a value, or of two values' difference, shape (n,).
+        level
+            Error probability on one side.
+        of_two
+            Whether differences are meant.
+        """
+        if self._sigma is not None:
+            times = 2.0 if of_two else 1.0
+            width = self._sigma * math.sqrt(2.0 * times * math.log(1.0 / level) / size)
+            return np.full(variances.shape, width)
+        if size < LEAST_FIRST_LOOK:
+            return np.full(variances.shape, np.inf)
+        radii = -stdtrit(size - 1, level) * np.sqrt(variances / size)
+        return np.where((variances == 0.0) & (size < _COUNT_WITHOUT_SPREAD), np.inf, radii)
+
+    # The answer.
+
+    def certificate(self, about: str, shortlist: str) -> Certificate:
+        """The answer as of the last look; see `Certification.certificate`."""
+        hidden = self.noise_is_hidden
+        winner = self._winner()
+        ended = self._is_certified and winner == self._leader
+        refusal = refusal_in_words(self._lost_leaders(winner)) if ended else ""
+        certified = ended and not refusal
+        looked_at = self.looks > 0 and winner == self._leader and not hidden
+        results = tuple(
+            self._result(arm, winner, certified, hidden) for arm in range(len(self.candidates))
+        )
+        return Certificate(
+            candidates=results,
+            winner=winner,
+            luckiest=self._luckiest,
+            delta=self._delta,
+            epsilon=math.nan if self._epsilon is None or hidden else self._epsilon,
+            within=self._behind if looked_at else math.inf,
+            finished=self.finished,
+            certified=certified,
+            reason=refusal or self._reason(winner, certified, hidden),
+            evaluations=self._evaluations,
+            remaining=0.0 if certified else None if refusal else self._remaining(looked_at),
+            about=about,
+            shortlist=shortlist,
+            assumptions=() if hidden else (self._looks_in_words(),),
+            conditions=() if hidden else self._conditions(),
+            notices=() if hidden or self._sigma is not None else self._notices(),
+            unseen=""
+            if hidden or isinstance(self._noise, Bounded) or self._sigma == 0.0
+            else unseen_of(results, winner, self._sign, self._delta),
+        )
+
+    def _lost_leaders(self, winner: int | None) -> list[tuple[str, int, int]]:
+        """Who left without a comparison, and led then, or leads the winner by the mean now."""
+        assert winner is not None
+        lost = [
+            arm
+            for arm in np.flatnonzero(self._is_lost).tolist()
+            if self._led[arm] or (self._values[arm] and self._mean(arm) > self._means[winner])
+        ]
+        return [
+            (self.candidates[arm].name, len(self._values[arm]), int(self._failures[arm]))
+            for arm in lost
+        ]
+
+    def _winner(self) -> int | None:
+        """The leader of the last look; before any, the search's: a few values do not unseat it."""
+        if self._leader is not None and not self._is_out[self._leader]:
+            return self._leader
+        seen = [arm for arm in np.flatnonzero(self._is_left).tolist() if self._values[arm]]
+        if not self.looks and not self.noise_is_hidden:
+            return next(iter(seen), None)
+        return max(seen, key=self._mean, default=None)
+
+    def _result(
+        self, arm: int, winner: int | None, certified: bool, hidden: bool
+    ) -> CandidateResult:
+        count, mean = int(self._counts[arm]), float(self._means[arm])
+        radius = math.inf if hidden else float(self._radii[arm])
+        told = len(self._values[arm])
+        if told and (not count or self._is_lost[arm]):
+            count, mean = told, self._mean(arm)
+            radius = math.inf
+        return CandidateResult.of(
+            self.candidates[arm],
+            sign=self._sign,
+            count=count,
+            mean=self._sign * mean,
+            radius=radius,
+            standing=self._standing(arm, winner, certified),
+            values=told,
+            failures=int(self._failures[arm]),
+        )
+
+    def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
+        if arm == winner:
+            return "certified" if certified else "best so far"
+        if self._is_beaten[arm]:
+            return "worse"
+        return "failed" if self._is_out[arm] else "not told apart"
+
+    def _reason(self, winner: int | None, certified: bool, hidden: bool) -> str:
+        if winner is None:
+            return "no candidate gave a value"
+        if hidden:
+            return HIDDEN_NOISE
+        left = int(self._is_left.sum())
+        if certified:
+            other = "other candidate"
+            if self._is_lost.any():
+                other += " that was compared"
+            if left == 1:
+                return f"every {other} was found worse"
+            return f"no {other} can be better by more than epsilon"
+        if left == 1:
+            return "every other candidate failed without being compared"
+        look = f"after {self._size(self.looks)} evaluations of each"
+        if not self.looks:
+            return f"nothing can be said yet; the first look is {look}"
+        return f"{left} candidates are not told apart yet; the next look is {look}"
+
+    def _remaining(self, looked_at: bool) -> float | None:
+        """A guess: the radius shrinks as the root of the count, and the lead stays."""
+        if not looked_at or self._epsilon is None:
+            return None
+        lead = self._radius - self._behind + self._epsilon
+        if not math.isfinite(lead):
+            return None
+        if lead <= 0.0:
+            return math.inf
+        looks = max(1, math.ceil(2.0 * math.log2(self._radius / lead)))
+        left = np.flatnonzero(self._is_left)
+        needed = self._size(self.looks - 1 + looks)
+        return float(sum(max(0, needed - len(self._values[arm])) for arm in left))
+
+    def _notices(self) -> tuple[str, ...]:
+        contradicted = self._audit is not None and self._audit.contradicted
+        values = [self._sign * np.array(seen) for seen in self._values]
+        return (
+            *((CONTRADICTED,) if contradicted else ()),
+            *notices_of(values, [candidate.name for candidate in self.candidates]),
+        )
+
+    def _looks_in_words(self) -> str:
+        return f"looks after {self._size(0)}, {self._size(1)}, ... evaluations of each"
+
+    def _conditions(self) -> tuple[str, ...]:
+        """What must be true for the claim and the intervals, as clauses."""
+        if self._sigma == 0.0:
+            return ("evaluations have no noise",)
+        noise = "the noise of each candidate is normal"
+        if isinstance(self._noise, Bounded):
+            noise = "all values lie within the declared bounds"
+        elif self._sigma is not None:
+            noise = f"the noise is sub-Gaussian with sigma = {self._sigma:g}"
+        return "evaluations are independent", noise

@@ -1,0 +1,400 @@
+"""A certificate for the best of a shortlist whose candidates can be evaluated alike.
+
+Where the conditions of an evaluation can be repeated, such as the split of the data that a model is
+trained and scored on, all candidates are evaluated under the same ones. What is hard about a split
+is hard for all of them, and drops out of their differences, which vary far less than the values.
+The policies of `mfhpo.identification` take evaluations to be independent and would not gain by it,
+so this is a race of its own: rounds of all that are left, compared pair by pair.
+
+Why it is valid. The differences of two candidates are independent from round to round, around the
+difference of their means, and taken as normal with a variance of their own: an anytime-valid
+t-interval (`StudentMixtureRadius`) at level delta / (K - 1) holds for all rounds with that
+probability. With probability 1 - delta, it does so for the best candidate and each of the K - 1
+others. Then the best is never found worse than another one; and whoever is claimed to be within
+epsilon of all that are left is within epsilon of the best, by its interval with that one. Intervals
+of the candidates' own means are others, at level delta / K.
+
+A candidate whose evaluations fail too often leaves (`mfhpo.racing.failures`). The claim is then
+about the others, and nothing is certified if it may have been the best by its values. No t-interval
+excludes a rare divergence that no round has shown: the certificate says how rare that is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo.certification.sequential import (
+    Candidate,
+    CandidateResult,
+    Certificate,
+    Standing,
+    check_shortlist,
+    refusal_in_words,
+)
+from mfhpo.knowledge.confidence import StudentMixtureRadius
+from mfhpo.knowledge.normality import notices_of
+from mfhpo.racing.claims import unseen_in_words
+from mfhpo.racing.failures import fails_too_often
+
+__all__ = ["PairedCertification"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Rounds before which no noise is estimated, if epsilon is to be derived from it.
+_ROUNDS_FOR_NOISE = 5
+
+# Normal differences are never all equal. Rounded ones may be, by chance: an interval of no width is
+# only believed after so many rounds.
+_ROUNDS_WITHOUT_SPREAD = 10
+
+_RADIUS = StudentMixtureRadius()
+
+# The differences decide on the claim; the values, on the intervals.
+_CONDITIONS = (
+    "rounds are independent",
+    "values, and the differences of two candidates in a round, are normal",
+)
+
+_HIDDEN_NOISE = (
+    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
+    "seen: a score that has few values on such data, or a fixed seed; take a finer score or more "
+    "data, and draw a new seed in every round"
+)
+
+
+class PairedCertification:
+    """A race among the candidates of a shortlist, round by round.
+
+    Evaluate the candidates that `ask` names under the same conditions, new ones in every round, and
+    `tell` the values.
+
+    Parameters
+    ----------
+    candidates, luckiest, maximise, delta, epsilon, budget, measure, max_failures
+        See `Certification`. The budget is one of evaluations, not of rounds,
+        and must pay for the first round.
+
+    Attributes
+    ----------
+    candidates, maximise
+        As given.
+    rounds
+        Number of rounds so far.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments of the wrong type, or out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth, rng = np.array([0.82, 0.83, 0.8]), np.random.default_rng(0)
+    >>> candidates = [Candidate(f"row {k}", {"x": k}, claim=0.9) for k in range(3)]
+    >>> race = PairedCertification(candidates, luckiest=0, maximise=True, epsilon=0.002)
+    >>> while not race.finished:
+    ...     split = rng.normal(0.0, 0.05)
+    ...     race.tell({arm: truth[arm] + split + rng.normal(0.0, 0.005) for arm in race.ask()})
+    >>> answer = race.certificate("the 3 best of 10 rows", "by their scores")
+    >>> answer.params, answer.certified
+    ({'x': 1}, True)
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        luckiest: int,
+        maximise: bool,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        budget: int | None = None,
+        measure: int = 10,
+        max_failures: int = 3,
+    ) -> None:
+        check_shortlist(candidates, luckiest)
+        self.candidates = tuple(candidates)
+        self.maximise = maximise
+        self.rounds = 0
+        self._luckiest = luckiest
+        self._sign = 1.0 if maximise else -1.0
+        self._delta = check_probability("delta", delta)
+        self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
+        self._finds_epsilon = epsilon is None
+        self._budget = math.inf
+        if budget is not None:
+            self._budget = check_count("budget", budget, len(candidates))
+        self._measure = check_count("measure", measure, 0)
+        self._max_failures = check_count("max_failures", max_failures, 1)
+        self._evaluations = 0
+        self._failures = np.zeros(len(candidates), dtype=np.int64)
+        self._is_out: BoolArray = np.zeros(len(candidates), dtype=bool)  # fails too often
+        self._led: BoolArray = np.zeros(len(candidates), dtype=bool)  # when it left
+        # Maximised values, NaN where there is none: shape (rounds, K), the rest is room.
+        self._values: FloatArray = np.full((16, len(candidates)), np.nan)
+        self._certified: int | None = None
+        self._compare()
+
+    # Running it.
+
+    def ask(self) -> list[int]:
+        """The candidates to evaluate next, all under the same conditions; empty at the end."""
+        if self._certified is not None:
+            return [self._certified] if self._counts[self._certified] < self._measure else []
+        return np.flatnonzero(self._active).tolist()
+
+    def tell(self, values: Mapping[int, float | None]) -> None:
+        """Learn from a round.
+
+        Parameters
+        ----------
+        values
+            Of each candidate that was evaluated; None, or what is not finite, is a failure.
+
+        Raises
+        ------
+        ValueError
+            If there is no such candidate.
+        """
+        row = np.full(len(self.candidates), np.nan)
+        for arm, value in values.items():
+            if not 0 <= arm < len(self.candidates):
+                raise ValueError(f"arm must be 0 to {len(self.candidates) - 1}, got {arm}.")
+            self._evaluations += 1
+            if value is None or not math.isfinite(value):
+                self._failures[arm] += 1
+                continue
+            row[arm] = self._sign * value
+        if self.rounds == len(self._values):
+            self._values = np.vstack([self._values, np.full_like(self._values, np.nan)])
+        self._values[self.rounds] = row
+        self.rounds += 1
+        self._compare()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the race is over: certified, out of budget, or without a noise to be seen."""
+        asked = self.ask()
+        return not asked or self._evaluations + len(asked) > self._budget or self.noise_is_hidden
+
+    @property
+    def noise_is_hidden(self) -> bool:
+        """Whether all evaluations of each candidate gave exactly the same value."""
+        values = self._seen
+        # Rounds, not evaluations: what makes one of them equal to the last makes all of a round.
+        if int(self._counts.max()) < _ROUNDS_WITHOUT_SPREAD:
+            return False
+        firsts = np.array([column[~np.isnan(column)][:1].sum() for column in values.T])
+        return not bool(((values != firsts) & ~np.isnan(values)).any())
+
+    # What it knows.
+
+    @property
+    def _seen(self) -> FloatArray:
+        return self._values[: self.rounds]
+
+    def _compare(self) -> None:
+        """Compare all pairs, shape (K, K), and draw the consequences."""
+        values = self._seen
+        has_value = ~np.isnan(values)
+        self._counts = has_value.sum(axis=0)
+        filled = np.where(has_value, values, 0.0)
+        weights = has_value.astype(np.float64)
+        common = np.einsum("ri,rj->ij", weights, weights)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            differences = (filled.T @ weights - weights.T @ filled) / common
+        deviations = values[:, :, None] - values[:, None, :] - differences
+        squares = np.nansum(deviations**2, axis=0)
+        # What rounding makes of values that are all equal.
+        self._tiny = (1e-12 * float(np.abs(filled).max(initial=0.0))) ** 2
+        radii = self._radii(common, self._delta / (len(self.candidates) - 1), squares)
+        self._common, self._differences = common.astype(np.int64), differences
+        self._take_out()
+        # NaN, where two were never evaluated together, compares as False.
+        beaten = (differences - radii > 0.0) & ~self._is_out[:, None]
+        self._active = ~self._is_out & ~beaten.any(axis=0)
+        self._upper = np.where(common > 0.0, differences + radii, np.inf)
+        if self._certified is not None and self._is_out[self._certified]:
+            self._certified = None
+        # What is claimed holds for all tolerances at once, so this one may follow the values.
+        if self._finds_epsilon and self._certified is None and self.rounds >= _ROUNDS_FOR_NOISE:
+            self._epsilon = self._noise_scale()
+        self._certify()
+
+    def _take_out(self) -> None:
+        """Note who fails too often, and whether it led those that are not out."""
+        for arm in np.flatnonzero(~self._is_out & (self._failures > 0)).tolist():
+            values, failures = int(self._counts[arm]), int(self._failures[arm])
+            if not fails_too_often(values, failures, self._max_failures):
+                continue
+            others = ~self._is_out & (self._counts > 0)
+            others[arm] = False
+            self._led[arm] = values > 0 and not self._are_ahead(arm)[others].any()
+            self._is_out[arm] = True
+
+    def _are_ahead(self, arm: int) -> BoolArray:
+        """Who has higher values than this one, in common rounds if there are any, shape (K,)."""
+        means = self._means()
+        in_common = np.nan_to_num(self._differences[:, arm]) > 0.0
+        return np.asarray(np.where(self._common[:, arm] > 0, in_common, means > means[arm]))
+
+    def _radii(self, counts: FloatArray, level: float, squares: FloatArray) -> FloatArray:
+        """Radii of means or of mean differences, of the same shape."""
+        constant = squares <= self._tiny * counts
+        radii = _RADIUS(counts, level, squares=np.where(constant, 0.0, squares))
+        return np.where(constant & (counts < _ROUNDS_WITHOUT_SPREAD), np.inf, radii)
+
+    def _certify(self) -> None:
+        """Note the leader as the winner, once nobody can be better by more than epsilon."""
+        leader = self._leader()
+        if self._certified is not None or self._epsilon is None or leader is None:
+            return
+        if self._n_compared > 1 and self._within(leader) <= self._epsilon:
+            self._certified = leader
+
+    def _leader(self) -> int | None:
+        """The remaining candidate that is surest to be good."""
+        active = np.flatnonzero(self._active)
+        if not active.size or not self._counts[active].any():
+            return None
+        within = np.array([self._within(arm) for arm in active.tolist()])
+        if np.isfinite(within).any():
+            return int(active[np.argmin(within)])
+        most = self._counts[active] == self._counts[active].max()
+        return int(active[np.argmax(np.where(most, self._means()[active], -np.inf))])
+
+    def _within(self, leader: int) -> float:
+        """By how much a remaining candidate may be better than this one."""
+        others = np.flatnonzero(self._active)
+        others = others[others != leader]
+        return max(0.0, float(self._upper[others, leader].max())) if others.size else 0.0
+
+    def _means(self) -> FloatArray:
+        return np.asarray(np.nansum(self._seen, axis=0) / np.maximum(self._counts, 1))
+
+    def _own_squares(self) -> FloatArray:
+        return np.asarray(np.nansum((self._seen - self._means()) ** 2, axis=0))
+
+    def _noise_scale(self) -> float:
+        """Pooled standard deviation of the values around their candidates' means."""
+        degrees = int(np.maximum(self._counts - 1, 0).sum())
+        return math.sqrt(float(self._own_squares().sum()) / degrees) if degrees else 0.0
+
+    # The answer.
+
+    def certificate(self, about: str, shortlist: str) -> Certificate:
+        """The answer so far; see `mfhpo.certification.sequential.Certification.certificate`."""
+        hidden = self.noise_is_hidden
+        winner = self._leader() if self._certified is None else self._certified
+        refusal = refusal_in_words(self._lost_leaders(winner)) if self._is_measured else ""
+        certified = self._is_measured and not hidden and not refusal
+        unknown = hidden or self._epsilon is None
+        within = math.inf
+        if winner is not None and not hidden and self._n_compared > 1:
+            within = self._within(winner)
+            if self._certified is not None and self._epsilon is not None:
+                within = min(within, self._epsilon)
+        radii = self._radii(
+            self._counts.astype(np.float64), self._delta / len(self.candidates), self._own_squares()
+        )
+        means = self._means()
+        results = tuple(
+            CandidateResult.of(
+                candidate,
+                sign=self._sign,
+                count=int(self._counts[arm]),
+                mean=self._sign * float(means[arm]),
+                radius=math.inf if hidden else float(radii[arm]),
+                standing=self._standing(arm, winner, certified),
+                failures=int(self._failures[arm]),
+            )
+            for arm, candidate in enumerate(self.candidates)
+        )
+        return Certificate(
+            candidates=results,
+            winner=winner,
+            luckiest=self._luckiest,
+            delta=self._delta,
+            epsilon=math.nan if unknown or self._epsilon is None else self._epsilon,
+            within=within,
+            finished=self.finished,
+            certified=certified,
+            reason=refusal or self._reason(winner),
+            evaluations=self._evaluations,
+            remaining=0.0 if certified else None,
+            about=about,
+            shortlist=shortlist,
+            assumptions=(),
+            conditions=() if hidden else _CONDITIONS,
+            notices=() if hidden else self._notices(),
+            unseen="" if hidden else self._unseen(winner),
+        )
+
+    def _notices(self) -> tuple[str, ...]:
+        seen = self._sign * self._seen
+        values = [column[~np.isnan(column)] for column in seen.T]
+        return notices_of(values, [candidate.name for candidate in self.candidates])
+
+    def _lost_leaders(self, winner: int | None) -> list[tuple[str, int, int]]:
+        """Who left without a comparison, and led then, or leads the winner by its values now."""
+        assert winner is not None
+        means = self._means()
+        ahead = (self._counts > 0) & (self._are_ahead(winner) | (means > means[winner]))
+        lost = np.flatnonzero(self._is_out & (self._led | ahead))
+        return [
+            (self.candidates[arm].name, int(self._counts[arm]), int(self._failures[arm]))
+            for arm in lost.tolist()
+        ]
+
+    def _unseen(self, winner: int | None) -> str:
+        """Which rare outcomes the rounds of the winner and its closest rival cannot exclude."""
+        others = np.flatnonzero(~self._is_out & (np.arange(len(self.candidates)) != winner))
+        if winner is None or not others.size:
+            return ""
+        # Where two were never evaluated together, the bound is infinite.
+        rival = int(others[np.argmax(self._upper[others, winner])])
+        rounds = int(self._common[winner, rival])
+        names = f"{self.candidates[winner].name} and {self.candidates[rival].name}"
+        return unseen_in_words([(names, rounds)], self._delta, unit="rounds")
+
+    @property
+    def _n_compared(self) -> int:
+        return int((~self._is_out).sum())
+
+    @property
+    def _is_measured(self) -> bool:
+        return self._certified is not None and bool(self._counts[self._certified] >= self._measure)
+
+    def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
+        if arm == winner:
+            return "certified" if certified else "best so far"
+        if self._is_out[arm]:
+            return "failed"
+        told_apart = not self._active[arm] and not self.noise_is_hidden
+        return "worse" if told_apart else "not told apart"
+
+    def _reason(self, winner: int | None) -> str:
+        left = int(self._active.sum())
+        if winner is None:
+            return "no candidate gave a value"
+        if self.noise_is_hidden:
+            return _HIDDEN_NOISE
+        if self._is_measured:
+            other = "other candidate"
+            if self._is_out.any():
+                other += " that was compared"
+            if left == 1:
+                return f"every {other} was found worse in the same rounds"
+            return f"in the same rounds, no {other} can be better by more than epsilon"
+        if self._n_compared == 1:
+            return "every other candidate failed without being compared"
+        why = f"{left} candidates are not told apart yet"
+        if self._certified is not None:
+            why = "the winner's value is still being measured"
+        return f"the budget of {self._budget:g} is spent and {why}" if self.finished else why

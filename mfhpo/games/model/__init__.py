@@ -1,0 +1,1 @@
+"""The Gaussian process over the utilities of all players, and its parameters."""

@@ -1,0 +1,209 @@
+"""Utilities drawn from what is believed, and what players would gain by deviating in each draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.games.actions import Actions
+from mfhpo.games.model.mogp import MultiOutputGP
+
+__all__ = ["DrawnGames", "DrawnUtilities"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+_FEATURES = 512
+# Of draws six digits are enough, and their cosines take a tenth of the time.
+_PRECISION = np.float32
+
+
+class DrawnUtilities:
+    """Functions drawn from a player's posterior at the target.
+
+    A function is drawn from the prior, by random Fourier features, and moved by what the model
+    learns from the difference of the observations and its own values there.
+
+    Parameters
+    ----------
+    model
+        The player's.
+    n_draws
+        Number of functions.
+    rng
+        Source of randomness.
+
+    References
+    ----------
+    Rahimi and Recht, Random features for large-scale kernel machines, NIPS 2007. Wilson et al.,
+    Efficiently sampling functions from Gaussian process posteriors, ICML 2020.
+    """
+
+    def __init__(self, model: MultiOutputGP, n_draws: int, rng: np.random.Generator) -> None:
+        known = model.hyperparameters
+        shape = known.length_scales.shape
+        self._model = model
+        frequencies = rng.standard_normal((shape[0], shape[1], _FEATURES))
+        self._frequencies = (frequencies / known.length_scales[:, :, None]).astype(_PRECISION)
+        phases = rng.uniform(0.0, 2.0 * np.pi, (shape[0], _FEATURES))
+        self._phases = phases.astype(_PRECISION)
+        weights = np.sqrt(2.0 / _FEATURES) * rng.standard_normal((shape[0], _FEATURES, n_draws))
+        self._weights = weights.astype(_PRECISION)
+        self._moves = model.moves(self._prior_at_observations(rng, n_draws))
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Values at points of shape (n, d), shape (n, n_draws)."""
+        known = self._model.hyperparameters
+        prior = known.scales[-1] * self._from_kernel(self._model.top, features)
+        drawn: FloatArray = known.offsets[-1] + prior + self._model.moved(features, self._moves)
+        return drawn
+
+    def _from_kernel(self, kernel: int, features: FloatArray) -> FloatArray:
+        """Functions drawn from one kernel, of unit variance, shape (n, n_draws)."""
+        turns = features.astype(_PRECISION) @ self._frequencies[kernel] + self._phases[kernel]
+        drawn: FloatArray = (np.cos(turns) @ self._weights[kernel]).astype(np.float64)
+        return drawn
+
+    def _prior_at_observations(self, rng: np.random.Generator, n_draws: int) -> FloatArray:
+        """What would have been observed of the prior's functions (Eq. 19), shape (n, n_draws)."""
+        known = self._model.hyperparameters
+        features, levels = self._model.observed
+        at_level = self._from_kernel(self._model.top, features)
+        drawn = np.zeros((len(levels), n_draws))
+        for level in reversed(range(known.n_levels)):
+            if level < self._model.top:
+                rho = known.correlations[level]
+                own = self._from_kernel(level, features)
+                at_level = rho * at_level + np.sqrt(1.0 - rho**2) * own
+            there = levels == level
+            drawn[there] = known.offsets[level] + known.scales[level] * at_level[there]
+        noise = np.sqrt(self._model.noise)[:, None] * rng.standard_normal(drawn.shape)
+        return drawn + noise
+
+
+class DrawnGames:
+    """Games drawn from what is believed of all players' utilities.
+
+    Parameters
+    ----------
+    actions
+        The players' actions.
+    models
+        Of each player those that may be true, as many for each: games are drawn from all of them.
+    least_units
+        Smallest scale that a player's utility is taken to have, shape (n_players,).
+    n_draws
+        Number of games; a multiple of the number of each player's models.
+    rng
+        Source of randomness.
+
+    Attributes
+    ----------
+    units
+        Scale of each player's utility in each game, in which gains are compared, shape (n_draws,
+        n_players).
+    """
+
+    def __init__(
+        self,
+        actions: Actions,
+        models: Sequence[Sequence[MultiOutputGP]],
+        least_units: FloatArray,
+        n_draws: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._actions = actions
+        self._utilities = [
+            [DrawnUtilities(model, n_draws // len(of_player), rng) for model in of_player]
+            for of_player in models
+        ]
+        scales = [
+            np.repeat([model.unit for model in of_player], n_draws // len(of_player))
+            for of_player in models
+        ]
+        self.units: FloatArray = np.maximum(np.stack(scales, axis=1), least_units)
+        self._n_draws = n_draws
+        self._is_sure = max(map(len, models)) == 1
+        self._known = [player for player, (model, *_) in enumerate(models) if model.n]
+
+    def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
+        """What each player would gain by deviating (Eq. 2), in each game.
+
+        Parameters
+        ----------
+        cube
+            Profiles, points of the unit cube, shape (n, number of parameters).
+        actions
+            To which players may deviate; None: those of the game.
+
+        Returns
+        -------
+        array of shape (n, n_draws, n_players)
+            In each player's own unit, at least 0.
+        """
+        actions = self._actions if actions is None else actions
+        features = actions.features(cube)
+        gains = np.zeros((len(cube), self._n_draws, len(actions)))
+        for player, utilities in enumerate(self._utilities):
+            own, columns = actions.own_features[player], actions.columns[player]
+            here = _values(utilities, features)
+            deviating = np.repeat(features[:, None, :], len(own), axis=1)
+            deviating[:, :, columns] = own
+            there = _values(utilities, deviating.reshape(-1, features.shape[1]))
+            best = there.reshape(len(cube), len(own), self._n_draws).max(axis=1)
+            gains[:, :, player] = np.maximum(best - here, 0.0)
+        return gains
+
+    def worst(self, cube: FloatArray) -> FloatArray:
+        """The largest dissatisfaction of any player, over the games, in their units.
+
+        Players of whom nothing was observed do not count.
+
+        It is the mean over games if the models are known, and the median if they are drawn: some of
+        these are far off, and must not decide alone.
+
+        Parameters
+        ----------
+        cube
+            Profiles, points of the unit cube, shape (n, number of parameters).
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        gains = (self.dissatisfaction(cube) / self.units)[:, :, self._known]
+        return self._over_games(gains.max(axis=2, initial=0.0))
+
+    def worst_of_all_profiles(self) -> FloatArray:
+        """What `worst` says of each of the actions' profiles, in less time.
+
+        Returns
+        -------
+        array of shape (n_profiles,)
+
+        Raises
+        ------
+        ValueError
+            If the profiles are not all combinations of the players' actions.
+        """
+        shape = self._actions.shape
+        if shape is None:
+            raise ValueError("actions must be so few that all their combinations are profiles.")
+        features = self._actions.features(self._actions.profiles)
+        worst = np.zeros((*shape, self._n_draws))
+        for player in self._known:
+            drawn = _values(self._utilities[player], features).reshape(*shape, self._n_draws)
+            gains = (drawn.max(axis=player, keepdims=True) - drawn) / self.units[:, player]
+            worst = np.maximum(worst, gains)
+        return self._over_games(worst.reshape(-1, self._n_draws))
+
+    def _over_games(self, worst: FloatArray) -> FloatArray:
+        over: FloatArray = worst.mean(axis=1) if self._is_sure else np.median(worst, axis=1)
+        return over
+
+
+def _values(utilities: Sequence[DrawnUtilities], features: FloatArray) -> FloatArray:
+    """Of all functions drawn from a player's models at points, shape (n, n_draws)."""
+    return np.concatenate([drawn(features) for drawn in utilities], axis=1)

@@ -1,0 +1,212 @@
+"""Hyperparameters fitted to what was observed, and others that may be true."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_solve, cholesky
+from scipy.optimize import minimize
+
+from mfhpo.games.model.hyperparameters import Hyperparameters
+from mfhpo.games.model.marginal_likelihood import (
+    Assumptions,
+    Layout,
+    Observations,
+    Standardised,
+    jitter,
+    loss,
+    loss_and_gradient,
+    offset_covariance,
+    standardised,
+    unpacked,
+)
+from mfhpo.games.model.mogp import covariance
+
+__all__ = ["drawn_hyperparameters", "first_guess", "fit"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_MOST = 200  # observations of a fit: its work grows with their cube
+_STEPS = 60
+_FAR = 12.0  # largest absolute value of a parameter in logarithms
+_UNLIKE = 3.0  # ratio of levels' standard deviations, from which on a fit begins there too
+_STEP, _FLAT = 1e-3, 1e-6  # of differences of gradients, and the smallest curvature
+# Of what is drawn to choose from: how many for each chosen, and a distribution that is wider than
+# the density, for the chosen to have the right weights.
+_PROPOSALS, _FREEDOM, _WIDER = 8, 5.0, 1.2
+_FLATTER = 0.9
+
+
+def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
+    """Hyperparameters at the centre of their priors, in the unit of what was observed."""
+    layout = Layout(assumptions)
+    return _hyperparameters(layout.centre, layout, observations, assumptions)
+
+
+def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
+    """Hyperparameters of the largest posterior density, with weak priors.
+
+    The mean of each level is integrated out, and taken at its posterior mean afterwards. Levels may
+    be of units of their own: their scales have priors with heavy tails, and noise is relative to
+    them. Of many observations, `_MOST` are taken, evenly spread over their order.
+
+    Parameters
+    ----------
+    observations
+        At least one.
+    assumptions
+        What is known.
+    """
+    some = _some(observations)
+    layout = Layout(assumptions)
+    found = _fitted(standardised(some, assumptions), layout, assumptions)
+    return _hyperparameters(found, layout, some, assumptions)
+
+
+def drawn_hyperparameters(
+    observations: Observations, assumptions: Assumptions, n_draws: int, rng: np.random.Generator
+) -> list[Hyperparameters]:
+    """Hyperparameters drawn from what may be believed of them.
+
+    Where observations are few, those of the largest density say too surely what utilities are like.
+    More are drawn than asked for, around these, and chosen in proportion to their density over that
+    with which they were drawn; less than in proportion where too few would be chosen. The means of
+    levels are drawn from their posterior, given the rest.
+
+    Parameters
+    ----------
+    observations
+        At least one.
+    assumptions
+        What is known.
+    n_draws
+        How many.
+    rng
+        Source of randomness.
+
+    References
+    ----------
+    Rubin, Using the SIR algorithm to simulate posterior distributions, Bayesian Statistics 1988.
+    """
+    some = _some(observations)
+    layout = Layout(assumptions)
+    standard = standardised(some, assumptions)
+    centre = _fitted(standard, layout, assumptions)
+    axes = _axes(centre, standard, layout, assumptions)
+    n_proposals = _PROPOSALS * n_draws
+    steps = _WIDER * rng.standard_normal((n_proposals, layout.size))
+    steps *= np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, n_proposals))[:, None]
+    proposals = np.clip(centre + steps @ axes.T, -_FAR, _FAR)
+    losses = [loss(at, standard.observations, assumptions, standard.unit) for at in proposals]
+    away = (steps**2).sum(axis=1) / (_FREEDOM * _WIDER**2)
+    weights = 0.5 * (_FREEDOM + layout.size) * np.log1p(away) - np.array(losses)
+    shares = np.cumsum(_even(weights, n_draws))
+    ends = (rng.random() + np.arange(n_draws)) / n_draws * shares[-1]
+    return [
+        _hyperparameters(proposals[index], layout, some, assumptions, rng)
+        for index in np.searchsorted(shares, ends)
+    ]
+
+
+def _even(logarithms: FloatArray, least: int) -> FloatArray:
+    """Weights that count for at least so many equal ones: as they are, or to a power below 1."""
+    power, logarithms = 1.0, logarithms - logarithms.max()
+    while True:
+        weights: FloatArray = np.exp(power * logarithms)
+        if weights.sum() ** 2 >= least * (weights**2).sum():
+            return weights
+        power *= _FLATTER
+
+
+def _axes(
+    centre: FloatArray, standard: Standardised, layout: Layout, assumptions: Assumptions
+) -> FloatArray:
+    """Columns whose sum of squares is the covariance of the parameters, by the loss's curvature."""
+
+    def slope(parameters: FloatArray) -> FloatArray:
+        return loss_and_gradient(parameters, standard.observations, assumptions, standard.unit)[1]
+
+    curvature = np.array(
+        [
+            (slope(centre + step) - slope(centre - step)) / (2.0 * _STEP)
+            for step in _STEP * np.eye(layout.size)
+        ]
+    )
+    values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
+    # Nowhere wider than the priors, which are what is believed where observations say nothing.
+    spreads = np.minimum(1.0 / np.sqrt(np.maximum(values, _FLAT)), layout.spread.max())
+    axes: FloatArray = vectors * spreads
+    return axes
+
+
+def _some(observations: Observations) -> Observations:
+    """At most so many as a fit takes."""
+    n = len(observations.values)
+    if n <= _MOST:
+        return observations
+    return observations.chosen(np.unique(np.linspace(0, n - 1, _MOST).round().astype(int)))
+
+
+def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) -> FloatArray:
+    """The parameters of the largest posterior density."""
+    results = [
+        minimize(
+            loss_and_gradient,
+            start,
+            args=(standard.observations, assumptions, standard.unit),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-_FAR, _FAR)] * layout.size,
+            options={"maxiter": _STEPS},
+        )
+        for start in _starts(standard.observations, layout)
+    ]
+    best: FloatArray = min(results, key=lambda result: float(result.fun)).x
+    return best
+
+
+def _starts(observations: Observations, layout: Layout) -> list[FloatArray]:
+    """Where fits begin: the priors' centre, and the levels' own scales if they are unlike."""
+    spreads = np.ones(layout.n_scales)
+    for level in range(layout.n_scales):
+        values = observations.values[observations.levels == level]
+        if len(values) and np.ptp(values) > 0.0:
+            spreads[level] = values.std()
+    if layout.n_scales == 1 or spreads.max() <= _UNLIKE * spreads.min():
+        return [layout.centre]
+    own = layout.centre.copy()
+    own[layout.scales] = np.log(spreads)
+    return [layout.centre, np.clip(own, -_FAR, _FAR)]
+
+
+def _hyperparameters(
+    parameters: FloatArray,
+    layout: Layout,
+    observations: Observations,
+    assumptions: Assumptions,
+    rng: np.random.Generator | None = None,
+) -> Hyperparameters:
+    """Hyperparameters in the unit of the values, with offsets at their posterior means or drawn."""
+    standard = standardised(observations, assumptions)
+    known = unpacked(parameters, layout, assumptions, standard.unit)
+    levels, every = observations.levels, np.arange(assumptions.n_levels)
+    at = (observations.features, levels)
+    total = covariance(known, at, at) + offset_covariance(levels, levels, assumptions)
+    noise = known.noise[levels] / observations.counts + jitter(known.scales[levels])
+    total[np.diag_indices_from(total)] += noise
+    factor = cholesky(total, lower=True, check_finite=False)
+    shared = offset_covariance(every, levels, assumptions)
+    explained = cho_solve((factor, True), shared.T, check_finite=False)
+    offsets = explained.T @ standard.observations.values
+    if rng is not None:
+        left = offset_covariance(every, every, assumptions) - shared @ explained
+        values, vectors = np.linalg.eigh((left + left.T) / 2.0)
+        moves = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(every))
+        offsets = offsets + vectors @ moves
+    return Hyperparameters(
+        length_scales=known.length_scales,
+        correlations=known.correlations,
+        scales=known.scales * standard.unit,
+        noise=known.noise * standard.unit**2,
+        offsets=standard.means + standard.unit * offsets,
+    )

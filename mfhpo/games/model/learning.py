@@ -1,0 +1,158 @@
+"""What is learned of one player's utility, as it is observed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
+from mfhpo.games.model.hyperparameters import Hyperparameters
+from mfhpo.games.model.marginal_likelihood import Assumptions, Observations
+from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.games.model.observed import Failure, ObservedUtilities
+
+__all__ = ["LearnedUtility"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_FIRST_FIT = 4  # observations
+_NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
+
+
+class LearnedUtility:
+    """A model of a player's utility, and the observations that it was made of.
+
+    Parameters
+    ----------
+    assumptions
+        What a fit leaves as it is.
+    points
+        Features of points at which the model keeps predictions at hand, shape (n_points, d).
+    declared
+        Hyperparameters that are known; None: they are fitted.
+
+    Attributes
+    ----------
+    model
+        By the hyperparameters of the largest density.
+
+    Examples
+    --------
+    >>> assumptions = Assumptions(2, np.array([0]), np.ones(2))
+    >>> learned = LearnedUtility(assumptions, np.zeros((1, 1)))
+    >>> for place in (0.0, 0.5, 1.0):
+    ...     learned.tell(np.array([place]), 1, 10.0 * place)
+    >>> round(learned.model.mean(np.array([[0.75]]), 1).item())
+    8
+    """
+
+    def __init__(
+        self,
+        assumptions: Assumptions,
+        points: FloatArray,
+        declared: Hyperparameters | None = None,
+    ) -> None:
+        self._assumptions = assumptions
+        self._points = points
+        self._is_declared = declared is not None
+        self._seen = ObservedUtilities()
+        self._next_fit = _FIRST_FIT
+        if declared is None:
+            top = np.array([assumptions.n_levels - 1])
+            declared = first_guess(Observations.once(points[:1], top, np.zeros(1)), assumptions)
+        self.model = MultiOutputGP(declared, points)
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether any utility was observed."""
+        return self._seen.has_seen
+
+    @property
+    def constant(self) -> float | None:
+        """The utility that was observed again and again, and no other; None if there is none."""
+        return self._seen.constant
+
+    def tell(self, features: FloatArray, level: int, value: float | None) -> None:
+        """Add an observation, and fit the model again when it is time.
+
+        Parameters
+        ----------
+        features
+            Of the profile, shape (d,).
+        level
+            Its index.
+        value
+            The utility; None for one that could not be measured.
+        """
+        seen, known = self._seen, self.model.hyperparameters
+        lengths = known.length_scales[-1]
+        before = _told_of(seen.failures(lengths))
+        if value is None:
+            seen.fail(features, level)
+        else:
+            seen.add(features, level, value)
+        is_as_before = _told_of(seen.failures(lengths)) == before
+        if not seen.has_seen or (value is None and is_as_before):
+            return
+        n = len(seen)
+        is_early = not self._is_declared and n <= _FIRST_FIT
+        is_time = not self._is_declared and n >= self._next_fit
+        if value is not None and is_as_before and not is_early and not is_time:
+            self.model.add(features, level, value)
+            return
+        observations = seen.observations(lengths)
+        if is_time:
+            known = fit(observations, self._assumptions)
+            self._next_fit = math.ceil(_NEXT_FIT * n)
+        elif is_early:
+            known = first_guess(observations, self._assumptions)
+        self.model = _informed(known, observations, self._points)
+
+    def possible(self, n: int, rng: np.random.Generator) -> list[MultiOutputGP]:
+        """Models that may be true: the one there is if its hyperparameters are known.
+
+        Parameters
+        ----------
+        n
+            How many, with hyperparameters that are drawn.
+        rng
+            Source of randomness.
+        """
+        if self._is_declared or not self.has_seen:
+            return [self.model]
+        lengths = self.model.hyperparameters.length_scales[-1]
+        observations = self._seen.observations(lengths)
+        return [
+            MultiOutputGP.of(
+                known,
+                observations.features,
+                observations.levels,
+                observations.values,
+                observations.counts,
+            )
+            for known in drawn_hyperparameters(observations, self._assumptions, n, rng)
+        ]
+
+
+def _told_of(failures: Sequence[Failure]) -> list[tuple[bytes, int, float]]:
+    """What can be compared."""
+    return [(one.features.tobytes(), one.level, one.worst) for one in failures]
+
+
+def _informed(
+    known: Hyperparameters, observations: Observations, points: FloatArray
+) -> MultiOutputGP:
+    """A model that was told of observations, with predictions at hand for some points."""
+    model = MultiOutputGP(known, points)
+    for row, level, mean, count in zip(
+        observations.features,
+        observations.levels,
+        observations.values,
+        observations.counts,
+        strict=True,
+    ):
+        model.add(row, int(level), float(mean), int(count))
+    return model

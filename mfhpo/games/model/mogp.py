@@ -1,0 +1,485 @@
+"""The multi-output Gaussian process over utilities at several fidelities."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cholesky, solve_triangular
+
+from mfhpo.games.model.hyperparameters import Hyperparameters
+
+__all__ = ["Mark", "MultiOutputGP", "covariance", "squared_distances"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_CAPACITY = 64
+
+
+def squared_distances(left: FloatArray, right: FloatArray, length_scales: FloatArray) -> FloatArray:
+    """Squared distances of two sets of points in units of the length scales, shape (n, k)."""
+    a, b = left / length_scales, right / length_scales
+    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2.0 * a @ b.T
+    distances: FloatArray = np.maximum(squares, 0.0)
+    return distances
+
+
+def covariance(
+    hyperparameters: Hyperparameters,
+    left: tuple[FloatArray, IntArray],
+    right: tuple[FloatArray, IntArray],
+) -> FloatArray:
+    """Prior covariance of utilities, each given by its features and its level (Eq. 19-21).
+
+    With ``K[m, m']`` for levels ``m <= m'``: ``K[M, M]`` is the target's kernel, ``K[m, m] =
+    rho[m]**2 K[m+1, m+1] + (1 - rho[m]**2) kernel[m]``, and ``K[m, m'] = rho[m] ... rho[m'-1]
+    K[m', m']``.
+
+    Parameters
+    ----------
+    hyperparameters
+        As named.
+    left, right
+        Features of shape (n, d) and levels of shape (n,).
+
+    Returns
+    -------
+    array of shape (n, k)
+    """
+    (x, levels), (y, others) = left, right
+    higher = np.maximum(levels[:, None], others[None, :])
+    lower = np.minimum(levels[:, None], others[None, :])
+    weights, scales = hyperparameters.weights, hyperparameters.scales
+    total = np.zeros((len(levels), len(others)))
+    for kernel in range(
+        int(higher.min(initial=hyperparameters.n_levels)), hyperparameters.n_levels
+    ):
+        share = weights[higher, kernel]
+        if share.any():
+            lengths = hyperparameters.length_scales[kernel]
+            total += share * np.exp(-0.5 * squared_distances(x, y, lengths))
+    total *= hyperparameters.links[lower, higher]
+    return total * scales[levels][:, None] * scales[others][None, :]
+
+
+class Mark(NamedTuple):
+    """Where a process stood, to go back to."""
+
+    n: int
+    explained: FloatArray
+    shared: FloatArray
+    means: FloatArray
+
+
+class MultiOutputGP:
+    """A Gaussian process over (configuration, level), with the covariance of `covariance`.
+
+    Observations are added one at a time; the Cholesky factor grows with them, and so do the
+    predictions for a fixed set of points, at a cost that is linear in the observations. Those of
+    the same utility are merged: what work depends on is the number of different ones.
+
+    Parameters
+    ----------
+    hyperparameters
+        What is taken as known.
+    points
+        Features of points at which predictions are kept at hand, shape (n_points, d).
+
+    References
+    ----------
+    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with
+    black-box utilities, Eq. 19-23. Kennedy and O'Hagan, Predicting the output from a complex
+    computer code when fast approximations are available, Biometrika 2000.
+
+    Examples
+    --------
+    >>> known = Hyperparameters.shared(0.89, 0.78, correlations=[0.768], noise=0.1, n_features=1)
+    >>> gp = MultiOutputGP(known)
+    >>> gp.add(np.array([0.5]), level=1, value=1.1)
+    >>> mean, variance = gp.predict(np.array([[0.5]]), level=1)
+    >>> mean.item(), round(variance.item(), 4)
+    (1.0, 0.0909)
+    """
+
+    def __init__(self, hyperparameters: Hyperparameters, points: FloatArray | None = None) -> None:
+        n_features = hyperparameters.length_scales.shape[1]
+        n_levels = hyperparameters.n_levels
+        self.hyperparameters = hyperparameters
+        self.points = np.zeros((0, n_features)) if points is None else points
+        self._n = 0
+        self._features = np.zeros((_CAPACITY, n_features))
+        self._levels = np.zeros(_CAPACITY, dtype=np.int64)
+        self._counts = np.zeros(_CAPACITY)
+        self._values = np.zeros(_CAPACITY)
+        self._priors: FloatArray | None = np.zeros((_CAPACITY, _CAPACITY))
+        self._factor = np.zeros((_CAPACITY, _CAPACITY))
+        self._whitened = np.zeros(_CAPACITY)
+        self._weights_kept: FloatArray | None = None
+        # Prior covariances of the points, at each level, with what was observed, and what follows
+        # from them: the part of their variance that is explained, and of their covariance with the
+        # target.
+        self._with_points = np.zeros((n_levels, _CAPACITY, len(self.points)))
+        self._explained = np.zeros((n_levels, len(self.points)))
+        self._shared = np.zeros((n_levels, len(self.points)))
+        self._means = np.zeros((n_levels, len(self.points)))
+
+    @classmethod
+    def of(
+        cls,
+        hyperparameters: Hyperparameters,
+        features: FloatArray,
+        levels: IntArray,
+        values: FloatArray,
+        counts: FloatArray,
+    ) -> MultiOutputGP:
+        """A process that learns observations of different utilities at once.
+
+        It takes half of the memory, or less, of one that learned them by `add`, and less time.
+
+        Parameters
+        ----------
+        hyperparameters
+            What is taken as known.
+        features
+            Shape (n, d), n at least 1.
+        levels, values, counts
+            Of each the level, the mean, and of how many observations it is that, shape (n,).
+
+        Examples
+        --------
+        >>> known = Hyperparameters.shared(1.0, 1.0, correlations=[0.8], noise=0.1, n_features=1)
+        >>> at, level = np.array([[0.5]]), np.array([1])
+        >>> gp = MultiOutputGP.of(known, at, level, np.array([1.1]), np.array([1.0]))
+        >>> gp.mean(at, level=1).item()
+        1.0
+        """
+        process = cls(hyperparameters)
+        n = process._n = len(values)
+        process._features, process._levels = features.copy(), levels.copy()
+        process._values, process._counts = values.copy(), counts.copy()
+        process._with_points = np.zeros((hyperparameters.n_levels, n, 0))
+        process._priors = None
+        total = covariance(hyperparameters, process.observed, process.observed)
+        total[np.diag_indices(n)] += process.noise
+        process._factor = cholesky(total, lower=True, check_finite=False)
+        process._whitened = process._solve(values - hyperparameters.offsets[levels])
+        return process
+
+    @property
+    def n(self) -> int:
+        """Number of observations, those of the same utility counted once."""
+        return self._n
+
+    @property
+    def top(self) -> int:
+        """Index of the target level."""
+        return self.hyperparameters.n_levels - 1
+
+    @property
+    def unit(self) -> float:
+        """Standard deviation of the utility at the target, before anything was observed."""
+        return float(self.hyperparameters.scales[-1])
+
+    # Learning.
+
+    def add(self, features: FloatArray, level: int, value: float | None, count: int = 1) -> None:
+        """Learn an observation.
+
+        Of observations of the same utility their mean is kept, unless their noise is so small that
+        the covariance would become singular.
+
+        Parameters
+        ----------
+        features
+            Shape (d,).
+        level
+            Its index.
+        value
+            None for one that is under way: where it will be is known, and what it will be is taken
+            to be as predicted.
+        count
+            Of how many observations it is the mean.
+        """
+        known, n = self.hyperparameters, self._n
+        self._weights_kept = None
+        if n == len(self._levels):
+            self._grow()
+        at = (features[None, :], np.array([level]))
+        prior = covariance(known, self.observed, at)[:, 0]
+        row = self._solve(prior)
+        # Rounding must not make what is left smaller than the noise.
+        noise = max(known.noise[level] / count, known.least_noise[level])
+        left = max(known.scales[level] ** 2 - row @ row, 0.0) + noise
+        pivot = float(np.sqrt(left))
+        expected = float(known.offsets[level] + row @ self._whitened[:n])
+        again = None if value is None else self._index_of(features, level, count)
+        value = expected if value is None else value
+        whitened = (value - expected) / pivot
+        if len(self.points):
+            self._tell_points(at, self._solve(row, transposed=True), pivot, whitened)
+        if again is None:
+            priors = self._known_priors()
+            priors[n, :n], priors[n, n] = prior, known.scales[level] ** 2
+            self._factor[n, :n], self._factor[n, n] = row, pivot
+            self._whitened[n] = whitened
+            self._features[n], self._levels[n], self._counts[n] = features, level, count
+            self._values[n] = value
+            self._n = n + 1
+        else:
+            self._counts[again] += count
+            self._values[again] += (value - self._values[again]) * count / self._counts[again]
+            self._factorise()
+
+    def _index_of(self, features: FloatArray, level: int, count: int) -> int | None:
+        """With which observations more of the same utility are merged."""
+        known, n = self.hyperparameters, self._n
+        same = (self._features[:n] == features).all(axis=1) & (self._levels[:n] == level)
+        noise = known.noise[level] / (self._counts[:n] + count)
+        found = np.flatnonzero(same & (noise >= known.least_noise[level]))
+        return int(found[0]) if len(found) else None
+
+    def _tell_points(
+        self, at: tuple[FloatArray, IntArray], weights: FloatArray, pivot: float, whitened: float
+    ) -> None:
+        """What an observation tells of the points."""
+        n = self._n
+        new = []
+        for level in range(self.hyperparameters.n_levels):
+            levels = np.full(len(self.points), level)
+            prior = covariance(self.hyperparameters, at, (self.points, levels))[0]
+            self._with_points[level, n] = prior
+            new.append((prior - weights @ self._with_points[level, :n]) / pivot)
+        told = np.stack(new)
+        self._explained = self._explained + told**2
+        self._shared = self._shared + told * told[-1]
+        self._means = self._means + told * whitened
+
+    def _factorise(self) -> None:
+        """Begin anew with the observations' covariance, after one of them has become surer."""
+        n = self._n
+        known, levels = self.hyperparameters, self._levels[:n]
+        lower = self._known_priors()[:n, :n]
+        total = lower + np.tril(lower, -1).T
+        total[np.diag_indices(n)] += self.noise
+        self._factor[:n, :n] = cholesky(total, lower=True, check_finite=False)
+        self._whitened[:n] = self._solve(self._values[:n] - known.offsets[levels])
+
+    def _known_priors(self) -> FloatArray:
+        """Prior covariances of what was observed: the lower half, with room for more."""
+        if self._priors is None:
+            size = len(self._levels)
+            self._priors = np.zeros((size, size))
+            lower = np.tril(covariance(self.hyperparameters, self.observed, self.observed))
+            self._priors[: self._n, : self._n] = lower
+        return self._priors
+
+    def mark(self) -> Mark:
+        """Remember what is known, to go back to it with `restore`."""
+        return Mark(self._n, self._explained, self._shared, self._means)
+
+    def restore(self, mark: Mark) -> None:
+        """Forget what was added since: what is under way, for what was merged stays merged."""
+        self._n, self._explained, self._shared, self._means = mark
+        self._weights_kept = None
+
+    # Predicting.
+
+    def predict(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of the utility (without noise) at points of shape (n, d)."""
+        prior = self._prior(features, level)
+        means = self.hyperparameters.offsets[level] + self._weights() @ prior
+        return means, self._variances(prior, level)
+
+    def mean(self, features: FloatArray, level: int) -> FloatArray:
+        """Means alone, which are cheap, at points of shape (n, d)."""
+        prior = self._prior(features, level)
+        means: FloatArray = self.hyperparameters.offsets[level] + self._weights() @ prior
+        return means
+
+    def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
+        """What the utility at the target would be if some features were replaced.
+
+        Parameters
+        ----------
+        features
+            Of points, shape (n, d).
+        own
+            What features are replaced by, all others being as they are, shape (k, number of
+            columns).
+        columns
+            Which they are.
+        """
+        known = self.hyperparameters
+        told = self._features[: self._n]
+        others = np.setdiff1d(np.arange(features.shape[1]), columns)
+        lengths = known.length_scales[-1]
+        stay = squared_distances(told[:, others], features[:, others], lengths[others])
+        move = squared_distances(told[:, columns], own, lengths[columns])
+        return Deviations(self, np.exp(-0.5 * stay), np.exp(-0.5 * move))
+
+    @property
+    def observed(self) -> tuple[FloatArray, IntArray]:
+        """Features, shape (n, d), and levels, shape (n,), of what was added."""
+        return self._features[: self._n], self._levels[: self._n]
+
+    @property
+    def noise(self) -> FloatArray:
+        """Variance of the noise of what was added, shape (n,)."""
+        known, levels = self.hyperparameters, self._levels[: self._n]
+        noise: FloatArray = known.noise[levels] / self._counts[: self._n]
+        return np.maximum(noise, known.least_noise[levels])
+
+    def moves(self, drawn: FloatArray) -> FloatArray:
+        """Weights by which functions become ones that go with the observations.
+
+        Parameters
+        ----------
+        drawn
+            What would have been observed of each of k functions, with noise, shape (n, k).
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
+        n = self._n
+        observed = self._values[:n, None] - drawn
+        return self._solve(self._solve(observed), transposed=True)
+
+    def moved(self, features: FloatArray, moves: FloatArray) -> FloatArray:
+        """By how much functions move at the target at points of shape (n, d), shape (n, k)."""
+        moved: FloatArray = self._prior(features, self.top).T @ moves
+        return moved
+
+    def covariances(self, features: FloatArray, level: int) -> FloatArray:
+        """Covariances of the utilities at points of shape (n, d) with each other, shape (n, n)."""
+        rows = self._whiten(features, level)
+        levels = np.full(len(features), level)
+        prior = covariance(self.hyperparameters, (features, levels), (features, levels))
+        posterior: FloatArray = prior - rows.T @ rows
+        return posterior
+
+    def with_target(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
+        """Of points of shape (n, d): variance at a level, covariance with the target, each (n,)."""
+        known = self.hyperparameters
+        rows = self._whiten(features, level)
+        target = self._whiten(features, self.top)
+        variances = known.scales[level] ** 2 - (rows**2).sum(axis=0)
+        shared = self._prior_with_target()[level] - (rows * target).sum(axis=0)
+        return np.maximum(variances, 0.0), shared
+
+    # Predictions that are kept at hand.
+
+    @property
+    def point_means(self) -> FloatArray:
+        """Means at the target of the points, shape (n_points,)."""
+        means: FloatArray = self.hyperparameters.offsets[-1] + self._means[-1]
+        return means
+
+    @property
+    def point_variances(self) -> FloatArray:
+        """Variances of the points at each level, shape (M, n_points)."""
+        prior = self.hyperparameters.scales[:, None] ** 2
+        return np.maximum(prior - self._explained, 0.0)
+
+    @property
+    def point_covariances(self) -> FloatArray:
+        """Covariances of the points at each level with their target, shape (M, n_points)."""
+        return self._prior_with_target()[:, None] - self._shared
+
+    def _prior_with_target(self) -> FloatArray:
+        known = self.hyperparameters
+        prior: FloatArray = known.links[:, -1] * known.scales * known.scales[-1]
+        return prior
+
+    def _prior(self, features: FloatArray, level: int) -> FloatArray:
+        known = self.hyperparameters
+        told = (self._features[: self._n], self._levels[: self._n])
+        if level < self.top:
+            return covariance(known, told, (features, np.full(len(features), level)))
+        # What goes for most: the target's covariances have no part but its own kernel.
+        squares = squared_distances(told[0], features, known.length_scales[-1])
+        prior: FloatArray = np.exp(-0.5 * squares) * self._scales_with_target()[:, None]
+        return prior
+
+    def _scales_with_target(self) -> FloatArray:
+        """By what the target's kernel is multiplied for its covariance with each observation."""
+        known, levels = self.hyperparameters, self._levels[: self._n]
+        scales: FloatArray = known.links[levels, -1] * known.scales[levels] * known.scales[-1]
+        return scales
+
+    def _weights(self) -> FloatArray:
+        """Of each observation's covariance in a mean; kept until something is learned."""
+        if self._weights_kept is None:
+            self._weights_kept = self._solve(self._whitened[: self._n], transposed=True)
+        return self._weights_kept
+
+    def _variances(self, prior: FloatArray, level: int) -> FloatArray:
+        """Of utilities at a level whose covariances with the observations are given, shape (n,)."""
+        left = self.hyperparameters.scales[level] ** 2 - (self._solve(prior) ** 2).sum(axis=0)
+        variances: FloatArray = np.maximum(left, 0.0)
+        return variances
+
+    def _whiten(self, features: FloatArray, level: int) -> FloatArray:
+        return self._solve(self._prior(features, level))
+
+    def _solve(self, right: FloatArray, transposed: bool = False) -> FloatArray:
+        """The right side divided by the factor of the observations' covariance."""
+        n = self._n
+        if n == 0:
+            return np.zeros_like(right)
+        solved: FloatArray = solve_triangular(
+            self._factor[:n, :n],
+            right,
+            lower=True,
+            trans="T" if transposed else "N",
+            check_finite=False,
+        )
+        return solved
+
+    def _grow(self) -> None:
+        size = len(self._levels)
+        self._priors = np.pad(self._known_priors(), (0, size))
+        self._factor = np.pad(self._factor, (0, size))
+        for name in ("_features", "_levels", "_counts", "_values", "_whitened"):
+            kept = getattr(self, name)
+            setattr(self, name, np.concatenate((kept, np.zeros_like(kept))))
+        kept = self._with_points
+        self._with_points = np.concatenate((kept, np.zeros_like(kept)), axis=1)
+
+
+class Deviations:
+    """Utilities at the target with some features replaced by others.
+
+    The kernel is a product over features: what all deviations cost is little more than what the
+    points and the replacements do.
+
+    Parameters
+    ----------
+    model
+        The player's.
+    stay
+        Kernel of the features that stay, between observations and points, shape (n_observed, n).
+    move
+        Of those that are replaced, between observations and replacements, shape (n_observed, k).
+    """
+
+    def __init__(self, model: MultiOutputGP, stay: FloatArray, move: FloatArray) -> None:
+        self._model = model
+        self._stay = stay * model._scales_with_target()[:, None]
+        self._move = move
+
+    def means(self) -> FloatArray:
+        """Of each point with each replacement, shape (n, k)."""
+        weighted = self._stay * self._model._weights()[:, None]
+        means: FloatArray = self._model.hyperparameters.offsets[-1] + weighted.T @ self._move
+        return means
+
+    def variances(self, chosen: IntArray) -> FloatArray:
+        """Of each point with some replacements, given by their indices, shape (n, m)."""
+        n_points, n_chosen = chosen.shape
+        prior = np.repeat(self._stay, n_chosen, axis=1) * self._move[:, chosen.ravel()]
+        variances = self._model._variances(prior, self._model.top)
+        of_each: FloatArray = variances.reshape(n_points, n_chosen)
+        return of_each

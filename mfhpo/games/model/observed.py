@@ -1,0 +1,159 @@
+"""What one player's utility was seen to be; what was seen of it twice is merged."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+
+from mfhpo.games.model.marginal_likelihood import Observations
+
+__all__ = ["Failure", "ObservedUtilities"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_NEAR, _TOGETHER = 0.5, 1.0  # length scales
+_SEVERAL = 5
+
+
+class Failure(NamedTuple):
+    """A profile that cannot be measured at a level, and the worst utility that was seen there."""
+
+    features: FloatArray
+    level: int
+    worst: float
+
+
+class _Failed(NamedTuple):
+    """How many times a profile failed at a level."""
+
+    features: FloatArray
+    level: int
+    times: int
+
+
+class ObservedUtilities:
+    """Collects the observations of one player.
+
+    Examples
+    --------
+    >>> seen = ObservedUtilities()
+    >>> for value in (1.0, 3.0):
+    ...     seen.add(np.array([0.5]), 0, value)
+    >>> found = seen.observations(length_scales=np.ones(1))
+    >>> len(seen), found.values.tolist(), found.counts.tolist(), found.squares.tolist()
+    (2, [2.0], [2.0], [2.0])
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[bytes, int], int] = {}
+        self._features: list[FloatArray] = []
+        self._levels: list[int] = []
+        self._means: list[float] = []
+        self._counts: list[int] = []
+        self._squares: list[float] = []
+        self._least: dict[int, float] = {}
+        self._n = 0
+        self._failed: dict[tuple[bytes, int], _Failed] = {}
+
+    def __len__(self) -> int:
+        """Number of observations and failures."""
+        return self._n
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether any utility was observed."""
+        return bool(self._means)
+
+    @property
+    def constant(self) -> float | None:
+        """The only value that was observed, in several places; None if there is none."""
+        same = len(self._means) >= _SEVERAL and min(self._means) == max(self._means)
+        return self._means[0] if same and not any(self._squares) else None
+
+    def add(self, features: FloatArray, level: int, value: float) -> None:
+        """Note an observation.
+
+        Parameters
+        ----------
+        features
+            Of the profile, shape (d,).
+        level
+            Its index.
+        value
+            The utility.
+        """
+        key = (features.tobytes(), level)
+        row = self._rows.setdefault(key, len(self._rows))
+        if row == len(self._means):
+            self._features.append(features)
+            self._levels.append(level)
+            self._means.append(value)
+            self._counts.append(1)
+            self._squares.append(0.0)
+        else:
+            self._counts[row] += 1
+            away = value - self._means[row]
+            self._means[row] += away / self._counts[row]
+            self._squares[row] += away * (value - self._means[row])
+        self._n += 1
+        self._least[level] = min(value, self._least.get(level, value))
+
+    def fail(self, features: FloatArray, level: int) -> None:
+        """Note that a profile could not be measured; see `add` for the parameters."""
+        key = (features.tobytes(), level)
+        before = self._failed.get(key)
+        self._failed[key] = _Failed(features, level, 1 if before is None else before.times + 1)
+        self._n += 1
+
+    def observations(self, length_scales: FloatArray) -> Observations:
+        """All of them, those of the same utility as one, and failures as the worst utilities.
+
+        Parameters
+        ----------
+        length_scales
+            Of the player's model, shape (d,); see `failures`.
+        """
+        failed = self.failures(length_scales)
+        return Observations(
+            np.array(self._features + [one.features for one in failed]),
+            np.array(self._levels + [one.level for one in failed]),
+            np.array(self._means + [one.worst for one in failed]),
+            np.array(self._counts + [1] * len(failed), dtype=float),
+            np.array(self._squares + [0.0] * len(failed)),
+        )
+
+    def failures(self, length_scales: FloatArray) -> list[Failure]:
+        """Failures that are the profiles' own, one for each profile and level.
+
+        Those are that failed again at the same profile and level, and never gave a value there; and
+        those with another failure within a length scale, unless something was observed within half
+        of one, which tells that it can be measured there. What is observed below a failure's level
+        tells nothing of it. Where nothing was observed at its level, the worst utility is that of
+        all levels, until there is one.
+
+        Parameters
+        ----------
+        length_scales
+            Of the player's model, shape (d,).
+        """
+        if not self._failed or not self.has_seen:
+            return []
+        failed = list(self._failed.values())
+        worst = min(self._least.values())
+        at = np.array([one.features for one in failed]) / length_scales
+        apart = cdist(at, at)
+        np.fill_diagonal(apart, np.inf)
+        observed = cdist(at, np.array(self._features) / length_scales)
+        levels = np.array([one.level for one in failed])
+        observed[np.array(self._levels)[None, :] < levels[:, None]] = np.inf
+        nearest = observed.min(axis=1)
+        again = np.array([one.times > 1 for one in failed]) & (nearest > 0.0)
+        has_company = (apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR)
+        return [
+            Failure(one.features, one.level, self._least.get(one.level, worst))
+            for one, counts in zip(failed, again | has_company, strict=True)
+            if counts
+        ]

@@ -1,0 +1,337 @@
+"""What a race must cost at least, and what it will cost: to be asked before spending.
+
+The lower bound is Theorem 1 of paper 003; the predictions follow the proof of its Theorems 2 and
+3 with the radius that is really used, so that they are figures and not orders of magnitude.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo.identification.bounds.thresholds import (
+    convenience_thresholds,
+    costs_of_precision,
+    select_fidelities,
+)
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.confidence import Radius, default_radius, pulls_until
+from mfhpo.knowledge.noise import SubGaussian
+from mfhpo.problem import Problem
+
+__all__ = ["CostPrediction", "cost_lower_bound", "predict_cost"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CostPrediction:
+    """What a race is going to cost, in the unit of the problem's costs.
+
+    Parameters
+    ----------
+    lower_bound
+        No method that is right with probability 1 - delta can expect to pay less (Theorem 1).
+    expected
+        What IISE (IISE-gamma with order bounds) pays if every mean is seen without noise. The
+        noise itself moves the real cost by some percent.
+    guaranteed
+        With probability 1 - delta IISE pays no more.
+    top_fidelity_only
+        What successive elimination at the target fidelity pays, predicted like `expected`.
+    pulls
+        Number of pulls at each fidelity behind `expected`, shape (M,).
+    """
+
+    lower_bound: float
+    expected: float
+    guaranteed: float
+    top_fidelity_only: float
+    pulls: tuple[float, ...]
+
+
+def predict_cost(
+    problem: Problem,
+    delta: float,
+    *,
+    gaps: Sequence[float] | FloatArray | None = None,
+    means: npt.ArrayLike | None = None,
+    epsilon: float = 0.0,
+    radius: Radius | Sequence[Radius] | None = None,
+    preselect: bool = True,
+) -> CostPrediction:
+    """Predict what a race will cost, before anything is spent.
+
+    Gaps and means are guesses, for example from an earlier study: nothing of the race depends on
+    them. Given gaps only, the cheaper fidelities are taken as unbiased for `lower_bound` and
+    `expected`, and as biased in the worst way that the bounds allow for `guaranteed`.
+
+    Parameters
+    ----------
+    problem
+        Its costs and bias must be declared, and its noise be `SubGaussian`.
+    delta
+        Probability of a wrong answer.
+    gaps
+        By how much the best arm's target mean exceeds that of the others, shape (K - 1,); or of
+        all arms, shape (K,), 0 for the best.
+    means
+        Means at all fidelities, shape (M, K), the cheapest first; instead of gaps.
+    epsilon
+        Tolerance of the race.
+    radius
+        The radius that the race uses, or one per fidelity. None: the default of the policies.
+        The papers' figures need `HoeffdingRadius`.
+    preselect
+        Whether the race keeps only fidelities that satisfy Assumption 1.
+
+    Raises
+    ------
+    ValueError
+        If something is not declared, if not exactly one of `gaps` and `means` is given, or if its
+        shape does not fit.
+
+    Examples
+    --------
+    >>> from mfhpo.knowledge.bias import Bias
+    >>> from mfhpo.knowledge.confidence import HoeffdingRadius
+    >>> problem = Problem(3, costs=(1, 100), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
+    >>> papers = HoeffdingRadius(1.0)
+    >>> prediction = predict_cost(problem, 0.05, gaps=[1.0, 1.0], radius=papers)
+    >>> prediction.pulls, prediction.expected, prediction.top_fidelity_only
+    ((633.0, 0.0), 633.0, 36300.0)
+    """
+    costs, bias = _declared(problem)
+    table, worst_table = _means(problem, bias, gaps, means)
+    delta = check_probability("delta", delta)
+    epsilon = check_nonnegative("epsilon", epsilon)
+    n_fidelities = problem.n_fidelities
+    if radius is None:
+        radius = [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
+    radii = [radius] * n_fidelities if isinstance(radius, Radius) else list(radius)
+    if len(radii) != n_fidelities:
+        raise ValueError(
+            f"radius has {len(radii)} entries but there are {n_fidelities} fidelities; give one, "
+            f"or one for each fidelity."
+        )
+    margins = np.array(bias.margins)
+    scales = np.array([_sigma(problem, m) for m in range(n_fidelities)])
+    compared = costs_of_precision(costs, scales)
+    kept = np.flatnonzero(select_fidelities(margins, compared, preselect))
+    thresholds = convenience_thresholds(margins[kept], compared[kept], epsilon)
+    level = delta / (problem.n_arms * n_fidelities)
+    race = [
+        _Phase(m, radii[m], level, float(margins[m]), float(alpha), epsilon)
+        for m, alpha in zip(kept.tolist(), thresholds, strict=True)
+    ]
+    target = problem.target
+    top = [_Phase(target, radii[target], delta / problem.n_arms, 0.0, 0.0, epsilon)]
+    expected = _noise_free_pulls(race, table)
+    return CostPrediction(
+        lower_bound=cost_lower_bound(problem, delta, means=table, epsilon=epsilon),
+        expected=_total(expected, costs),
+        guaranteed=_total(_guaranteed_pulls(race, worst_table), costs),
+        top_fidelity_only=_total(_noise_free_pulls(top, table), costs),
+        pulls=tuple(expected.tolist()),
+    )
+
+
+def cost_lower_bound(
+    problem: Problem,
+    delta: float,
+    *,
+    gaps: Sequence[float] | FloatArray | None = None,
+    means: npt.ArrayLike | None = None,
+    epsilon: float = 0.0,
+) -> float:
+    """The least cost that a delta-correct method can expect to pay (paper 003, Theorem 1).
+
+    For normal noise it is ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest
+    ``lambda_m / KL_im``, where KL_im = distance^2 / (2 sigma_m^2) and the distance is how far the
+    arm's mean at fidelity m is from the nearest one it could have if another arm were the right
+    answer: mu_1M - xi_m for i >= 2, mu_2M + xi_m for the best arm.
+
+    The same change of measure gives two extensions. With order bounds, the nearest mean is the
+    one at which the arm's bias is still within gamma_m of all others' biases. With a tolerance,
+    the other arm must be better by epsilon, and only arms whose answer is forced count: those
+    that are not within epsilon of the best, and the best arm if it is the only right answer.
+
+    Parameters
+    ----------
+    problem, delta, gaps, means, epsilon
+        As for `predict_cost`. The means should satisfy the bias bounds.
+
+    Returns
+    -------
+    float
+        Infinite for a tie between the best arms (and epsilon = 0), 0 for a single arm.
+    """
+    costs, bias = _declared(problem)
+    table, _ = _means(problem, bias, gaps, means)
+    delta = check_probability("delta", delta)
+    epsilon = check_nonnegative("epsilon", epsilon)
+    if problem.n_arms == 1:
+        return 0.0
+    target = table[-1]
+    best = int(np.argmax(target))
+    others = np.arange(problem.n_arms) != best
+    second = float(target[others].max())
+    biases = table - target
+    bounds = np.array(bias.bounds)[:, None]
+    if bias.kind == "max":
+        lowest_bias, highest_bias = -bounds, bounds
+    else:
+        lowest_bias = _largest_of_the_others(biases) - bounds
+        highest_bias = bounds - _largest_of_the_others(-biases)
+    # What an arm's mean at each fidelity must be moved by before another answer is right.
+    distance = target[best] + epsilon + lowest_bias - table
+    distance[:, best] = (table - second + epsilon - highest_bias)[:, best]
+    sigmas = np.array([_sigma(problem, m) for m in range(problem.n_fidelities)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_fidelity = 2.0 * (costs * sigmas**2)[:, None] / np.maximum(distance, 0.0) ** 2
+    per_fidelity[distance <= 0.0] = np.inf
+    gap = target[best] - target
+    gap[best] = target[best] - second
+    forced = (gap > epsilon) | (epsilon == 0.0)
+    total = float(per_fidelity.min(axis=0)[forced].sum())
+    information = math.log(1.0 / (2.4 * delta))
+    return information * total if information > 0.0 and total > 0.0 else 0.0
+
+
+def _largest_of_the_others(values: FloatArray) -> FloatArray:
+    """For each entry, the largest of the others in its row; the same shape, (M, K), K >= 2."""
+    ascending = np.sort(values, axis=1)
+    largest, next_largest = ascending[:, -1:], ascending[:, -2:-1]
+    return np.where(values == largest, next_largest, largest)
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """One fidelity of the race."""
+
+    fidelity: int
+    radius: Radius
+    level: float
+    margin: float
+    threshold: float
+    epsilon: float
+
+    def pulls(self, widths: FloatArray) -> FloatArray:
+        """Smallest pull counts at which the radius is at most the widths; the same shape."""
+        return pulls_until(self.radius, self.level, widths)
+
+    @property
+    def longest(self) -> float:
+        """Pulls of each arm after which the phase ends (Algorithm 1)."""
+        if self.threshold <= 0.0:
+            return math.inf
+        return float(self.pulls(np.array([self.threshold / 4.0]))[0])
+
+
+def _noise_free_pulls(phases: Sequence[_Phase], means: FloatArray) -> FloatArray:
+    """Pulls at each fidelity if every sample mean equals its mean, shape (M,).
+
+    An arm leaves once 2 B + margin is at most its gap to the leader at that fidelity; the race
+    stops once it is at most the smallest gap of the remaining arms, plus epsilon.
+    """
+    totals = np.zeros(len(means))
+    arms = np.arange(means.shape[1])
+    for phase in phases:
+        if len(arms) < 2:
+            break
+        values = means[phase.fidelity, arms]
+        others = arms != arms[np.argmax(values)]
+        gaps = (values.max() - values)[others]
+        leave = phase.pulls((gaps - phase.margin) / 2.0)
+        stop = float(phase.pulls((gaps + phase.epsilon - phase.margin) / 2.0).max())
+        end = min(stop, phase.longest)
+        totals[phase.fidelity] = float(np.minimum(leave, end).sum()) + end
+        if stop <= phase.longest:
+            break
+        arms = np.concatenate((arms[others][leave > end], arms[~others]))
+    return totals
+
+
+def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> FloatArray:
+    """Pulls at each fidelity that are not exceeded while all confidence intervals hold.
+
+    The best arm stays, and each sample mean is within B of its mean. So arm i leaves by the time
+    that 4 B + margin is at most its true difference to the best arm at that fidelity, which is at
+    least its gap minus the margin: 4 B <= gap - 2 margin. The race stops by the time that
+    2 B + margin is at most epsilon. What does not happen before the phase ends is paid in vain.
+    """
+    totals = np.zeros(len(differences))
+    best = int(np.argmin(differences[-1]))
+    arms = np.delete(np.arange(differences.shape[1]), best)
+    for phase in phases:
+        if not arms.size:
+            break
+        leave = phase.pulls((differences[phase.fidelity, arms] - phase.margin) / 4.0)
+        stop = float(phase.pulls(np.array([(phase.epsilon - phase.margin) / 2.0]))[0])
+        end = min(float(leave.max()), stop, phase.longest)
+        totals[phase.fidelity] = float(np.minimum(leave, end).sum()) + end
+        if stop <= phase.longest:
+            break
+        arms = arms[leave > end]
+    return totals
+
+
+def _total(pulls: FloatArray, costs: FloatArray) -> float:
+    used = pulls > 0.0
+    return float(pulls[used] @ costs[used])
+
+
+def _declared(problem: Problem) -> tuple[FloatArray, Bias]:
+    """Costs and bias of a problem that declares them."""
+    for name, value in (("costs", problem.costs), ("bias", problem.bias)):
+        if value is None:
+            raise ValueError(
+                f"{name}=None: a cost is predicted from declared {name}; set {name} in the Problem."
+            )
+    if not isinstance(problem.noise, SubGaussian):
+        raise ValueError(
+            f"noise={problem.noise!r}: a cost is predicted from a declared noise scale; set "
+            f"noise=SubGaussian(sigma) in the Problem (values within [a, b]: sigma = (b - a) / 2)."
+        )
+    assert problem.bias is not None
+    return np.array(problem.costs), problem.bias
+
+
+def _sigma(problem: Problem, fidelity: int) -> float:
+    assert isinstance(problem.noise, SubGaussian)
+    return problem.noise.at(fidelity, problem.n_fidelities)
+
+
+def _means(
+    problem: Problem,
+    bias: Bias,
+    gaps: Sequence[float] | FloatArray | None,
+    means: npt.ArrayLike | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Means (M, K), and the least differences to the best arm at each fidelity (M, K)."""
+    shape = (problem.n_fidelities, problem.n_arms)
+    if (gaps is None) == (means is None):
+        raise ValueError("give either gaps or means, exactly one of them.")
+    if means is not None:
+        table = np.array(means, dtype=np.float64)
+        if table.shape != shape or not np.isfinite(table).all():
+            raise ValueError(
+                f"means must be finite and have shape (fidelities, arms) = {shape}, got "
+                f"{table.shape}; the cheapest fidelity is the first row."
+            )
+        return table, table[:, [int(np.argmax(table[-1]))]] - table
+    given = np.array(gaps, dtype=np.float64)
+    if given.shape == (problem.n_arms - 1,):
+        given = np.concatenate(([0.0], given))
+    if given.shape != shape[1:] or not (given >= 0.0).all() or given.min() > 0.0:
+        raise ValueError(
+            f"gaps must be at least 0, for {problem.n_arms - 1} arms other than the best, or for "
+            f"all {problem.n_arms} with 0 for the best; got {given.tolist()}."
+        )
+    table = np.tile(-given, (shape[0], 1))
+    return table, given - np.array(bias.margins)[:, None]

@@ -1,0 +1,88 @@
+"""The confidence radius of paper 002, which knows the time of the race."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.identification.explore import growth
+from mfhpo.knowledge.confidence import Radius
+from mfhpo.knowledge.noise import declared_sigmas
+from mfhpo.problem import Problem
+
+__all__ = ["PublishedRadius", "published_radii"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class PublishedRadius(Radius):
+    """The radius of paper 002, which grows with the time of the race.
+
+        B(n, t) = 2 sigma sqrt(log(4 t^4 F / level) / n)
+
+    For values within [0, 1] (sigma = 1/2), level = delta / (K M) and F = 1 that is
+    beta = sqrt(log(L t^4 / delta) / n) with L = 4 K M. The paper has the same L where only the
+    target is pulled; there level is delta / K, and F = M.
+
+    It holds at all times, for pulls in any order. By Hoeffding's inequality a mean of n values
+    misses by B(n, t) with probability at most 2 exp(-n B^2 / (2 sigma^2)): the exponent is twice
+    log(4 t^4 / level), so that it is 2 (level / (4 t^4))^2. At time t there are at most t pulls if
+    t counts pulls; if it counts rounds, a pull counts at least 1 / (2 M) of one, so that there are
+    at most 2 M (t + 1). The sum over all such n and all t is at most M level^2, which is at most
+    level since level <= delta / (K M).
+
+    Parameters
+    ----------
+    sigma
+        Sub-Gaussian scale, in the unit of the values.
+    n_fidelities
+        F, the number of fidelities over which `level` is not yet a union bound, but is to be one.
+
+    Attributes
+    ----------
+    time
+        The time t, that the policy moves on; at least 1.
+
+    Examples
+    --------
+    >>> radius = PublishedRadius(0.5)
+    >>> radius(np.array([0, 1, 100]), level=0.004).round(3)
+    array([  inf, 2.628, 0.263])
+    """
+
+    theorem = "Hoeffding's inequality with a union bound over time (paper 002, Section 3.2.1)"
+    assumption = "the noise is sub-Gaussian with the declared sigma"
+    changes = True
+
+    def __init__(self, sigma: float, n_fidelities: int = 1) -> None:
+        self.sigma = sigma
+        self.n_fidelities = n_fidelities
+        self.time = 1.0
+
+    def at_time_0(self, n: FloatArray | IntArray) -> FloatArray:
+        """The factor of the radius that depends on the count; the other one is `growth`."""
+        return np.asarray(2.0 * self.sigma / np.sqrt(n))
+
+    def _widths(
+        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
+    ) -> FloatArray:
+        return self.at_time_0(n) * growth(level / self.n_fidelities, self.time)
+
+
+def published_radii(problem: Problem, target_only: bool) -> list[PublishedRadius]:
+    """Give the published radius of every fidelity.
+
+    Raises
+    ------
+    ValueError
+        If no noise scale is declared.
+    """
+    n_fidelities = problem.n_fidelities
+    sigmas = declared_sigmas(problem.noise, n_fidelities)
+    if sigmas is None:
+        raise ValueError(
+            f"schedule needs a declared noise scale, got noise={problem.noise!r}; declare "
+            f"SubGaussian or Bounded, or leave schedule out."
+        )
+    return [PublishedRadius(sigma, n_fidelities if target_only else 1) for sigma in sigmas]

@@ -1,0 +1,1 @@
+"""Elimination by learning curves."""

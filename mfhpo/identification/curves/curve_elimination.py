@@ -1,0 +1,376 @@
+"""Which learning curves cannot win: by declared bounds, or by a tolerance that halves.
+
+The elimination of paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits
+Revisited", NeurIPS 2023), Algorithm 3, carried over from phases of pulls to stages of training.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import insort
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_nonnegative
+from mfhpo.identification.curves.curves import Verdict
+
+__all__ = ["BoundedCurves", "PhasedCurves", "check_gains"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# An arm and what its run has shown so far: values at the fidelities, shape (M,), NaN where none.
+Run = tuple[Hashable, FloatArray]
+
+# The spread of the first values is that of the middle 80 %: runs that diverge must not widen it.
+_OUTER_SHARE = 0.1
+
+# A spread below this share of the values is rounding: they are equal.
+_ROUNDING = 1e-9
+
+
+def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -> FloatArray:
+    """Check bounds on what curves still gain, and return them as an array of shape (S, 2).
+
+    Parameters
+    ----------
+    names
+        What the fidelities are called in errors, length S.
+    gains
+        The least and the largest gain from each fidelity on, cheapest first.
+
+    Raises
+    ------
+    ValueError
+        If a bound is not finite or leaves out that nothing is gained, or a later fidelity allows
+        more than an earlier one: then a value between the two would have no valid bound.
+    """
+    for position, (name, (low, high)) in enumerate(zip(names, gains, strict=True)):
+        if not -math.inf < low <= 0.0 <= high < math.inf:
+            raise ValueError(
+                f"bias[{name!r}] must be a finite number of at least 0, or a pair with 0 in "
+                f"between; got {(low, high)!r} as the least and the largest gain."
+            )
+        before = gains[max(0, position - 1)]
+        if not (before[0] <= low and high <= before[1]):
+            raise ValueError(
+                f"bias must not grow with the step: bias[{name!r}] allows gains in "
+                f"{(low, high)!r}, bias[{names[position - 1]!r}] in {before!r} only."
+            )
+    return np.array(gains, dtype=np.float64).reshape(len(gains), 2)
+
+
+class BoundedCurves:
+    """Elimination of learning curves by declared bounds on what they still gain.
+
+    An arm's final mean is known to lie in ``[value + a_m - noise, value + b_m + noise]`` once it
+    has shown a value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless
+    when the upper end of its arm, the smallest over all fidelities at which it was seen, is below
+    the lower end of another arm, the largest over all of its own. While the bounds hold, that is
+    certain: no probability, no exchangeability, and no matter which runs were stopped before.
+
+    Parameters
+    ----------
+    gains
+        The least and the largest gain from each fidelity on, shape (M, 2); the last row, of the
+        target, is (0, 0).
+    noise
+        Largest distance of a value from the arm's mean at its fidelity.
+
+    Raises
+    ------
+    ValueError
+        If the gains have another shape, the target's are not 0, or the noise is negative.
+
+    Examples
+    --------
+    Curves gain at most 0.3 after the first fidelity, and never lose:
+
+    >>> curves = BoundedCurves([(0.0, 0.3), (0.0, 0.0)])
+    >>> curves.add("a", np.array([0.6, 0.8]))
+    []
+    >>> curves.judge("b", np.array([0.4, np.nan])).stop  # ends at 0.7 at most
+    True
+    >>> curves.judge("b", np.array([0.55, np.nan])).stop
+    False
+    """
+
+    def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
+        self._gains: FloatArray = np.array(gains, dtype=np.float64)
+        if self._gains.ndim != 2 or self._gains.shape[1] != 2 or not len(self._gains):
+            raise ValueError(f"gains must have shape (M, 2), got {self._gains.shape}.")
+        if self._gains[-1].any():
+            raise ValueError(f"gains must end with (0, 0), got {self._gains[-1].tolist()}.")
+        self._noise = check_nonnegative("noise", noise)
+        self._largest: dict[Hashable, FloatArray] = {}
+        self._smallest: dict[Hashable, FloatArray] = {}
+        self._lows: dict[Hashable, float] = {}
+        self._best: list[Hashable] = []
+
+    @property
+    def gains(self) -> FloatArray:
+        """The bounds in force, shape (M, 2): the declared ones, or wider."""
+        return self._gains
+
+    def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
+        """Add a finished curve, or what a run has shown that is not to be forgotten.
+
+        Parameters
+        ----------
+        arm
+            The configuration; runs of the same arm are about one mean.
+        curve
+            Values at the fidelities, larger is better, shape (M,); what is not finite was not
+            seen.
+
+        Returns
+        -------
+        list of int
+            The fidelities whose bounds the curve contradicts beyond its noise. They are widened as
+            far as this curve needs; what was stopped by them may have been stopped in error.
+        """
+        curve = np.where(np.isfinite(curve), curve, np.nan)
+        contradicted = self._widen(curve)
+        known = self._largest.get(arm, curve)
+        self._largest[arm] = np.fmax(known, curve)
+        self._smallest[arm] = np.fmin(self._smallest.get(arm, curve), curve)
+        if contradicted:
+            counting = {*self._lows, arm}
+            self._lows = {other: self._low(self._largest[other]) for other in counting}
+            self._rank()
+        else:
+            self._lows[arm] = self._low(self._largest[arm])
+            best = [other for other in self._best if other != arm]
+            self._best = sorted([*best, arm], key=self._lows.__getitem__, reverse=True)[:2]
+        return contradicted
+
+    def withdraw(self, arm: Hashable) -> None:
+        """Let an arm count against others no more, such as one whose runs have all failed."""
+        self._lows.pop(arm, None)
+        if arm in self._best:
+            self._rank()
+
+    def standing(self, arm: Hashable) -> Verdict:
+        """Judge an arm by what was added of it, in a time that does not grow with the arms."""
+        return self.judge(arm, np.full(len(self._gains), np.nan))
+
+    def interval(self, arm: Hashable) -> tuple[float, float]:
+        """Where an arm's final mean is, by what was added of it."""
+        none = np.full(len(self._gains), np.nan)
+        return self._low(self._largest.get(arm, none)), self.standing(arm).reach
+
+    def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
+        """Judge an unfinished curve of an arm, by all it has shown.
+
+        Parameters
+        ----------
+        arm
+            The configuration; if it has finished before, those runs bound its mean as well.
+        curve
+            Values at the fidelities, larger is better, shape (M,), NaN where none.
+        others
+            Other runs that are under way.
+
+        Returns
+        -------
+        Verdict
+            To stop if ``reach < bar``: the upper end of the arm, and the largest lower end of any
+            other arm.
+        """
+        lowest = np.fmin(curve, self._smallest.get(arm, curve))
+        ends = lowest + self._gains[:, 1]
+        reach = math.inf if np.isnan(ends).all() else float(np.nanmin(ends)) + self._noise
+        rivals = {other: self._lows[other] for other in self._best}
+        for other, seen in others:
+            low = self._low(np.where(np.isfinite(seen), seen, np.nan))
+            rivals[other] = max(rivals.get(other, -math.inf), low)
+        rivals.pop(arm, None)
+        incumbent = max(rivals, key=rivals.__getitem__, default=None)
+        bar = -math.inf if incumbent is None else rivals[incumbent]
+        return Verdict(reach < bar, reach, bar, incumbent)
+
+    def _rank(self) -> None:
+        self._best = heapq.nlargest(2, self._lows, key=self._lows.__getitem__)
+
+    def _low(self, largest: FloatArray) -> float:
+        starts = largest + self._gains[:, 0]
+        return -math.inf if np.isnan(starts).all() else float(np.nanmax(starts)) - self._noise
+
+    def _widen(self, curve: FloatArray) -> list[int]:
+        gains = curve[-1] - curve
+        slack = 2.0 * self._noise
+        # What rounding alone can make of equal numbers is no contradiction.
+        rounding = 1e-12 * (np.abs(curve) + abs(curve[-1]))
+        below = gains + slack < self._gains[:, 0] - rounding
+        above = gains - slack > self._gains[:, 1] + rounding
+        self._gains = self._gains.copy()
+        self._gains[below, 0] = (gains + slack)[below]
+        self._gains[above, 1] = (gains - slack)[above]
+        return np.flatnonzero(below | above).tolist()
+
+
+class PhasedCurves:
+    """Elimination of learning curves by a tolerance that halves from fidelity to fidelity.
+
+    Algorithm 3 of paper 002 keeps an arm in phase p while ``mean + 2^(1-p) W`` exceeds the largest
+    mean, W being the width of the values. Here phase p is the fidelity with index p, W the spread
+    of the values at the first one (the middle 80 % of them, where all runs are seen before any is
+    stopped), and an arm is compared with what the others had at the same fidelity. Where the values
+    at the first fidelity are equal, the first one that spreads them takes its place, and phases
+    count from there: nothing is stopped before.
+
+    The paper's guarantee is about phases that repeat noisy pulls at the target, and does not carry
+    over. What would have to be true here: from fidelity p on, no two arms gain amounts that differ
+    by more than ``2^(1-p) W``.
+
+    Parameters
+    ----------
+    n_fidelities
+        Number of fidelities M; the last one is the target.
+
+    Examples
+    --------
+    >>> curves = PhasedCurves(3)
+    >>> for first in (0.0, 0.25, 0.5, 0.75, 1.0):
+    ...     curves.begin(np.array([first, np.nan, np.nan]))
+    >>> curves.add("a", np.array([0.5, 0.9, 1.0]))
+    >>> round(curves.spread, 2), curves.judge("b", 1, 0.05).stop, curves.judge("b", 1, 0.15).stop
+    (0.8, True, False)
+    """
+
+    def __init__(self, n_fidelities: int) -> None:
+        if n_fidelities < 1:
+            raise ValueError(f"n_fidelities must be at least 1, got {n_fidelities!r}.")
+        self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]  # in increasing order
+        self._width: tuple[int, float] | None = None
+        self._arms: list[Hashable] = []
+        self._rows: dict[Hashable, int] = {}
+        self._sums: FloatArray = np.zeros((16, n_fidelities))
+        self._counts: npt.NDArray[np.int64] = np.zeros((16, n_fidelities), dtype=np.int64)
+        # What the others are compared with: minus infinity where there is no value.
+        self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
+
+    @property
+    def n_begun(self) -> int:
+        """Number of values at the first fidelity."""
+        return len(self._seen[0])
+
+    @property
+    def spread(self) -> float:
+        """W, the spread of the values at the first fidelity that has one; infinite if none has."""
+        return self._first_spread()[1]
+
+    def tolerance(self, fidelity: int) -> float:
+        """How far an arm may be behind at a fidelity; infinite before the one that gives W."""
+        first, spread = self._first_spread()
+        return math.inf if fidelity < first else spread * 2.0 ** (1 - fidelity + first)
+
+    def begin(self, curve: FloatArray) -> None:
+        """Note the values, shape (M,), of a run that may have been stopped later on."""
+        for fidelity in np.flatnonzero(np.isfinite(curve)):
+            insort(self._seen[fidelity], float(curve[fidelity]))
+        self._width = None
+
+    def add(self, arm: Hashable, curve: FloatArray) -> None:
+        """Add a finished curve, or further values of a run; repeats of an arm are averaged.
+
+        Shape (M,); what is not finite was not seen. It is to be noted by `begin` as well.
+        """
+        row = self._rows.setdefault(arm, len(self._arms))
+        if row == len(self._arms):
+            self._arms.append(arm)
+        if row == len(self._sums):
+            self._sums = np.concatenate((self._sums, np.zeros_like(self._sums)))
+            self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
+            self._means = np.concatenate((self._means, np.full_like(self._means, -np.inf)))
+        seen = np.isfinite(curve)
+        self._sums[row, seen] += curve[seen]
+        self._counts[row] += seen
+        self._means[row, seen] = self._sums[row, seen] / self._counts[row, seen]
+
+    def judge(
+        self, arm: Hashable, fidelity: int, value: float, others: Iterable[Run] = ()
+    ) -> Verdict:
+        """Judge an unfinished curve of an arm, by its value at one fidelity.
+
+        Parameters
+        ----------
+        arm
+            The configuration; if it has finished before, the value is averaged with those runs.
+        fidelity
+            Index of the fidelity.
+        value
+            The value there, larger is better.
+        others
+            Other runs that are under way.
+
+        Returns
+        -------
+        Verdict
+            To stop if ``reach <= bar``: the mean plus the tolerance, and the largest mean of
+            another arm at this fidelity.
+        """
+        row = self._rows.get(arm)
+        mean = float(value)
+        if row is not None:
+            n_before = int(self._counts[row, fidelity])
+            mean = float((self._sums[row, fidelity] + mean) / (n_before + 1))
+        return self._verdict(arm, fidelity, mean, others)
+
+    def standing(self, arm: Hashable, fidelity: int) -> Verdict:
+        """Judge an arm by what was added of it at one fidelity."""
+        return self._verdict(arm, fidelity, self.mean(arm, fidelity), ())
+
+    def mean(self, arm: Hashable, fidelity: int) -> float:
+        """Mean of the values that were added of an arm at a fidelity; NaN if there is none."""
+        row = self._rows.get(arm)
+        if row is None or not self._counts[row, fidelity]:
+            return math.nan
+        return float(self._sums[row, fidelity] / self._counts[row, fidelity])
+
+    def withdraw(self, arm: Hashable) -> None:
+        """Let an arm count against others no more, such as one that was stopped."""
+        row = self._rows.get(arm)
+        if row is not None:
+            self._sums[row], self._counts[row], self._means[row] = 0.0, 0, -np.inf
+
+    def _verdict(self, arm: Hashable, fidelity: int, mean: float, others: Iterable[Run]) -> Verdict:
+        n = len(self._arms)
+        means = self._means[:n, fidelity]
+        incumbent: Hashable | None = None
+        bar = -math.inf
+        if n:
+            best = int(means.argmax())
+            if self._arms[best] == arm:
+                means = means.copy()
+                means[best] = -np.inf
+                best = int(means.argmax())
+            if means[best] > -math.inf:
+                bar, incumbent = float(means[best]), self._arms[best]
+        for other, seen in others:
+            if other != arm and math.isfinite(seen[fidelity]) and seen[fidelity] > bar:
+                bar, incumbent = float(seen[fidelity]), other
+        reach = mean + self.tolerance(fidelity)
+        return Verdict(reach <= bar and mean < bar, reach, bar, incumbent)
+
+    def _first_spread(self) -> tuple[int, float]:
+        """The first fidelity below the target whose values differ, and their spread."""
+        if self._width is None:
+            self._width = (0, math.inf)
+            for fidelity, values in enumerate(self._seen[:-1]):
+                if values:
+                    low, high = _quantile(values, _OUTER_SHARE), _quantile(values, 1 - _OUTER_SHARE)
+                    if high - low > _ROUNDING * max(abs(low), abs(high)):
+                        self._width = (fidelity, high - low)
+                        break
+        return self._width
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """A quantile of values in increasing order, on the line between the two next to it."""
+    position = share * (len(values) - 1)
+    before = math.floor(position)
+    after = min(before + 1, len(values) - 1)
+    return values[before] + (position - before) * (values[after] - values[before])

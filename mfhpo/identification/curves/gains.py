@@ -1,0 +1,120 @@
+"""Bounds on what learning curves still gain, as users declare them: for any integration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_number, check_numbers
+from mfhpo.identification.curves.curve_elimination import check_gains
+
+__all__ = ["Bound", "as_gain", "checked_bounds", "gains_of"]
+
+FloatArray = npt.NDArray[np.float64]
+Bound: TypeAlias = float | tuple[float, float]
+StepT = TypeVar("StepT", int, float)
+
+
+def as_gain(step: float, bound: Bound) -> tuple[float, float]:
+    """The least and the largest gain that a declared bound allows.
+
+    Parameters
+    ----------
+    step
+        The step that the bound is declared for, for errors.
+    bound
+        A number, the largest distance to the final value; or the least and the largest gain.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    ValueError
+        If it is a sequence of another length.
+
+    Examples
+    --------
+    >>> as_gain(9, 0.1), as_gain(9, (0.0, 0.2))
+    ((-0.1, 0.1), (0.0, 0.2))
+    """
+    name = f"bias[{step}]"
+    if isinstance(bound, (Sequence, np.ndarray)):
+        pair = check_numbers(name, bound, "a number or a pair of numbers")
+        if len(pair) != 2:
+            raise ValueError(f"{name}: a bound must be a number or a pair, got {bound!r}.")
+        return pair[0], pair[1]
+    largest = check_number(name, bound, " or a pair of numbers")
+    return -largest, largest
+
+
+def checked_bounds(bias: Any, check_step: Callable[[Any], StepT]) -> dict[StepT, Bound]:
+    """Bounds given as ``{step: bound}``, sorted by step.
+
+    Parameters
+    ----------
+    bias
+        What was given.
+    check_step
+        Returns a step, or raises if it is none.
+
+    Raises
+    ------
+    ValueError
+        If it is no mapping, has no step, or the bounds grow with the step.
+
+    Examples
+    --------
+    >>> checked_bounds({3: 0.1, 1: (-0.1, 0.4)}, int)
+    {1: (-0.1, 0.4), 3: 0.1}
+    """
+    if not isinstance(bias, Mapping) or not bias:
+        raise ValueError(
+            f"bias must be {{step: bound}} with at least one step, a function of the step, "
+            f"or None; got {bias!r}."
+        )
+    bounds = {check_step(step): bias[step] for step in bias}
+    bounds = {step: bounds[step] for step in sorted(bounds)}
+    check_gains(list(bounds), [as_gain(step, bound) for step, bound in bounds.items()])
+    return bounds
+
+
+def gains_of(
+    bias: Mapping[StepT, Bound] | Callable[[StepT], Bound],
+    steps: Sequence[StepT],
+    sign: float = 1.0,
+) -> FloatArray:
+    """Bounds on the gains in values that are maximised, for `BoundedCurves`.
+
+    Parameters
+    ----------
+    bias
+        A bound for each step but the last, in the unit of the objective: by step, or a function.
+    steps
+        The steps that count as fidelities, length M; the last one is the target.
+    sign
+        -1 where the objective is minimised.
+
+    Returns
+    -------
+    array of shape (M, 2)
+        The least and the largest gain from each step on.
+
+    Raises
+    ------
+    ValueError
+        If the bounds grow with the step.
+
+    Examples
+    --------
+    A loss that falls by at most 0.3 after the first step, and never rises:
+
+    >>> gains_of({1: (-0.3, 0.0)}, (1, 9), sign=-1.0).tolist()
+    [[0.0, 0.3], [0.0, 0.0]]
+    """
+    bounds = [bias[step] if isinstance(bias, Mapping) else bias(step) for step in steps[:-1]]
+    gains = check_gains(steps[:-1], list(map(as_gain, steps, bounds)))
+    # Adding 0 makes 0 of -0.
+    return np.concatenate((sign * gains[:, :: int(sign)], np.zeros((1, 2)))) + 0.0

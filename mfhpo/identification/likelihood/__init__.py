@@ -1,0 +1,1 @@
+"""Likelihood ratios between arms, and the stopping rule on them."""

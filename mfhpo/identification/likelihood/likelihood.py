@@ -1,0 +1,385 @@
+"""How strongly the observations speak against one arm being better than another.
+
+The statistic is the generalised likelihood ratio of MF-GRAD (Poiani, Degenne, Kaufmann, Metelli and
+Restelli, "Optimal Multi-Fidelity Best-Arm Identification", NeurIPS 2024) with every count n
+replaced by n^2 / (n + rho) and ln(1 + n / rho) / 2 taken off for each pair (arm, fidelity): what
+makes it a bound that holds at all times at once.
+
+Why it is valid. Let S be the sum of n values of an arm at a fidelity minus n times their mean, in
+units of sigma. For each x, exp(x S - n x^2 / 2) is a supermartingale (the noise is sub-Gaussian);
+averaged over x ~ N(0, 1 / rho) it is ``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``, and so is
+the product of it over all fidelities of two arms, whatever rule chooses the pulls. By Ville's
+inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches ln(1 / level) with
+probability at most level. If the best arm is i and the observations are further than that from all
+means with mu_i >= mu_j, this has happened for the two arms; there are K - 1 arms j, so that with
+level = delta / (K - 1) the best arm is never beaten, with probability at least 1 - delta.
+
+The same holds for a part of the fidelities, without the penalties of the others, and for averages
+of such supermartingales. The statistic is the largest of all fidelities together, with weight 1/2,
+and of one fidelity of each arm, the other half shared evenly by the M^2 choices of the two (M with
+order bounds, which compare arms at the same fidelity): a fidelity that was pulled often and tells
+nothing then costs the logarithm of that number instead of its penalty.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.knowledge.confidence import mixture_ratio
+
+__all__ = [
+    "OrderBiasLikelihood",
+    "OwnBiasLikelihood",
+    "PairLikelihood",
+    "nearest_mean",
+    "prior_count",
+]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Number of pulls of an arm at which the statistic is as strong as it can be.
+_TUNED_FOR = 16.0
+
+# Without noise one value says it all; squares and products of finite weights stay finite.
+_MOST_PRECISION = 1e200
+
+
+def prior_count(level: float) -> float:
+    """Give the rho that makes the statistic strongest after 16 pulls of each of two arms.
+
+    It is that of `mfhpo.MixtureRadius` at the square root of the level: each of the two arms has
+    to bear half of ln(1 / level).
+    """
+    return _TUNED_FOR / mixture_ratio(math.sqrt(level))
+
+
+def nearest_mean(
+    weights: FloatArray, lows: FloatArray, highs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Minimise the weighted squared distances of a number from several intervals.
+
+        sum_c weights_c max(0, lows_c - x, x - highs_c)^2
+
+    Parameters
+    ----------
+    weights, lows, highs
+        One problem per row, shape (n, C), with lows <= highs; intervals of weight 0 do not count.
+
+    Returns
+    -------
+    x
+        The minimiser, shape (n,); the middle one where there are several, and 0 where all weights
+        are 0.
+    value
+        The minimum, shape (n,).
+
+    Examples
+    --------
+    >>> nearest_mean(np.array([[1.0, 3.0]]), np.array([[0.0, 3.0]]), np.array([[1.0, 4.0]]))
+    (array([2.5]), array([3.]))
+    """
+    n_problems, n_intervals = weights.shape
+    edges = np.concatenate((lows, highs), axis=1)
+    first = 2 * n_intervals * np.arange(n_problems)
+    order = edges.argsort(axis=1) + first[:, None]
+    edges = edges.take(order)
+    # Half the derivative is piecewise linear: its slope falls by the weight where x enters an
+    # interval, and rises by it where x leaves it.
+    total = weights.sum(axis=1)
+    slopes = np.concatenate((-weights, weights), axis=1).take(order)
+    slopes[:, 0] += total
+    slopes = slopes.cumsum(axis=1)
+    derivative = np.empty_like(edges)
+    derivative[:, 0] = total * edges[:, 0] - (weights * lows).sum(axis=1)
+    derivative[:, 1:] = slopes[:, :-1] * (edges[:, 1:] - edges[:, :-1])
+    derivative = derivative.cumsum(axis=1)
+    # What rounding makes of a derivative of 0.
+    largest = np.maximum(-edges[:, 0], edges[:, -1])
+    tiny = (1e-12 * total * np.maximum(largest, 0.0))[:, None]
+    negative = (derivative < -tiny).sum(axis=1)
+    not_positive = (derivative <= tiny).sum(axis=1)
+    left = first + np.minimum(negative, 2 * n_intervals - 1)
+    right = first + np.maximum(not_positive - 1, 0)
+    x = (edges.take(left) + edges.take(right)) / 2.0
+    crossing = np.flatnonzero(not_positive <= negative)
+    if crossing.size:
+        after = left[crossing]
+        x[crossing] = edges.take(after) - derivative.take(after) / slopes.take(after - 1)
+    x[total == 0.0] = 0.0
+    distances = np.maximum(lows - x[:, None], x[:, None] - highs)
+    return x, (weights * np.maximum(distances, 0.0) ** 2).sum(axis=1)
+
+
+class PairLikelihood(abc.ABC):
+    """The statistic for pairs of arms; subclasses differ in the kind of bias bounds.
+
+    Parameters
+    ----------
+    means, counts, variances
+        Mean, number of values and an upper bound on the noise's variance proxy of every arm at
+        every fidelity, shape (K, M); a variance that is infinite takes its values out (they are
+        still paid for in the penalty).
+    bounds
+        Bias bounds xi_m or gamma_m, shape (M,).
+    prior
+        The count rho; 0 gives the plain likelihood ratio, which is no bound at all times.
+
+    Attributes
+    ----------
+    means, variances
+        As given, shape (K, M).
+    weights
+        n^2 / (n + rho) / (2 sigma^2), shape (K, M).
+    penalties
+        ln(1 + n / rho) / 2, shape (K, M).
+    centres
+        Where each arm's target mean seems to be, shape (K,): who leads is decided by it.
+    """
+
+    def __init__(
+        self,
+        means: FloatArray,
+        counts: IntArray | FloatArray,
+        variances: FloatArray,
+        bounds: FloatArray,
+        prior: float,
+    ) -> None:
+        self.bounds = bounds
+        self._prior = prior
+        self.means: FloatArray = np.zeros(means.shape)
+        self.variances: FloatArray = np.full(means.shape, np.nan)
+        self.weights: FloatArray = np.zeros(means.shape)
+        self.penalties: FloatArray = np.zeros(means.shape)
+        self.centres: FloatArray = np.zeros(len(means))
+        self.update(np.arange(len(means)), means, counts, variances)
+
+    def update(
+        self,
+        arms: IntArray,
+        means: FloatArray,
+        counts: IntArray | FloatArray,
+        variances: FloatArray,
+    ) -> None:
+        """Take in new observations of some arms; the arrays have shape (n, M)."""
+        self.means[arms] = means
+        self.variances[arms] = variances
+        known = np.isfinite(variances)
+        with np.errstate(divide="ignore", over="ignore"):
+            precision = np.minimum(1.0 / (2.0 * variances), _MOST_PRECISION)
+        effective = counts.astype(np.float64)
+        if self._prior > 0.0:
+            effective *= counts / (counts + self._prior)
+            # Also for values that are taken out: whether they are may depend on the values.
+            self.penalties[arms] = np.log1p(counts / self._prior) / 2.0
+        self.weights[arms] = np.where(known, effective * precision, 0.0)
+        self._place(arms)
+
+    @abc.abstractmethod
+    def _place(self, arms: IntArray) -> None:
+        """Bring what is derived from the observations of some arms up to date."""
+
+    @abc.abstractmethod
+    def against(
+        self, leader: int, others: IntArray, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """How far the observations are from others being better than the leader.
+
+        Parameters
+        ----------
+        leader
+            The arm that is claimed to be best.
+        others
+            Arms, shape (n,), whose centres do not exceed the leader's.
+        epsilon
+            By how much another would have to be better.
+
+        Returns
+        -------
+        ratio
+            The logarithm of the likelihood ratio, all fidelities together, shape (n,).
+        alternative
+            Target mean of the leader in the nearest case where the other arm is better by
+            epsilon, shape (n,); 0 where the bounds leave it open.
+        """
+
+    @property
+    @abc.abstractmethod
+    def _n_choices(self) -> int:
+        """Number of choices of one fidelity of each arm that can tell something."""
+
+    @abc.abstractmethod
+    def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """The same from one fidelity of each arm, shape (n, M, M): the leader's, the other's."""
+
+    def statistic(
+        self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
+    ) -> FloatArray:
+        """How strongly the observations speak against others being better than the leader.
+
+        Parameters
+        ----------
+        leader, others, epsilon
+            As for `against`.
+        ratio
+            What `against` gave, shape (n,).
+
+        Returns
+        -------
+        array of shape (n,)
+            Once it reaches ln((K - 1) / delta), the other arm is not better. With a prior of 0
+            that is not so, and it is the ratio itself.
+        """
+        n_fidelities = len(self.bounds)
+        if self._prior == 0.0:
+            return ratio
+        penalties = self.penalties[leader][:, None] + self.penalties[others][:, None, :]
+        together: FloatArray = (
+            ratio - self.penalties[leader].sum() - self.penalties[others].sum(axis=1)
+        )
+        if n_fidelities == 1:
+            return together
+        of_two = self._ratios_of_two(leader, others, epsilon) - penalties
+        best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(self._n_choices)
+        return np.asarray(np.maximum(together, best_two) - math.log(2.0))
+
+    @abc.abstractmethod
+    def distances(
+        self, leader: int, other: int, alternative: float, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """How far the two arms' means are from that nearest case at each fidelity, shape (M,).
+
+        Signed: negative where it is not far but well within the bias bounds. The statistic grows
+        with another pull by about distance^2 / (2 sigma^2).
+        """
+
+
+class OwnBiasLikelihood(PairLikelihood):
+    """With bounds on every arm's own bias (kind "max").
+
+    Attributes
+    ----------
+    lows, highs
+        Bounds on every arm's target mean from each fidelity, noise aside, shape (K, M).
+    residuals
+        How far each arm's observations are from the centre, which fits them best, shape (K,).
+    """
+
+    def _place(self, arms: IntArray) -> None:
+        if len(arms) == len(self.means):
+            self.lows: FloatArray = self.means - self.bounds
+            self.highs: FloatArray = self.means + self.bounds
+            self.residuals: FloatArray = np.zeros(len(self.means))
+        else:
+            self.lows[arms] = self.means[arms] - self.bounds
+            self.highs[arms] = self.means[arms] + self.bounds
+        self.centres[arms], self.residuals[arms] = nearest_mean(
+            self.weights[arms], self.lows[arms], self.highs[arms]
+        )
+
+    def against(
+        self, leader: int, others: IntArray, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.against`."""
+        half = len(self.bounds)
+        weights = np.empty((len(others), 2 * half))
+        lows, highs = np.empty_like(weights), np.empty_like(weights)
+        weights[:, :half], weights[:, half:] = self.weights[leader], self.weights[others]
+        lows[:, :half], lows[:, half:] = self.lows[leader], self.lows[others] - epsilon
+        highs[:, :half], highs[:, half:] = self.highs[leader], self.highs[others] - epsilon
+        alternative, value = nearest_mean(weights, lows, highs)
+        # What does not fit any case at all speaks against none of them.
+        explained = self.residuals[leader] + self.residuals[others]
+        return np.maximum(value - explained, 0.0), alternative
+
+    @property
+    def _n_choices(self) -> int:
+        return len(self.bounds) ** 2
+
+    def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        gaps = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
+        joint = _joint(self.weights[leader][:, None], self.weights[others][:, None, :])
+        return np.asarray(joint * np.maximum(gaps, 0.0) ** 2)
+
+    def distances(
+        self, leader: int, other: int, alternative: float, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.distances`."""
+        return self.lows[leader] - alternative, alternative + epsilon - self.highs[other]
+
+
+class OrderBiasLikelihood(PairLikelihood):
+    """With bounds on the difference of two arms' biases (kind "order").
+
+    Only what was seen of both arms at the same fidelity is compared. If the other arm is better by
+    epsilon, their means differ there by at most gamma_m - epsilon; the nearest case splits the
+    excess between the two in inverse proportion to their weights, so that the statistic is the sum
+    of ``w_i w_j / (w_i + w_j) max(0, mu_im - mu_jm - gamma_m + epsilon)^2``.
+    """
+
+    def _place(self, arms: IntArray) -> None:
+        """Place the arms on a common scale; it steers the race, and no claim rests on it.
+
+        The bias that all arms have in common at a fidelity is estimated from those that were also
+        seen at dearer ones; means are then averaged by their precision, in which the bounds count
+        as noise.
+        """
+        seen = self.weights > 0.0
+        with np.errstate(divide="ignore"):
+            precision = 1.0 / (0.5 / self.weights + (self.bounds / 2.0) ** 2)
+        precision = np.where(seen, np.minimum(precision, _MOST_PRECISION), 0.0)
+        total = np.zeros(len(self.means))
+        weighted = np.zeros(len(self.means))
+        for m in range(len(self.bounds) - 1, -1, -1):
+            both = seen[:, m] & (total > 0.0)
+            offset = 0.0
+            if both.any():
+                ahead = self.means[both, m] - weighted[both] / total[both]
+                offset = float(np.average(ahead, weights=precision[both, m]))
+            total += precision[:, m]
+            weighted += precision[:, m] * (self.means[:, m] - offset)
+        self.centres = weighted / np.where(total > 0.0, total, 1.0)
+
+    def _excess(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """By how much the means differ more than the bounds allow, shape (n, M)."""
+        return np.asarray(self.means[leader] - self.means[others] - self.bounds + epsilon)
+
+    def against(
+        self, leader: int, others: IntArray, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.against`."""
+        return self._ratios(leader, others, epsilon).sum(axis=1), np.zeros(len(others))
+
+    def _ratios(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """What each fidelity contributes, shape (n, M)."""
+        joint = _joint(self.weights[leader], self.weights[others])
+        return np.asarray(joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2)
+
+    @property
+    def _n_choices(self) -> int:
+        return len(self.bounds)
+
+    def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        ratios = np.zeros((len(others), len(self.bounds), len(self.bounds)))
+        same = np.arange(len(self.bounds))
+        ratios[:, same, same] = self._ratios(leader, others, epsilon)
+        return ratios
+
+    def distances(
+        self, leader: int, other: int, alternative: float, epsilon: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """See `PairLikelihood.distances`."""
+        mine, theirs = self.weights[leader], self.weights[other]
+        excess = self._excess(leader, np.array([other]), epsilon)[0]
+        total = mine + theirs
+        part = np.divide(theirs, total, out=np.full(total.shape, 0.5), where=total > 0.0)
+        return part * excess, (1.0 - part) * excess
+
+
+def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The weight of a difference of two means, given the weights of both."""
+    return np.asarray(one * (other / np.maximum(one + other, 1e-300)))

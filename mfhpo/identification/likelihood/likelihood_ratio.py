@@ -1,0 +1,281 @@
+"""The stop by likelihood ratios of pairs of arms, which several policies share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.likelihood.likelihood import (
+    OrderBiasLikelihood,
+    OwnBiasLikelihood,
+    PairLikelihood,
+    prior_count,
+)
+from mfhpo.knowledge.bias import Kind, check_variant
+from mfhpo.knowledge.noise import Bounded
+from mfhpo.problem import Problem
+from mfhpo.racing.answer import surest_at_target
+
+__all__ = ["LikelihoodRatioPolicy", "Standing"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Standing:
+    """Who leads, and how strongly the observations speak against each of the others.
+
+    Parameters
+    ----------
+    likelihood
+        What the observations say.
+    leader
+        The remaining arm that fits best, or None when none was seen.
+    ratios, statistics
+        How far the observations are from each arm being better than the leader, and how strongly
+        they speak against it, shape (K,); NaN for arms that have left.
+    alternatives
+        The leader's target mean in the nearest case where the other arm is better, shape (K,).
+    """
+
+    likelihood: PairLikelihood
+    leader: int | None
+    ratios: FloatArray
+    statistics: FloatArray
+    alternatives: FloatArray
+
+    def renew(self, arms: IntArray, changed: BoolArray, epsilon: float) -> None:
+        """Bring statistics up to date.
+
+        Parameters
+        ----------
+        arms
+            The remaining arms, shape (n,).
+        changed
+            Whose observations have changed since, shape (K,).
+        epsilon
+            By how much another arm would have to be better.
+        """
+        likelihood = self.likelihood
+        seen = arms[likelihood.weights[arms].any(axis=1)]
+        leader = int(seen[np.argmax(likelihood.centres[seen])]) if seen.size else None
+        if leader is None:
+            return
+        if leader != self.leader or changed[leader]:
+            self.ratios[:] = self.statistics[:] = np.nan
+            others = arms[arms != leader]
+        else:
+            others = arms[changed[arms]]
+        self.leader = leader
+        if others.size:
+            ratios, alternatives = likelihood.against(leader, others, epsilon)
+            self.ratios[others], self.alternatives[others] = ratios, alternatives
+            self.statistics[others] = likelihood.statistic(leader, others, ratios, epsilon)
+
+
+class LikelihoodRatioPolicy(BestArmPolicy):
+    """Eliminates an arm when the observations speak strongly enough against it.
+
+    All fidelities of two arms are weighed together (`PairLikelihood`), and no level is spent on
+    pairs without the best arm: that asks for far fewer pulls than confidence intervals around
+    every mean, and is as safe. The arm with the best fit leads. Another arm leaves once the
+    statistic against it reaches ln((K - 1) / delta); the race ends when one arm is left, or when
+    all others are ruled out to be better by epsilon.
+
+    Parameters
+    ----------
+    problem
+        What is known.
+    variant
+        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`).
+        Order bounds are never more than twice the others, and mostly far less, as what all arms'
+        biases have in common does not count.
+    **options
+        See `BestArmPolicy`. There is no `radius`: the intervals that are shown are the tightest
+        for the noise, and decide nothing but the audit.
+
+    Raises
+    ------
+    ValueError
+        If `variant` is neither, or contradicts the declared bounds.
+    TypeError
+        If a radius is given.
+    """
+
+    _variances = True
+    _certificate_reason = "the observations speak against any other arm being better by epsilon"
+
+    def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
+        check_variant(variant, problem.bias)
+        self._variant: Kind = variant or "order"
+        if options.pop("radius", None) is not None:
+            raise TypeError(
+                f"radius: {type(self).__name__} decides by likelihood ratios and takes none; leave "
+                f"it out, or use IISE or MFLUCB."
+            )
+        self._standing: Standing | None = None
+        self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)
+        super().__init__(problem, **options)
+
+    def _kind(self) -> Kind:
+        return self._variant
+
+    @property
+    def threshold(self) -> float:
+        """What the statistic against an arm must reach: ln((K - 1) / delta)."""
+        return -math.log(self._level)
+
+    @property
+    def _level(self) -> float:
+        return self._evidence.delta / max(1, self.problem.n_arms - 1)
+
+    @property
+    def _prior(self) -> float:
+        return prior_count(self._level)
+
+    # The rules.
+
+    def _plan(self) -> None:
+        self._standing = self._new_standing(self._evidence.counts)
+
+    def _new_standing(self, counts: IntArray) -> Standing:
+        """Who leads, if the present means came of these counts, shape (K, M).
+
+        The fidelities that are evidence are looked at. Where there is no value yet, the one that is
+        expected is taken for the mean.
+        """
+        n_arms, levels = self.problem.n_arms, self._levels
+        arms = np.arange(n_arms)
+        counts = counts[:, levels]
+        means = self._evidence.all_means(arms)[:, levels]
+        awaited = (counts > 0) & (self._evidence.counts[:, levels] == 0)
+        if awaited.any():
+            means = np.where(awaited, self._expected_means(means), means)
+        likelihood = self._likelihood(arms, means, counts, self._prior)
+        nothing = np.full(n_arms, np.nan)
+        standing = Standing(likelihood, None, nothing, nothing.copy(), nothing.copy())
+        standing.renew(self.active, np.ones(n_arms, dtype=bool), self.epsilon)
+        return standing
+
+    def _expected_means(self, means: FloatArray) -> FloatArray:
+        """Each arm's centre, plus what means exceed the centres by at a fidelity, shape (K, M)."""
+        assert self._standing is not None
+        likelihood = self._standing.likelihood
+        placed = likelihood.weights.any(axis=1)
+        if not placed.any():
+            return np.zeros(means.shape)
+        centres = np.where(placed, likelihood.centres, likelihood.centres[placed].mean())
+        seen = likelihood.weights > 0.0
+        excess = np.where(seen, means - centres[:, None], 0.0).sum(axis=0)
+        return np.asarray(centres[:, None] + excess / np.maximum(seen.sum(axis=0), 1))
+
+    def _likelihood(
+        self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
+    ) -> PairLikelihood:
+        """The likelihood of some arms, if the means came of these counts.
+
+        Both have a column for each fidelity that is evidence.
+        """
+        assert self._bias is not None
+        kind = OwnBiasLikelihood if self._bias.kind == "max" else OrderBiasLikelihood
+        return kind(
+            means,
+            counts,
+            self._variance_bounds(arms),
+            np.array(self._bias.bounds)[self._levels],
+            prior,
+        )
+
+    def _take_note(self, arm: int) -> None:
+        if self._standing is None:
+            return
+        likelihood, levels = self._standing.likelihood, self._levels
+        self._changed[arm] = True
+        if self._evidence.estimates_variances:
+            variances = self._variance_bounds(np.arange(self.problem.n_arms))
+            self._changed |= (variances != likelihood.variances).any(axis=1)
+        arms = np.flatnonzero(self._changed)
+        likelihood.update(
+            arms,
+            self._evidence.all_means(arms)[:, levels],
+            self._evidence.counts[arms, levels],
+            self._variance_bounds(arms),
+        )
+
+    def _variance_bounds(self, arms: IntArray) -> FloatArray:
+        """Bounds on the noise's variance at the fidelities that are evidence."""
+        return self._evidence.variance_bounds(arms)[:, self._levels]
+
+    def _judge_all(self) -> None:
+        self._plan()
+        self._judge(self.problem.target)
+
+    def _judge(self, fidelity: int) -> None:
+        """Eliminate and certify (`fidelity` does not matter: all are weighed together)."""
+        standing = self._standing
+        arms = self.active
+        if standing is None or len(arms) < 2 or self.winner is not None:
+            return
+        standing.renew(arms, self._changed, self.epsilon)
+        self._changed[:] = False
+        leader = standing.leader
+        if leader is None:
+            return
+        others = arms[arms != leader]
+        beaten = standing.statistics[others] >= self.threshold
+        beaten |= self._separated(leader, others, self.epsilon)
+        if not beaten.any():
+            return
+        gone = self._eliminable(others, beaten)
+        if self.epsilon > 0.0 and gone.size:
+            ratios, _ = standing.likelihood.against(leader, gone)
+            worse = standing.likelihood.statistic(leader, gone, ratios)
+            gone = gone[(worse >= self.threshold) | self._separated(leader, gone, 0.0)]
+        if gone.size:
+            self._roster.eliminate(gone, leader)
+        if beaten.all() and len(gone) < len(others):
+            self._certificate = leader
+
+    def _separated(self, leader: int, others: IntArray, epsilon: float) -> BoolArray:
+        """Whom the intervals tell from the leader, where they may see more, shape (n,).
+
+        The likelihood takes values within bounds to spread as far as the bounds allow.
+        """
+        if not isinstance(self.problem.noise, Bounded):
+            return np.zeros(len(others), dtype=bool)
+        assert self._bias is not None
+        return self._evidence.separated(leader, others, self._bias, epsilon)
+
+    def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
+        """Which of the others may leave, given which of them are beaten."""
+        return others[beaten]
+
+    def _reinstate(self) -> None:
+        self._roster.restore_eliminated()
+
+    def _surest_arm(self) -> int:
+        return surest_at_target(self._evidence, self.active, self._bias)
+
+    def _remaining_cost(self, leader: int | None) -> float | None:
+        """A guess: the statistics go on growing in proportion to what was paid for them."""
+        standing = self._standing
+        if self.winner is not None or standing is None or standing.leader is None:
+            return super()._remaining_cost(leader)
+        arms = self.active
+        others = arms[arms != standing.leader]
+        gained = standing.ratios[others]
+        if not (gained > 0.0).all():
+            return None
+        # What is missing is compared with the ratio, of which the statistic falls short.
+        factors = np.maximum(self.threshold - standing.statistics[others], 0.0) / gained
+        levels = range(self.problem.n_fidelities)[self._levels]
+        costs = np.array([self._cost_of(m) for m in levels])
+        paid = self._evidence.counts[:, self._levels] @ costs
+        return float(paid[others] @ factors + paid[standing.leader] * factors.max())

@@ -1,0 +1,1 @@
+"""What is known or estimated about a problem: noise, bias, confidence radii, fidelity."""

@@ -1,0 +1,282 @@
+"""What is known of the fidelities' bias: declared, estimated from a pilot, and audited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import t as student_t
+
+from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo.racing.labels import Labels
+
+__all__ = [
+    "Bias",
+    "BiasContradictedWarning",
+    "Contradiction",
+    "check_variant",
+    "estimate_bias",
+    "find_contradiction",
+]
+
+FloatArray = npt.NDArray[np.float64]
+Kind = Literal["max", "order"]
+
+
+class BiasContradictedWarning(UserWarning):
+    """What was observed contradicts a bias bound; the bound was widened."""
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Bounds on how far each fidelity's means are from the target's.
+
+    Parameters
+    ----------
+    kind
+        "max": bound m is xi_m, with ``|mu_im - mu_iM| <= xi_m`` for every arm i.
+        "order": bound m is gamma_m, the largest difference between two arms' biases,
+        ``|(mu_im - mu_iM) - (mu_jm - mu_jM)| <= gamma_m``.
+    bounds
+        One bound per fidelity, shape (M,), in the unit of the values; the last one is 0.
+    source
+        "declared", "estimated" (from a pilot), or "widened" (an audit contradicted it).
+
+    Raises
+    ------
+    ValueError
+        If a bound is negative, or the last one is not 0.
+
+    Examples
+    --------
+    >>> Bias.max(0.3, 0.1, 0.0).margins
+    (0.6, 0.2, 0.0)
+    >>> Bias.underestimating(0.3, 0.1, 0.0).margins
+    (0.3, 0.1, 0.0)
+    """
+
+    kind: Kind
+    bounds: tuple[float, ...]
+    source: Literal["declared", "estimated", "widened"] = "declared"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("max", "order"):
+            raise ValueError(f"kind must be 'max' or 'order', got {self.kind!r}.")
+        bounds = tuple(float(bound) for bound in self.bounds)
+        if not bounds:
+            raise ValueError("bias must have one bound per fidelity, got none.")
+        for position, bound in enumerate(bounds):
+            check_nonnegative(f"bias[{position}]", bound)
+        if bounds[-1] != 0.0:
+            raise ValueError(
+                f"bias must end with 0, the target's bias, got {list(bounds)}; "
+                f"append 0.0 if the target was left out."
+            )
+        object.__setattr__(self, "bounds", bounds)
+
+    @classmethod
+    def max(cls, *bounds: float) -> Bias:
+        """Bounds xi_m on every arm's own bias (paper 003, Section 2)."""
+        return cls("max", bounds)
+
+    @classmethod
+    def order(cls, *bounds: float) -> Bias:
+        """Bounds gamma_m on the difference of two arms' biases (paper 003, Section 5)."""
+        return cls("order", bounds)
+
+    @classmethod
+    def underestimating(cls, *bounds: float) -> Bias:
+        """Bounds for fidelities that never overestimate, such as training for fewer epochs.
+
+        When every arm's bias lies in [-xi_m, 0], two of them differ by at most xi_m, so that
+        gamma_m = xi_m (paper 003, Section 5).
+        """
+        return cls("order", bounds)
+
+    @property
+    def margins(self) -> tuple[float, ...]:
+        """How far apart two arms with equal targets can be at each fidelity: 2 xi_m or gamma_m."""
+        factor = 2.0 if self.kind == "max" else 1.0
+        return tuple(factor * bound for bound in self.bounds)
+
+    def widened(self, fidelity: int, bound: float) -> Bias:
+        """A copy whose bound at `fidelity` is at least `bound`."""
+        bounds = list(self.bounds)
+        bounds[fidelity] = max(bounds[fidelity], bound)
+        return replace(self, bounds=tuple(bounds), source="widened")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Kind, bounds and source, as plain JSON values."""
+        return {"kind": self.kind, "bounds": list(self.bounds), "source": self.source}
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any]) -> Bias:
+        """The bounds that were saved."""
+        return cls(state["kind"], tuple(state["bounds"]), state["source"])
+
+
+def check_variant(variant: Kind | None, declared: Bias | None) -> None:
+    """Raise ValueError if a variant is no kind of bounds, or not that of the declared ones."""
+    if variant not in (None, "max", "order"):
+        raise ValueError(f"variant must be 'max' or 'order', got {variant!r}.")
+    if declared is not None and variant not in (None, declared.kind):
+        remedy = (
+            "declare Bias.order(...) or Bias.underestimating(...)"
+            if variant == "order"
+            else "declare Bias.max(...)"
+        )
+        raise ValueError(
+            f"variant={variant!r} but the declared bounds are of kind {declared.kind!r}; "
+            f"leave variant out, or {remedy}."
+        )
+
+
+def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float) -> Bias:
+    """Bound the bias of all arms from a pilot that saw some of them at every fidelity.
+
+    Biases of different arms at one fidelity are taken as exchangeable draws from a normal
+    distribution. The bound is a prediction interval for all `n_arms` at once (Student's t with a
+    union bound), so it covers arms that the pilot did not see; the noise of the pilot's means
+    widens it, never narrows it.
+
+    Parameters
+    ----------
+    differences
+        Mean at fidelity m minus mean at the target, for each pilot arm; shape (P, M), P >= 2.
+    kind
+        Which kind of bound to give.
+    n_arms
+        Number of arms K that the bound is to hold for.
+    level
+        Probability with which the bound of one fidelity may fail for some arm.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two pilot arms.
+
+    Examples
+    --------
+    >>> differences = np.array([[-0.31, 0.0], [-0.29, 0.0], [-0.30, 0.0]])
+    >>> bias = estimate_bias(differences, "order", n_arms=10, level=0.05)
+    >>> bias.source, round(bias.bounds[0], 3)
+    ('estimated', 0.325)
+    """
+    check_probability("level", level)
+    pilot_arms = differences.shape[0]
+    if pilot_arms < 2:
+        raise ValueError(f"a pilot needs at least 2 arms, got {pilot_arms}.")
+    quantile = float(student_t.ppf(1.0 - level / (2.0 * n_arms), pilot_arms - 1))
+    centre = differences.mean(axis=0)
+    reach = quantile * differences.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / pilot_arms)
+    bounds = np.abs(centre) + reach if kind == "max" else 2.0 * reach
+    bounds[-1] = 0.0
+    return Bias(kind, tuple(bounds.tolist()), source="estimated")
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Observations that no means within the bias bounds can explain, radii included.
+
+    Parameters
+    ----------
+    fidelity, reference
+        The cheaper fidelity, whose bound is in doubt, and the one it was compared with.
+    arms
+        The arm (max bounds) or the two arms (order bounds) that contradict.
+    observed
+        The absolute difference that was observed.
+    uncertainty
+        The sum of the confidence radii around it.
+    allowed
+        The largest difference that the bounds allow.
+    widened_to
+        The smallest bound at `fidelity` that explains the observation with all its uncertainty.
+    """
+
+    fidelity: int
+    reference: int
+    arms: tuple[int, ...]
+    observed: float
+    uncertainty: float
+    allowed: float
+    widened_to: float
+
+    def describe(self, labels: Labels) -> str:
+        """What was seen, and what follows, in words."""
+        arms = " and ".join(labels.arm(arm) for arm in self.arms)
+        fidelity = labels.fidelity(self.fidelity)
+        return (
+            f"{arms}: the values at {fidelity} and {labels.fidelity(self.reference)} differ by "
+            f"{self.observed:.4g} ± {self.uncertainty:.4g}, but the bias bounds allow at most "
+            f"{self.allowed:.4g}; the bound at {fidelity} is widened to {self.widened_to:.4g} and "
+            f"the arms it had eliminated are put back"
+        )
+
+
+def find_contradiction(
+    bias: Bias, fidelity: int, means: FloatArray, radii: FloatArray, arms: Sequence[int]
+) -> Contradiction | None:
+    """Look for observations at `fidelity` that contradict the bias bounds beyond their radii.
+
+    While all confidence intervals and all bounds hold, nothing is ever found. The reverse is not
+    true: an arm that was only seen at one fidelity cannot contradict anything, and order bounds
+    need two arms that were each seen at two.
+
+    Parameters
+    ----------
+    bias
+        The bounds, of M fidelities.
+    fidelity
+        The fidelity that is compared with each of the others.
+    means, radii
+        Means and confidence radii, shape (n, M); an infinite radius marks what was not seen.
+    arms
+        The arms that the rows belong to.
+
+    Returns
+    -------
+    Contradiction or None
+        The largest contradiction, if there is one.
+    """
+    worst: Contradiction | None = None
+    largest_excess = 0.0
+    for other in range(len(bias.bounds)):
+        uncertainty = radii[:, fidelity] + radii[:, other]
+        seen = np.flatnonzero(np.isfinite(uncertainty))
+        if other == fidelity or not seen.size:
+            continue
+        uncertainty = uncertainty[seen]
+        difference = means[seen, fidelity] - means[seen, other]
+        if bias.kind == "max":
+            first = int(np.argmax(np.abs(difference) - uncertainty))
+            involved: tuple[int, ...] = (first,)
+            observed = abs(float(difference[first]))
+            total = float(uncertainty[first])
+        else:
+            high = int(np.argmax(difference - uncertainty))
+            low = int(np.argmin(difference + uncertainty))
+            involved = (high, low)
+            observed = float(difference[high] - difference[low])
+            total = float(uncertainty[high] + uncertainty[low])
+        allowed = bias.bounds[fidelity] + bias.bounds[other]
+        # What rounding alone can make of equal numbers is no contradiction.
+        rounding = 1e-12 * (allowed + float(np.abs(means[seen][:, [fidelity, other]]).max()))
+        excess = observed - total - allowed - rounding
+        if excess > largest_excess:
+            largest_excess = excess
+            cheap, reference = min(fidelity, other), max(fidelity, other)
+            worst = Contradiction(
+                fidelity=cheap,
+                reference=reference,
+                arms=tuple(int(arms[seen[row]]) for row in involved),
+                observed=observed,
+                uncertainty=total,
+                allowed=allowed,
+                # A hair more, so that rounding cannot find the same contradiction again.
+                widened_to=(observed + total) * (1.0 + 1e-9) - bias.bounds[reference],
+            )
+    return worst

@@ -1,0 +1,200 @@
+"""The parameter that a race owns: its levels, their costs, their bias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from mfhpo._validation import check_increasing, check_numbers, is_number
+from mfhpo.knowledge.bias import Bias
+
+__all__ = ["Fidelity", "geometric_levels", "native"]
+
+# Geometric levels are a third of each other, the factor of successive halving, and at most six.
+_RATIO = 3.0
+_MOST_LEVELS = 6
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How cheaply, and how faithfully, a configuration can be evaluated.
+
+    Parameters
+    ----------
+    name
+        Name of the parameter that sets it.
+    levels
+        Values of the parameter, cheapest first; the last one is the target. Numbers must
+        increase. None: geometric between the bounds of the parameter (its upper bound is the
+        target), or the choices of a categorical one in their order.
+    costs
+        Cost of one evaluation at each level, increasing; "measured" for wall-clock seconds; None
+        for proportional to the level.
+    bias
+        Bounds on the levels' bias, one per level and the last one 0, as numbers or as a
+        `mfhpo.Bias`; numbers are bounds xi_m with ``|mean at level m - mean at the target| <=
+        xi_m`` for every configuration, unless another variant is asked for. None:
+        estimated by a pilot.
+
+    Raises
+    ------
+    TypeError
+        If levels are no list, or costs no numbers.
+    ValueError
+        If levels or costs do not increase, or the numbers of levels, costs and bounds differ.
+
+    Examples
+    --------
+    >>> Fidelity("epochs", levels=[1, 9, 81]).costs_of([1, 9, 81])
+    (1.0, 9.0, 81.0)
+    """
+
+    name: str
+    levels: Sequence[Any] | None = None
+    costs: Sequence[float] | Literal["measured"] | None = None
+    bias: Bias | Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name or not isinstance(self.name, str):
+            raise ValueError(f"name must be a parameter's name, got {self.name!r}.")
+        if isinstance(self.costs, str):
+            if self.costs != "measured":
+                raise ValueError(f"costs must be numbers, 'measured' or None, got {self.costs!r}.")
+        elif self.costs is not None:
+            right = "one number for each level, 'measured' or None"
+            object.__setattr__(self, "costs", tuple(check_numbers("costs", self.costs, right)))
+            check_increasing("costs", self.costs)
+            if self.costs[0] <= 0.0:
+                raise ValueError(f"costs must be positive, got {list(self.costs)}.")
+        if self.bias is not None and not isinstance(self.bias, Bias):
+            right = "one number for each level, a mfhpo.Bias or None"
+            bounds = check_numbers("bias", self.bias, right)
+            Bias.max(*bounds)  # raises for bounds that no kind of bias may have
+            object.__setattr__(self, "bias", tuple(bounds))
+        if self.levels is not None:
+            if isinstance(self.levels, str) or not isinstance(self.levels, (Sequence, np.ndarray)):
+                raise TypeError(
+                    f"levels must be a list of values such as [1, 3, 9] or None, got "
+                    f"{self.levels!r}."
+                )
+            object.__setattr__(self, "levels", tuple(native(level) for level in self.levels))
+            self.check_levels(self.levels)
+
+    def costs_of(self, levels: Sequence[Any]) -> tuple[float, ...] | None:
+        """Cost of an evaluation at each level, or None when it is measured.
+
+        Raises
+        ------
+        ValueError
+            If the costs are left to the levels and those are not positive numbers.
+        """
+        if self.costs == "measured":
+            return None
+        if self.costs is not None and not isinstance(self.costs, str):
+            return tuple(float(cost) for cost in self.costs)
+        if not all(is_number(level) and level > 0 for level in levels):
+            raise ValueError(
+                f"costs=None takes costs proportional to the levels of {self.name!r}, but "
+                f"{list(levels)} are not all positive numbers; give costs=[...] or "
+                f"costs='measured'."
+            )
+        return tuple(float(level) for level in levels)
+
+    def guessed_costs(self, levels: Sequence[Any]) -> tuple[float, ...]:
+        """The costs, or where they are measured what they may be relative to each other.
+
+        Proportional to levels that are positive numbers, and to the levels' places if not.
+
+        Examples
+        --------
+        >>> Fidelity("model", costs="measured").guessed_costs(["small", "large"])
+        (1.0, 2.0)
+        """
+        costs = self.costs_of(levels)
+        if costs is not None:
+            return costs
+        numbers = all(is_number(level) and level > 0 for level in levels)
+        return tuple(float(cost) for cost in (levels if numbers else range(1, len(levels) + 1)))
+
+    def in_seconds(self) -> Fidelity:
+        """The same with costs that are measured, for a budget in seconds.
+
+        Raises
+        ------
+        ValueError
+            If costs are declared, which are in another unit.
+
+        Examples
+        --------
+        >>> Fidelity("epochs").in_seconds()
+        Fidelity(name='epochs', levels=None, costs='measured', bias=None)
+        """
+        if self.costs is not None and not isinstance(self.costs, str):
+            raise ValueError(
+                f"the fidelity {self.name!r} has costs={list(self.costs)}, but costs are measured "
+                f"where the budget is in seconds: leave them out, or give budget=... in their unit."
+            )
+        return replace(self, costs="measured")
+
+    def check_levels(self, levels: Sequence[Any]) -> None:
+        """Raise ValueError unless these may be its levels, one for each cost and bound."""
+        if not levels:
+            raise ValueError(f"levels of the fidelity {self.name!r} must not be empty.")
+        if all(is_number(level) for level in levels):
+            check_increasing("levels", levels)
+        elif any(level in levels[:position] for position, level in enumerate(levels)):
+            raise ValueError(f"levels of the fidelity {self.name!r} repeat: {list(levels)}.")
+        numbers = {"costs": self.costs, "bias": self.bias}
+        for what, given in numbers.items():
+            if given is None or isinstance(given, str):
+                continue
+            size = len(given.bounds) if isinstance(given, Bias) else len(given)
+            if size != len(levels):
+                raise ValueError(
+                    f"{what} has {size} entries but the fidelity {self.name!r} has "
+                    f"{len(levels)} levels {list(levels)}; give one per level."
+                )
+
+
+def geometric_levels(
+    low: float, high: float, *, whole: bool = True, step: float | None = None
+) -> tuple[Any, ...]:
+    """Levels between two bounds, each about a third of the next, at most six.
+
+    Parameters
+    ----------
+    low, high
+        The bounds; `high` is the last level.
+    whole
+        Whether levels are whole numbers.
+    step
+        Distance of the values that are allowed, from `low` on; None for any.
+
+    Examples
+    --------
+    >>> geometric_levels(1, 81)
+    (1, 3, 9, 27, 81)
+    """
+    levels: list[float] = []
+    for power in range(_MOST_LEVELS):
+        level: float = high / _RATIO**power
+        if whole:
+            level = round(level)
+        if step is not None:
+            level = low + step * round((level - low) / step)
+        if level < low or level <= 0 or (levels and level >= levels[-1]):
+            break
+        levels.append(level)
+    if len(levels) < _MOST_LEVELS and low > 0 and levels and low < levels[-1] / math.sqrt(_RATIO):
+        # The cheapest level that is allowed, unless a level is already next to it.
+        levels.append(low)
+    return tuple(reversed(levels or [high]))
+
+
+def native(value: Any) -> Any:
+    """A NumPy number as the Python number that can be stored; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value

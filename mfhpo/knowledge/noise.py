@@ -1,0 +1,295 @@
+"""What is known of the noise: declared by the user, or estimated from the race's own pulls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from scipy.stats import chi2
+
+from mfhpo._validation import check_nonnegative
+
+__all__ = [
+    "CONTRADICTED",
+    "Bounded",
+    "EstimatedNoise",
+    "Gaussian",
+    "Noise",
+    "NoiseAudit",
+    "NoiseContradictedWarning",
+    "PooledVariance",
+    "SubGaussian",
+    "declared_sigmas",
+]
+
+
+@dataclass(frozen=True)
+class SubGaussian:
+    """Noise that is sub-Gaussian with a known scale.
+
+    Parameters
+    ----------
+    sigma
+        The scale, in the unit of the values: one number, or one for each fidelity. Gaussian noise
+        of standard deviation s has sigma = s; values within [a, b] have sigma = (b - a) / 2.
+
+    Raises
+    ------
+    ValueError
+        If a scale is negative or not finite.
+    """
+
+    sigma: float | Sequence[float]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sigma, Sequence):
+            object.__setattr__(
+                self, "sigma", tuple(check_nonnegative("sigma", value) for value in self.sigma)
+            )
+        else:
+            object.__setattr__(self, "sigma", check_nonnegative("sigma", self.sigma))
+
+    def at(self, fidelity: int, n_fidelities: int) -> float:
+        """The scale at one fidelity.
+
+        Raises
+        ------
+        ValueError
+            If the number of scales is not the number of fidelities.
+        """
+        if not isinstance(self.sigma, Sequence):
+            return self.sigma
+        if len(self.sigma) != n_fidelities:
+            raise ValueError(
+                f"sigma has {len(self.sigma)} values {list(self.sigma)} but there are "
+                f"{n_fidelities} fidelities; give one number, or one for each fidelity."
+            )
+        return self.sigma[fidelity]
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise whose variance is unknown and may differ from arm to arm."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Values that always lie within [low, high], whatever their distribution.
+
+    This is the robust choice where an evaluation may diverge now and then: the claim is about the
+    mean, divergences included, and supposes nothing but the bounds. It takes many more evaluations
+    than normal noise, as an outcome that was not seen may be as poor as `low`: two accuracies that
+    differ by .015, of which one drops to 0 in one evaluation of twenty, take about 10,000 (IISE,
+    delta .05).
+
+    Raises
+    ------
+    ValueError
+        If low is not below high, or one is not finite.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(
+                f"low must be below high and both finite, got low={self.low!r}, high={self.high!r}."
+            )
+
+
+@dataclass(frozen=True)
+class EstimatedNoise:
+    """Nothing is declared: Gaussian noise, its variance estimated at every fidelity.
+
+    The arms share one variance as far as their values agree on one; where they do not, each has its
+    own (`mfhpo.knowledge.variances`).
+    """
+
+
+Noise: TypeAlias = SubGaussian | Gaussian | Bounded | EstimatedNoise
+
+
+def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
+    """The sub-Gaussian scale at every fidelity, shape (M,), or None where none is declared.
+
+    Values within [low, high] have half the range, by Hoeffding's lemma.
+
+    Raises
+    ------
+    ValueError
+        If the noise has another number of scales than there are fidelities.
+
+    Examples
+    --------
+    >>> declared_sigmas(Bounded(0.0, 1.0), n_fidelities=2)
+    [0.5, 0.5]
+    """
+    if isinstance(noise, SubGaussian):
+        return [noise.at(fidelity, n_fidelities) for fidelity in range(n_fidelities)]
+    if isinstance(noise, Bounded):
+        return [(noise.high - noise.low) / 2.0] * n_fidelities
+    return None
+
+
+class PooledVariance:
+    """An upper confidence bound on a variance that all arms of a fidelity share.
+
+    The sum of squares within arms over the variance is chi-squared with `degrees` degrees of
+    freedom. The bound is renewed only when the degrees reach 4, 8, 16, ..., and the j-th renewal
+    may fail with probability level / (j (j + 1)): all of them hold together with probability at
+    least 1 - level, for Gaussian noise and pulls that do not depend on the values. Round-robin
+    pulls of arms that leave one by one come close to that; a rule that repeats an arm because its
+    mean lies in a certain place does not.
+
+    Such a rule must add squared prediction errors instead, of each value from the mean of its
+    arm's earlier ones. Given all that was seen before, such an error is normal with the noise's
+    variance around some mean, so that its square is at least as large, in distribution, as that
+    of the noise, whatever made the rule choose the arm: their sum exceeds every bound that a
+    chi-squared sum exceeds, and the bound holds for any rule.
+
+    Parameters
+    ----------
+    level
+        Probability with which one of the bounds may be wrong.
+    """
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self.squares = 0.0
+        self.degrees = 0
+        self.renewals = 0
+        self.bound = math.inf
+
+    def add(self, squares: float, degrees: int) -> None:
+        """Add squares around a mean, or prediction errors, and the degrees of freedom they have."""
+        self.squares += squares
+        self.degrees += degrees
+        while self.degrees >= 4 << self.renewals:
+            self.renewals += 1
+            level = self._level / (self.renewals * (self.renewals + 1))
+            self.bound = max(self.squares, 0.0) / float(chi2.ppf(level, self.degrees))
+
+    def state_dict(self) -> dict[str, float]:
+        """The state as plain JSON values."""
+        return {
+            "squares": self.squares,
+            "degrees": self.degrees,
+            "renewals": self.renewals,
+            "bound": self.bound if math.isfinite(self.bound) else -1.0,
+        }
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Take up a saved state."""
+        self.squares = float(state["squares"])
+        self.degrees = int(state["degrees"])
+        self.renewals = int(state["renewals"])
+        self.bound = math.inf if state["bound"] < 0.0 else float(state["bound"])
+
+
+class NoiseContradictedWarning(UserWarning):
+    """Values spread more than the declared noise allows; it is taken to be larger."""
+
+
+CONTRADICTED = "values spread more than the declared sigma allows; the noise was estimated instead"
+"""What an answer says of that."""
+
+
+# Probability with which a scale that is declared rightly is ever found to be too small.
+_AUDIT_LEVEL = 0.01
+
+# A scale that is half of the true one is noticed at so many degrees of freedom more often than not.
+_LEAST_DEGREES = 8
+
+# Degrees of freedom at the first look.
+_FIRST_LOOK = 4
+
+# Values that differ by no more than this share of their size are equal.
+_ROUNDING = 1e-9
+
+
+class NoiseAudit:
+    """Whether values spread more around their arms' means than a declared scale allows.
+
+    The sum of squares around the arms' means over the variance is at most chi-squared for normal
+    noise, with as many degrees of freedom as there are values beyond each arm's first. It is
+    compared with a quantile when these reach 4, 8, 16, ..., the j-th time at level
+    .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding.
+
+    Parameters
+    ----------
+    sigma
+        The declared scale.
+
+    Attributes
+    ----------
+    contradicted
+        Whether it was found to be too small.
+    """
+
+    def __init__(self, sigma: float) -> None:
+        self._sigma = sigma
+        self._squares = 0.0
+        self._degrees = 0
+        self._looks = 0
+        self.contradicted = False
+
+    @property
+    def missing(self) -> int:
+        """How many values more it takes to notice a scale that is far too small; 0 if enough."""
+        return 0 if self._sigma == 0.0 else max(0, _LEAST_DEGREES - self._degrees)
+
+    def add(self, squares: float, value: float) -> str:
+        """Learn of one more value of an arm that has others.
+
+        Parameters
+        ----------
+        squares
+            By how much the sum of squares around the arm's mean has grown.
+        value
+            The value, whose rounding is no noise.
+
+        Returns
+        -------
+        str
+            What it contradicts, in words; empty if nothing, or if that was said before.
+        """
+        if squares > (_ROUNDING * value) ** 2:
+            self._squares += squares
+        self._degrees += 1
+        if self.contradicted or self._squares <= self._most():
+            return ""
+        self.contradicted = True
+        seen = math.sqrt(self._squares / self._degrees)
+        return (
+            f"values spread by {seen:.3g} around their means, more than the declared "
+            f"sigma={self._sigma:.3g} allows"
+        )
+
+    def _most(self) -> float:
+        """What the sum of squares may reach, if it is looked at now."""
+        if self._sigma == 0.0:
+            return 0.0
+        if self._degrees < _FIRST_LOOK << self._looks:
+            return math.inf
+        self._looks += 1
+        level = _AUDIT_LEVEL / (self._looks * (self._looks + 1))
+        return self._sigma**2 * float(chi2.isf(level, self._degrees))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as plain JSON values."""
+        return {
+            "squares": self._squares,
+            "degrees": self._degrees,
+            "looks": self._looks,
+            "contradicted": self.contradicted,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a saved state."""
+        self._squares = float(state["squares"])
+        self._degrees = int(state["degrees"])
+        self._looks = int(state["looks"])
+        self.contradicted = bool(state["contradicted"])

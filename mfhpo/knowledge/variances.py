@@ -1,0 +1,196 @@
+"""Each arm's noise variance where nothing is declared: shared as far as the arms agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri, polygamma, psi, stdtrit
+
+from mfhpo.knowledge.noise import PooledVariance
+
+__all__ = ["ArmVariances", "SharedVariance", "share_variances"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# What the arms' variances have in common is estimated anew once the degrees of freedom have grown
+# by this factor.
+_RENEWAL = 1.1
+
+# And once a value is this many times farther from its mean, in squares, than is common.
+_SURPRISE = 10.0
+
+# Degrees of freedom beyond which arms count as having one variance.
+_MOST_DEGREES = 1e6
+
+
+@dataclass(frozen=True)
+class SharedVariance:
+    """What the arms' variances have in common (Smyth 2004, "Linear models and empirical Bayes").
+
+    The variances of the arms are taken as draws from a scaled inverse chi-squared distribution.
+
+    Parameters
+    ----------
+    variance
+        Its scale.
+    degrees
+        Its degrees of freedom: how many values of an arm what is known of the others is worth. 0 if
+        nothing is known of them.
+    """
+
+    variance: float = 0.0
+    degrees: float = 0.0
+
+    def of_arms(self, squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
+        """Variances to use as if they were known.
+
+        An arm's own variance and the shared one are averaged by their degrees of freedom, and
+        raised by the squared ratio of Student's quantile to the normal one (the moderated t).
+
+        Parameters
+        ----------
+        squares, counts
+            Sums of squared deviations and numbers of values of each arm, any one shape.
+        level
+            One-sided error probability at which the variances are used.
+
+        Returns
+        -------
+        array of that shape
+            Infinite where nothing is known.
+        """
+        own = np.maximum(counts - 1, 0)
+        degrees = own + self.degrees
+        total = np.where(own > 0, squares, 0.0) + self.degrees * self.variance
+        known = degrees > 0.0
+        safe = np.where(known, degrees, 1.0)
+        inflation = (stdtrit(safe, level) / ndtri(level)) ** 2
+        return np.where(known, total / safe * inflation, np.inf)
+
+
+def share_variances(squares: FloatArray, counts: IntArray) -> SharedVariance:
+    """Estimate what the arms' variances have in common, cautiously.
+
+    The spread of the logarithms of the sample variances beyond what chance makes of equal ones
+    gives the degrees of freedom (Smyth 2004, Section 6.2). That spread is raised by its own
+    standard error, so that few arms are not taken to be alike for lack of evidence.
+
+    Parameters
+    ----------
+    squares, counts
+        Sums of squared deviations and numbers of values of each arm, shape (K,).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> alike = rng.chisquare(4, 200)
+    >>> share_variances(alike, np.full(200, 5)).degrees > 10
+    True
+    >>> unlike = alike * np.repeat([1.0, 400.0], 100)
+    >>> share_variances(unlike, np.full(200, 5)).degrees < 1
+    True
+    """
+    chosen = (counts > 1) & (squares > 0.0)
+    n_arms = int(chosen.sum())
+    if n_arms < 2:
+        return SharedVariance()
+    half = (counts[chosen] - 1) / 2.0
+    logs = np.log(squares[chosen] / (2.0 * half)) - psi(half) + np.log(half)
+    by_chance = polygamma(1, half)
+    centre, spread = float(logs.mean()), float(logs.var(ddof=1))
+    expected = float(by_chance.mean())
+    # Of a sample variance; the fourth moment of a logarithm is larger than a normal one's.
+    error = np.sqrt(np.mean(polygamma(3, half) + 2.0 * by_chance**2) / n_arms)
+    excess = max(spread - expected + float(error), 2.0 / _MOST_DEGREES)
+    prior = _inverse_trigamma(excess)
+    variance = float(np.exp(centre + psi(prior) - np.log(prior)))
+    return SharedVariance(variance, 2.0 * prior)
+
+
+def _inverse_trigamma(value: float) -> float:
+    """Solve trigamma(x) = value by Newton's method on 1 / trigamma, which is nearly linear."""
+    x = 0.5 + 1.0 / value
+    for _ in range(50):
+        trigamma = float(polygamma(1, x))
+        step = trigamma * (1.0 - trigamma / value) / float(polygamma(2, x))
+        x += step
+        if -step < 1e-10 * x:
+            break
+    return x
+
+
+class ArmVariances:
+    """Estimated variances of all arms at one fidelity, kept up to date value by value.
+
+    Parameters
+    ----------
+    level
+        Probability with which the bound on what all arms share may fail (`PooledVariance`).
+    """
+
+    def __init__(self, level: float) -> None:
+        self._pooled = PooledVariance(level)
+        self._shared = SharedVariance()
+        self._shared_at = 0.0
+
+    @property
+    def bound(self) -> float:
+        """Upper bound on a variance that all arms share; infinite before the first repeats."""
+        return self._pooled.bound
+
+    def add(self, pooled: float, growth: float, squares: FloatArray, counts: IntArray) -> bool:
+        """Learn of one more value of an arm that has others.
+
+        Parameters
+        ----------
+        pooled
+            What the bound adds up: the growth, or the squared prediction error.
+        growth
+            By how much the sum of squares around the arm's mean has grown.
+        squares, counts
+            Sums of squared deviations and numbers of values of all arms now, shape (K,).
+
+        Returns
+        -------
+        bool
+            Whether the variances of all arms have changed.
+        """
+        before = self._pooled.bound
+        self._pooled.add(pooled, 1)
+        if self._pooled.bound != before:
+            return True
+        is_usual = growth <= _SURPRISE * self._shared.variance
+        degrees = self._pooled.degrees
+        if is_usual and degrees <= _RENEWAL * self._shared_at:
+            return False
+        self._shared_at = float(degrees)
+        self._shared = share_variances(squares, counts)
+        return True
+
+    def of_arms(self, squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
+        """Variances of arms; see `SharedVariance.of_arms`.
+
+        Never below the bound on what all arms share, nor below what the arm's own values say; 0 if
+        all repeats were equal.
+        """
+        own = self._shared.of_arms(squares, counts, level)
+        return np.maximum(self.bound, own) if self.bound > 0.0 else np.zeros_like(own)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as plain JSON values."""
+        return {
+            "pooled": self._pooled.state_dict(),
+            "shared": [self._shared.variance, self._shared.degrees],
+            "shared_at": self._shared_at,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a saved state."""
+        self._pooled.load_state_dict(state["pooled"])
+        self._shared = SharedVariance(*state["shared"])
+        self._shared_at = float(state["shared_at"])

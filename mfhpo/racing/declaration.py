@@ -1,0 +1,196 @@
+"""What users declare of a race, in the terms of a problem: the same for every integration."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeAlias
+
+from mfhpo._validation import check_number, check_numbers
+from mfhpo.knowledge.bias import Bias, Kind
+from mfhpo.knowledge.confidence import Radius
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.problem import Problem
+
+__all__ = [
+    "BiasLike",
+    "Declaration",
+    "SigmaLike",
+    "as_bias",
+    "as_noise",
+    "check_options",
+    "mirrored_noise",
+    "mirrored_radius",
+]
+
+BiasLike: TypeAlias = Bias | Sequence[float] | None
+SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
+
+# Options of policies that are numbers, or None for what the policy makes of it.
+_NUMBERS = ("budget", "delta", "epsilon", "ratio", "rho")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What is declared of a fidelity, its bias and the noise, in the direction of the objective.
+
+    Parameters
+    ----------
+    fidelity
+        Levels and costs, as far as they are declared.
+    bias
+        Bounds on the levels' bias, or None.
+    noise
+        What is known of the noise.
+
+    Examples
+    --------
+    >>> declaration = Declaration.of(Fidelity("epochs", levels=[1, 9]), sigma=0.1, bias=[0.2, 0.0])
+    >>> declaration.problem(n_arms=4, levels=[1, 9], sign=-1.0).costs
+    (1.0, 9.0)
+    """
+
+    fidelity: Fidelity
+    bias: Bias | None
+    noise: Noise
+
+    @classmethod
+    def of(
+        cls, fidelity: str | Fidelity, sigma: SigmaLike, bias: BiasLike, kind: Kind = "max"
+    ) -> Declaration:
+        """Take what a user gives.
+
+        Parameters
+        ----------
+        fidelity
+            The fidelity, or its name alone.
+        sigma, bias, kind
+            See `as_noise` and `as_bias`; the bias may be declared with the fidelity instead.
+
+        Raises
+        ------
+        TypeError
+            If the fidelity is neither a name nor a `Fidelity`.
+        ValueError
+            If the bias is declared twice.
+        """
+        if isinstance(fidelity, str):
+            fidelity = Fidelity(fidelity)
+        if not isinstance(fidelity, Fidelity):
+            raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
+        if bias is not None and fidelity.bias is not None:
+            raise ValueError(
+                f"bias={bias!r} and fidelity.bias={fidelity.bias!r} are both given; leave one out."
+            )
+        bounds = as_bias(fidelity.bias if bias is None else bias, kind)
+        return cls(fidelity, bounds, as_noise(sigma))
+
+    def problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
+        """What is known of a race, in values that are maximised.
+
+        Parameters
+        ----------
+        n_arms, levels
+            The race's arms and levels.
+        sign
+            -1 for an objective that is minimised, whose values are mirrored; else 1.
+        """
+        return Problem(
+            n_arms,
+            self.fidelity.costs_of(levels),
+            bias=self.bias,
+            noise=self._noise(sign),
+            n_fidelities=len(levels),
+        )
+
+    def rehearsal(self, levels: Sequence[Any], sign: float) -> Problem:
+        """A problem to try a policy's options on before the race, so that wrong ones raise early.
+
+        Parameters
+        ----------
+        levels
+            The levels; empty while they are not known: then as many as there are bounds.
+        sign
+            See `problem`.
+        """
+        if levels:
+            return self.problem(2, levels, sign)
+        declared = self.bias.bounds if self.bias else getattr(self.noise, "sigma", 1.0)
+        number = len(declared) if isinstance(declared, Sequence) else 1
+        return Problem(2, None, bias=self.bias, noise=self._noise(sign), n_fidelities=number)
+
+    def objection_to(self, budget: float | None, levels: Sequence[Any]) -> str | None:
+        """What is wrong with a budget that pays for nothing, if the levels tell; else None."""
+        costs = self.fidelity.costs_of(levels) if levels else None
+        if budget is None or costs is None or budget >= costs[0]:
+            return None
+        return (
+            f"budget={budget!r} is less than the {costs[0]:g} that one evaluation costs at the "
+            f"cheapest level, {self.fidelity.name}={levels[0]!r}: nothing will be evaluated. Give "
+            f"a larger budget."
+        )
+
+    def _noise(self, sign: float) -> Noise:
+        return mirrored_noise(self.noise) if sign < 0.0 else self.noise
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise TypeError where an option of a policy must be a number and is none."""
+    for name in _NUMBERS:
+        if options.get(name) is not None:
+            check_number(name, options[name])
+
+
+def mirrored_radius(radius: Radius | Sequence[Radius] | None) -> Any:
+    """The same radius for values with the opposite sign."""
+    if radius is None:
+        return None
+    if isinstance(radius, Sequence):
+        return [mirrored_radius(part) for part in radius]
+    mirrored = copy.copy(radius)
+    # Widths depend on how far values are spread; only the place from which the first one is
+    # counted has a sign.
+    object.__setattr__(mirrored, "first_guess", -radius.first_guess)
+    return mirrored
+
+
+def mirrored_noise(noise: Noise) -> Noise:
+    """The same noise for values with the opposite sign."""
+    return Bounded(-noise.high, -noise.low) if isinstance(noise, Bounded) else noise
+
+
+def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
+    """Bias bounds as a user gives them, as a `Bias`; None stays None.
+
+    Parameters
+    ----------
+    bias
+        A `Bias`, one number for each level (the last one 0), or None.
+    kind
+        How numbers are meant.
+    """
+    if bias is None or isinstance(bias, Bias):
+        return bias
+    bounds = check_numbers("bias", bias, "one number for each level, a mfhpo.Bias or None")
+    return Bias.order(*bounds) if kind == "order" else Bias.max(*bounds)
+
+
+def as_noise(sigma: SigmaLike) -> Noise:
+    """The noise as a user gives it: a sub-Gaussian scale, one for each level, a `Noise` or None.
+
+    Examples
+    --------
+    >>> as_noise(0.1), as_noise(None)
+    (SubGaussian(sigma=0.1), EstimatedNoise())
+    """
+    if sigma is None:
+        return EstimatedNoise()
+    if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):
+        return sigma
+    if isinstance(sigma, Real) and not isinstance(sigma, bool):
+        return SubGaussian(float(sigma))
+    right = "a number, one for each level, a noise such as mfhpo.Gaussian() or None"
+    return SubGaussian(check_numbers("sigma", sigma, right))

@@ -1,0 +1,74 @@
+"""The pilot: a few arms pulled at every fidelity, to find out what was not declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.knowledge.bias import Bias, Kind, estimate_bias
+from mfhpo.problem import Pull
+from mfhpo.racing.evidence import Evidence
+
+__all__ = ["Pilot"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Which arms to pull how often, before the race.
+
+    Parameters
+    ----------
+    order
+        The arms in random order; the first `n_arms` of them that are still in the race are the
+        pilot's. Random, so that their biases stand for those of all arms.
+    n_arms
+        Number of arms P.
+    n_pulls
+        Number of pulls of each at every fidelity, at least 2.
+    fidelities
+        The fidelities to pull.
+    """
+
+    order: tuple[int, ...]
+    n_arms: int
+    n_pulls: int
+    fidelities: tuple[int, ...]
+
+    def arms(self, active: npt.NDArray[np.bool_]) -> IntArray:
+        """The pilot's arms, shape (min(P, number of active arms),)."""
+        chosen = [arm for arm in self.order if active[arm]][: self.n_arms]
+        return np.array(chosen, dtype=np.int64)
+
+    def missing(self, counts: IntArray, active: npt.NDArray[np.bool_]) -> list[Pull]:
+        """The pulls still to be made, cheapest fidelity first, given counts of shape (K, M)."""
+        pulls: list[Pull] = []
+        arms = self.arms(active)
+        for fidelity in self.fidelities:
+            for repeat in range(self.n_pulls):
+                behind = arms[counts[arms, fidelity] <= repeat]
+                pulls.extend(Pull(int(arm), fidelity) for arm in behind)
+        return pulls
+
+    def bias(
+        self,
+        evidence: Evidence,
+        active: npt.NDArray[np.bool_],
+        kind: Kind,
+        level: float,
+    ) -> Bias:
+        """Bias bounds for all arms of the race, from the pilot's means (see `estimate_bias`)."""
+        n_arms, n_fidelities = evidence.counts.shape
+        arms = self.arms(active)
+        if n_fidelities == 1:
+            return Bias(kind, (0.0,), source="estimated")
+        if len(arms) < 2:
+            # One arm has no other to be compared with, and order bounds say no more than that:
+            # nothing is claimed of its own bias.
+            return Bias("order", (0.0,) * n_fidelities, source="estimated")
+        means = np.stack([evidence.means(arms, m) for m in range(n_fidelities)], axis=1)
+        return estimate_bias(means - means[:, -1:], kind, n_arms, level)

@@ -1,0 +1,608 @@
+"""What all policies that race arms share: pilot, evidence, failures, costs, answers, state.
+
+An arm's radius depends on its own count at a fidelity, so that every decision stays valid when
+pulls arrive late, out of order or never, as long as that says nothing of their values. Where it
+does (a quick end means a poor value), whoever runs the race tells the pulls of a pair in the order
+in which they were begun.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo.knowledge.bias import Bias, Kind
+from mfhpo.knowledge.confidence import Radius
+from mfhpo.knowledge.noise import CONTRADICTED, NoiseContradictedWarning
+from mfhpo.knowledge.normality import REMEDY
+from mfhpo.policy import Policy
+from mfhpo.problem import Observation, Problem, Pull, Recommendation
+from mfhpo.racing.answer import bias_condition, bias_in_words, surest_arm
+from mfhpo.racing.claims import unseen_in_words
+from mfhpo.racing.evidence import Evidence
+from mfhpo.racing.failures import fails_too_often, outcomes_in_words
+from mfhpo.racing.pilot import Pilot
+from mfhpo.racing.roster import Roster
+
+__all__ = ["ArmWithdrawnWarning", "RacingPolicy"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Of delta, the share that pays for bias bounds that are estimated by the pilot.
+_BIAS_SHARE = 0.5
+
+
+# Of saved states; a race cannot go on by rules that count other values.
+_STATE_VERSION = 2
+
+
+class ArmWithdrawnWarning(UserWarning):
+    """An arm left the race because too many of its pulls failed."""
+
+
+class RacingPolicy(Policy):
+    """A policy that pulls arms, and learns from their values which are good.
+
+    `BestArmPolicy` looks for a certificate, `RewardPolicy` for reward; start from one of these.
+    What is not declared is found out by a pilot. Then the subclass decides what to pull.
+
+    Parameters
+    ----------
+    problem
+        What is known.
+    delta
+        Probability with which one of the intervals may fail, in (0, 1).
+    budget
+        Largest total cost, or None.
+    max_failures
+        An arm without any value leaves the race after so many pulls; one with values, once more
+        than half of its pulls at a fidelity surely fail (`mfhpo.racing.failures`).
+    pilot_arms, pilot_pulls
+        Size of the pilot: arms, and pulls of each at every one of its fidelities.
+    radius
+        Confidence radius, or one per fidelity; None: the tightest for the problem's noise.
+    seed
+        Chooses the pilot's arms.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        delta: float,
+        budget: float | None,
+        max_failures: int,
+        pilot_arms: int,
+        pilot_pulls: int,
+        radius: Radius | Sequence[Radius] | None,
+        seed: int,
+    ) -> None:
+        if budget is not None and not budget > 0.0:
+            raise ValueError(f"budget must be positive or None, got {budget!r}.")
+        self.problem = problem
+        self.delta = check_probability("delta", delta)
+        self.budget = math.inf if budget is None else float(budget)
+        self._max_failures = check_count("max_failures", max_failures, 1)
+        n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
+        order = np.random.default_rng(seed).permutation(n_arms)
+        self._pilot = Pilot(
+            tuple(order.tolist()),
+            check_count("pilot_arms", pilot_arms, 2),
+            check_count("pilot_pulls", pilot_pulls, 2),
+            self._pilot_fidelities(),
+        )
+        self._piloting = self._needs_pilot()
+        self._n_pilot = 0
+
+        # Bounds that are estimated may fail as well; they get their share of delta.
+        self._bias = problem.bias
+        self._bias_delta = _BIAS_SHARE * self.delta if self._estimates_bias() else 0.0
+        self._evidence = Evidence(
+            problem,
+            self.delta - self._bias_delta,
+            self._compared_fidelities(),
+            radius,
+            adaptive=self._adaptive,
+            variances=self._variances,
+            audit=self._audits_noise,
+        )
+        self._roster = Roster(n_arms)
+        # Pulls without a value, of each arm at each fidelity.
+        self._failures: IntArray = np.zeros((n_arms, problem.n_fidelities), dtype=np.int64)
+        self._cost = 0.0
+        self.pulls = 0
+        self._cost_sums: FloatArray = np.zeros(n_fidelities)
+        self._cost_counts: IntArray = np.zeros(n_fidelities, dtype=np.int64)
+        self._planned_costs: FloatArray | None = None
+        if not self._piloting:
+            self._fix_costs()
+
+    # What subclasses decide.
+
+    # Whether what is pulled next depends on the values beyond who is still in the race.
+    _adaptive = True
+
+    # Whether a declared scale of the noise is compared with what is observed.
+    _audits_noise = True
+
+    # Whether the rules need upper bounds on the noise's variance.
+    _variances = False
+
+    def _compared_fidelities(self) -> tuple[int, ...]:
+        """Fidelities whose values are evidence about the target: the union bound is over these."""
+        return tuple(range(self.problem.n_fidelities))
+
+    def _pilot_fidelities(self) -> tuple[int, ...]:
+        """Fidelities that a pilot pulls."""
+        return self._compared_fidelities()
+
+    @abc.abstractmethod
+    def _needs_pilot(self) -> bool:
+        """Whether something has to be found out by a pilot."""
+
+    def _estimates_bias(self) -> bool:
+        """Whether the pilot is to estimate bias bounds."""
+        return self.problem.bias is None
+
+    def _kind(self) -> Kind:
+        """Kind of bias bound to estimate when none is declared."""
+        return "max"
+
+    @abc.abstractmethod
+    def _plan(self) -> None:
+        """Derive what is needed from the bias bounds and the costs; again when they change."""
+
+    @abc.abstractmethod
+    def _end_pilot(self) -> None:
+        """Go on without the pilot, if that is complete (see `_settle`)."""
+
+    def _take_note(self, arm: int) -> None:
+        """Take note of a pull with a value, before the rules are applied."""
+
+    def _confirms(self, arm: int) -> bool:
+        """Whether all arms are to be compared again, now that this one has another value."""
+        return False
+
+    def _take_note_of_failure(self) -> None:
+        """Take note of a pull without a value, which was paid for."""
+
+    def _audit_bias(self, fidelity: int) -> None:
+        """Compare what was seen at a fidelity with the bias bounds."""
+
+    def _judge(self, fidelity: int) -> None:
+        """Apply the rules that eliminate and certify, after what was seen at one fidelity."""
+
+    def _judge_anew(self) -> None:
+        """Apply the rules to all that is known, after an arm was withdrawn."""
+
+    @abc.abstractmethod
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        """The next pull after the pilot, given counts (K, M) that include what is under way."""
+
+    @property
+    def winner(self) -> int | None:
+        """The arm that the race has ended with, if it has."""
+        return None
+
+    @property
+    def _certified(self) -> bool:
+        """Whether the answer is certified."""
+        return False
+
+    def _surest_arm(self) -> int:
+        """The best answer before the end, when arms are left."""
+        return surest_arm(self._evidence, self.active)
+
+    @abc.abstractmethod
+    def _reason(self, arm: int | None) -> str:
+        """Why the race is where it is, given the best answer so far."""
+
+    def _noise_in_words(self) -> str:
+        """What must be true of the noise, as a clause."""
+        return self._evidence.assumption
+
+    def _conditions(self) -> tuple[str, ...]:
+        """What must be true for the answer, as clauses."""
+        parts = ["evaluations are independent", self._noise_in_words()]
+        if len(self._compared_fidelities()) > 1:
+            parts.append(bias_condition(self._bias, self._n_pilot, self._bias_delta))
+        return tuple(parts)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        """What was estimated or declared, in words."""
+        parts = [self._evidence.estimate]
+        if len(self._compared_fidelities()) > 1:
+            parts.append(bias_in_words(self._bias, self._n_pilot))
+        elif self.problem.n_fidelities > 1:
+            parts.append("bias: nothing is taken for true of it; the target's values decide")
+        return tuple(part for part in parts if part)
+
+    def _not_compared(self) -> tuple[str, ...]:
+        """The arms that left without a comparison, and their outcomes."""
+        values = self._evidence.counts.sum(axis=1)
+        return tuple(
+            f"{self.labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures))}"
+            for arm, failures in enumerate(self._failures.sum(axis=1).tolist())
+            if self._roster.withdrawn[arm]
+        )
+
+    def _unseen(self, arm: int | None) -> str:
+        """What the values of an arm and of its closest rival at the target cannot exclude."""
+        target = self.problem.target
+        if arm is None:
+            return ""
+        others = np.flatnonzero(~(self._roster.withdrawn | self._roster.merged))
+        others = others[others != arm]
+        seen = self._evidence.counts[others, target] > 0
+        pulled = self._evidence.counts[:, target]
+        counts = [("this arm", int(pulled[arm]))]
+        if others.size:
+            means = np.where(seen, self._evidence.means(others, target), -np.inf)
+            rival = int(others[np.argmax(means)])
+            counts.append((f"arm {rival}, its closest rival", int(pulled[rival])))
+        return unseen_in_words(counts, self.delta)
+
+    def _notices(self) -> tuple[str, ...]:
+        """What was observed that speaks against the conditions."""
+        notices = (CONTRADICTED,) if self._evidence.widened else ()
+        if not self._evidence.supposes_normal:
+            return notices
+        arms = np.flatnonzero(~self._roster.merged)
+        departures = (
+            f"{self.labels.arm(arm)} at {self.labels.fidelity(m)}: {words}; {REMEDY}"
+            for m in self._compared_fidelities()
+            for arm, words in self._evidence.departures(arms, m, self.labels.value)
+        )
+        return (*notices, *departures)
+
+    def _lost_leader(self, winner: int | None) -> int | None:
+        """An arm that left because it failed, and was or would be the best by its values."""
+        roster, target = self._roster, self.problem.target
+        if winner is None or not roster.withdrawn.any():
+            return None
+        counts = self._evidence.counts[:, target]
+        ahead = roster.withdrawn & self._failures.any(axis=1) & (counts > 0)
+        if counts[winner]:
+            means = self._evidence.means(np.arange(len(counts)), target)
+            ahead &= means > means[winner]
+        lost = np.flatnonzero(ahead | roster.led)
+        return int(lost[0]) if lost.size else None
+
+    def _leads(self, arm: int) -> bool:
+        """Whether no remaining arm has a larger mean at the highest fidelity where this one has."""
+        seen = np.flatnonzero(self._evidence.counts[arm])
+        if not seen.size:
+            return False
+        arms = self.active[self._evidence.counts[self.active, seen[-1]] > 0]
+        means = self._evidence.means(arms, int(seen[-1]))
+        mean = float(self._evidence.means(np.array([arm]), int(seen[-1]))[0])
+        return len(arms) > 1 and mean >= float(means.max())
+
+    def _remaining_cost(self, leader: int | None) -> float | None:
+        """A guess at what a certificate still costs; None where there is none."""
+        return None
+
+    # The contract.
+
+    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+        """Propose pulls (see `Policy.ask`)."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}.")
+        counts = self._evidence.counts
+        if pending:
+            counts = counts.copy()
+            for pull in pending:
+                self._check(pull)
+                counts[pull.arm, pull.fidelity] += 1
+        if n > 1:
+            counts = counts.copy()
+        pulls: list[Pull] = []
+        for _ in range(n):
+            proposed = self._next_pull(counts)
+            if proposed is None:
+                break
+            pulls.append(proposed)
+            if n > 1:
+                counts[proposed.arm, proposed.fidelity] += 1
+        return pulls
+
+    def tell(self, pull: Pull, observation: Observation) -> None:
+        """Learn from one observation (see `Policy.tell`)."""
+        self._check(pull)
+        arm, fidelity = int(pull.arm), int(pull.fidelity)
+        self._pay(fidelity, observation)
+        if observation.value is None or not observation.has_value:
+            self._count_failure(arm, fidelity)
+            return
+        self.pulls += 1
+        contradicted = self._evidence.add(arm, fidelity, float(observation.value))
+        self._take_note(arm)
+        if contradicted:
+            warnings.warn(
+                f"{contradicted} at {self.labels.fidelity(fidelity)}; it is estimated from now on, "
+                f"and the arms that had left are compared again",
+                NoiseContradictedWarning,
+                stacklevel=2,
+            )
+        if self._piloting:
+            self._end_pilot()
+            return
+        if contradicted or self._confirms(arm):
+            self._plan()
+            self._roster.restore_eliminated()
+            self._judge_anew()
+        self._audit_bias(fidelity)
+        self._judge(fidelity)
+
+    def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
+        """Take an arm out of the race (see `Policy.withdraw`).
+
+        The arms that it had eliminated come back, unless it is the same as another one.
+        """
+        self._check(Pull(arm, 0))
+        if duplicate_of is None:
+            self._roster.withdraw(arm)
+        else:
+            self._roster.merge(arm, duplicate_of)
+        if self._piloting:
+            self._end_pilot()
+        else:
+            self._judge_anew()
+
+    def recommend(self) -> Recommendation:
+        """The best answer so far (see `Policy.recommend`)."""
+        arm, mean, interval, fidelity = self.leader()
+        roster = self._roster
+        refused = self._refusal(arm) if self._certified else ""
+        certified = self._certified and not refused
+        return Recommendation(
+            arm=arm,
+            mean=mean,
+            interval=interval,
+            fidelity=fidelity,
+            delta=self.delta,
+            epsilon=self.epsilon,
+            finished=self.finished,
+            certified=certified,
+            reason=refused or self._reason(arm),
+            cost=self.cost,
+            pulls=self.pulls,
+            survivors=tuple(self.active.tolist()),
+            compared=self.problem.n_arms - int((roster.withdrawn | roster.merged).sum()),
+            assumptions=self._assumptions(),
+            remaining_cost=0.0 if certified else None if refused else self._remaining_cost(arm),
+            conditions=(*self._conditions(), *self.provisos),
+            unseen=self._unseen(arm),
+            not_compared=self._not_compared(),
+            failures=int(self._failures.sum()),
+            notices=self._notices(),
+        )
+
+    def _refusal(self, winner: int | None) -> str:
+        """Why an answer is not certified although the race has ended; empty if it is."""
+        lost = self._lost_leader(winner)
+        if lost is not None:
+            values = int(self._evidence.counts[lost].sum())
+            outcomes = outcomes_in_words(values, int(self._failures[lost].sum()))
+            return (
+                f"{self.labels.arm(lost)} led when it left the race, or would lead by its values: "
+                f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
+                f"for it, or leave it out"
+            )
+        return self.withheld
+
+    # What adapters show while the race runs.
+
+    @property
+    def bias(self) -> Bias | None:
+        """The bias bounds in force, or None before they are estimated."""
+        return self._bias
+
+    @property
+    def epsilon(self) -> float:
+        """The tolerance in force; 0 where there is none."""
+        return 0.0
+
+    @property
+    def cost(self) -> float:
+        """What was paid so far."""
+        return self._cost
+
+    @property
+    def active(self) -> IntArray:
+        """Arms still in the race, shape (n,); not to be written to."""
+        return self._roster.arms
+
+    @property
+    def piloting(self) -> bool:
+        """Whether the pilot is still under way."""
+        return self._piloting
+
+    def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
+        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far.
+
+        The winner if there is one, else the arm that is surest to be good.
+        """
+        if not self._roster.active.any():
+            return None, math.nan, (-math.inf, math.inf), 0
+        winner = self.winner
+        arm = self._surest_arm() if winner is None else winner
+        seen = np.flatnonzero(self._evidence.counts[arm])
+        if not seen.size:
+            return arm, math.nan, (-math.inf, math.inf), 0
+        highest = int(seen[-1])
+        _, mean, _ = self.summary(arm, highest)
+        return arm, mean, self.interval(arm), highest
+
+    def interval(self, arm: int) -> tuple[float, float]:
+        """Bounds on the arm's mean at the target fidelity, valid at all times with the others."""
+        return self._evidence.interval(arm, self._bias)
+
+    def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
+        """Count, mean and radius of what was observed of an arm at a fidelity."""
+        return self._evidence.summary(arm, fidelity)
+
+    # Pulls.
+
+    def _check(self, pull: Pull) -> None:
+        if not 0 <= pull.arm < self.problem.n_arms:
+            raise ValueError(f"arm must be 0 to {self.problem.n_arms - 1}, got {pull.arm}.")
+        if not 0 <= pull.fidelity <= self.problem.target:
+            raise ValueError(f"fidelity must be 0 to {self.problem.target}, got {pull.fidelity}.")
+
+    def _next_pull(self, counts: IntArray) -> Pull | None:
+        arms = self.active
+        if not arms.size:
+            return None
+        if self._piloting:
+            return self._next_pilot_pull(counts, arms)
+        winner = self.winner
+        if winner is not None:
+            return self._pull_of_winner(winner)
+        return self._race_pull(counts, arms)
+
+    def _pull_of_winner(self, winner: int) -> Pull:
+        """What is pulled once the race has ended with an arm."""
+        return Pull(winner, self.problem.target)
+
+    def _next_pilot_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        missing = self._pilot.missing(counts, self._roster.active)
+        if missing:
+            return missing[0]
+        cheapest = self._pilot.fidelities[0]
+        first = arms[np.argmin(counts[arms, cheapest])]
+        if counts[first, cheapest] < self._pilot.n_pulls:
+            return Pull(int(first), cheapest)
+        # What is left is under way and may never come: pull it once more.
+        return self._pilot.missing(self._evidence.counts, self._roster.active)[0]
+
+    def _settle(self) -> bool:
+        """Take what the pilot found out, if it has all its pulls, and return whether it has."""
+        active = self._roster.active
+        if not active.any() or self._pilot.missing(self._evidence.counts, active):
+            return False
+        if self._bias_delta:
+            level = self._bias_delta / max(1, self.problem.n_fidelities - 1)
+            self._bias = self._pilot.bias(self._evidence, active, self._kind(), level)
+        self._piloting = False
+        self._n_pilot = len(self._pilot.arms(active))
+        self._fix_costs()
+        return True
+
+    def _count_failure(self, arm: int, fidelity: int) -> None:
+        self._failures[arm, fidelity] += 1
+        at_all, at_this = int(self._evidence.counts[arm].sum()), int(self._failures[arm, fidelity])
+        values = int(self._evidence.counts[arm, fidelity])
+        failures = at_this if at_all else int(self._failures[arm].sum())
+        too_often = fails_too_often(values, failures, self._max_failures, at_all - values)
+        if too_often and not self._roster.withdrawn[arm]:
+            warnings.warn(
+                f"{self.labels.arm(arm)} leaves the race: {failures} of {failures + values} pulls "
+                f"gave no value (they failed, were pruned or ran out of time), the last at "
+                f"{self.labels.fidelity(fidelity)}; mend the objective for this configuration, or "
+                f"raise max_failures={self._max_failures}",
+                ArmWithdrawnWarning,
+                stacklevel=3,
+            )
+            self._roster.led[arm] = self._leads(arm)
+            self.withdraw(arm)
+        if not self._piloting:
+            self._take_note_of_failure()
+
+    def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
+        """Take over counts and sums of arms that were pulled in a block, and pay the block."""
+        pulled = int((counts - self._evidence.counts[arms, fidelity]).sum())
+        self._evidence.set_sums(arms, fidelity, counts, sums)
+        paid = pulled * self._cost_of(fidelity)
+        self.pulls += pulled
+        self._cost += paid
+        self._cost_sums[fidelity] += paid
+        self._cost_counts[fidelity] += pulled
+
+    # Costs.
+
+    def _pay(self, fidelity: int, observation: Observation) -> None:
+        if observation.cost is not None:
+            cost = check_nonnegative("cost", float(observation.cost))
+        elif self.problem.costs is not None:
+            cost = self.problem.costs[fidelity]
+        elif observation.has_value:
+            raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
+        else:  # of a worker that died nobody knows it
+            self._cost += self._cost_of(fidelity)
+            return
+        self._cost += cost
+        self._cost_sums[fidelity] += cost
+        self._cost_counts[fidelity] += 1
+
+    def _cost_of(self, fidelity: int) -> float:
+        """Cost of a pull: declared, or the mean of what was paid (0 before the first)."""
+        if self.problem.costs is not None:
+            return self.problem.costs[fidelity]
+        return float(self._cost_sums[fidelity] / max(1, self._cost_counts[fidelity]))
+
+    def _fix_costs(self) -> None:
+        """Fix the costs to plan with, shape (M,): what is measured must not move the plan later."""
+        paid = np.array([self._cost_of(m) for m in range(self.problem.n_fidelities)])
+        # A coarse clock measures 0; a fidelity must not be pulled for ever for being free.
+        paid[paid == 0.0] = 1e-3 * paid.max() if paid.any() else 1.0
+        self._planned_costs = paid
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return {
+            "evidence": self._evidence.state_dict(),
+            "version": _STATE_VERSION,
+            "roster": self._roster.state_dict(),
+            "failures": self._failures.tolist(),
+            "cost_sums": self._cost_sums.tolist(),
+            "cost_counts": self._cost_counts.tolist(),
+            "cost": self._cost,
+            "pulls": self.pulls,
+            "bias": None if self._bias is None else self._bias.state_dict(),
+            "planned_costs": None if self._planned_costs is None else self._planned_costs.tolist(),
+            "piloting": self._piloting,
+            "n_pilot": self._n_pilot,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(
+                "the state was saved by another version of mfhpo, whose races count other values; "
+                "begin the race anew, or go on with that version."
+            )
+        self._evidence.load_state_dict(state["evidence"])
+        self._roster.load_state_dict(state["roster"])
+        self._failures = np.asarray(state["failures"], dtype=np.int64)
+        self._cost_sums = np.asarray(state["cost_sums"], dtype=np.float64)
+        self._cost_counts = np.asarray(state["cost_counts"], dtype=np.int64)
+        self._cost = float(state["cost"])
+        self.pulls = int(state["pulls"])
+        bias = state["bias"]
+        self._bias = None if bias is None else Bias.from_state_dict(bias)
+        costs = state["planned_costs"]
+        self._planned_costs = None if costs is None else np.asarray(costs, dtype=np.float64)
+        self._piloting = bool(state["piloting"])
+        self._n_pilot = int(state["n_pilot"])
+        self._load_details(state)
+        if not self._piloting:
+            self._plan()
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        """Load what the plan depends on beyond what all policies save."""

@@ -1,0 +1,202 @@
+"""The answer of a race in the terms of whoever asked: parameters, levels, the objective's unit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+from mfhpo.problem import Recommendation, plain
+from mfhpo.racing.claims import wrong_in_words
+
+__all__ = ["UserRecommendation", "short"]
+
+
+AnswerT = TypeVar("AnswerT", bound="UserRecommendation")
+
+
+@dataclass(frozen=True)
+class UserRecommendation:
+    """Which configuration to be content with, and how sure that is.
+
+    Parameters
+    ----------
+    params
+        The configuration, without the fidelity; empty when every arm has failed.
+    arm
+        Its index among the arms, or None.
+    mean
+        Estimated mean of the objective, at the level `level` of the fidelity.
+    level
+        The highest level at which it was evaluated; the target's for a finished race.
+    interval
+        Bounds on the mean at the target level; infinite where nothing can be said of it.
+    delta, epsilon
+        With probability at least 1 - delta, no arm is better than this one by more than epsilon.
+    finished
+        Whether the race is over.
+    certifies
+        Whether the policy is after a certificate at all; those that maximise the reward while
+        they run, such as `mfhpo.MFUCB`, are not.
+    certified
+        Whether the claim holds now.
+    reason
+        Why, or why not.
+    cost
+        What the race has paid, in the unit of the fidelity's costs.
+    trials
+        Number of evaluations behind it.
+    survivors
+        Indices of the arms still in the race.
+    compared
+        Number of different arms that the claim is about.
+    assumptions
+        What the certificate rests on; what was estimated is named as such.
+    remaining_cost
+        A guess of what certifying would still take; infinite when it will never, None when too
+        little is known.
+    conditions
+        What must be true for the claim, as clauses: "wrong with probability at most delta if ...".
+    unseen
+        Which rare outcomes of the arm and its closest rival the evaluations cannot exclude.
+    not_compared
+        The arms that left because their evaluations failed, in words.
+    failures
+        Number of evaluations that gave no value.
+    notices
+        What was observed that speaks against the conditions.
+    """
+
+    params: dict[str, Any]
+    arm: int | None
+    mean: float
+    level: Any
+    interval: tuple[float, float]
+    delta: float
+    epsilon: float
+    finished: bool
+    certifies: bool
+    certified: bool
+    reason: str
+    cost: float
+    trials: int
+    survivors: tuple[int, ...]
+    compared: int
+    assumptions: tuple[str, ...]
+    remaining_cost: float | None
+    conditions: tuple[str, ...]
+    unseen: str
+    not_compared: tuple[str, ...]
+    failures: int
+    notices: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls: type[AnswerT],
+        answer: Recommendation,
+        sign: float,
+        params: dict[str, Any],
+        level: Any,
+        certifies: bool = True,
+    ) -> AnswerT:
+        """Translate a policy's answer.
+
+        Parameters
+        ----------
+        answer
+            The answer, in values that are maximised.
+        sign
+            -1 for an objective that is minimised; else 1.
+        params, level
+            What the answer's arm and fidelity stand for.
+        certifies
+            Whether the policy is after a certificate.
+        """
+        low, high = sorted(sign * bound for bound in answer.interval)
+        return cls(
+            params=params,
+            arm=answer.arm,
+            mean=sign * answer.mean,
+            level=level,
+            interval=(low, high),
+            delta=answer.delta,
+            epsilon=answer.epsilon,
+            finished=answer.finished,
+            certifies=certifies,
+            certified=answer.certified,
+            reason=answer.reason,
+            cost=answer.cost,
+            trials=answer.pulls,
+            survivors=answer.survivors,
+            compared=answer.compared,
+            assumptions=answer.assumptions,
+            remaining_cost=answer.remaining_cost,
+            conditions=answer.conditions,
+            unseen=answer.unseen,
+            not_compared=answer.not_compared,
+            failures=answer.failures,
+            notices=answer.notices,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recommendation as plain JSON values (what is not finite becomes None)."""
+        content: dict[str, Any] = plain(asdict(self))
+        return content
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
+        mean = f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity"
+        if not self.certified:
+            mean = (
+                f"  mean        {self.mean:.5g} at level {self.level}; at the target fidelity in "
+                f"[{low:.5g}, {high:.5g}]"
+            )
+        if not self.certifies:
+            head, claim = (
+                "BEST SO FAR",
+                f"  interval    {wrong_in_words(self.delta, self.conditions)}",
+            )
+        elif self.certified:
+            head = "CERTIFIED"
+            claim = (
+                f"  claim       within epsilon = {self.epsilon:.3g} of the best of the "
+                f"{self.compared} arms that were compared, "
+                f"{wrong_in_words(self.delta, self.conditions)}; the interval may be wrong with "
+                f"the same probability"
+            )
+        else:
+            head = "NOT CERTIFIED"
+            claim = f"  aim         epsilon = {self.epsilon:.3g}, delta = {self.delta:g}"
+        lines = [
+            f"{head}: {params}",
+            mean,
+            claim,
+            f"  {'because' if self.certifies else 'note':12}{self.reason}",
+            f"  cost        {self.cost:.6g} in {self.trials} trials{self._failures_in_words()}",
+        ]
+        if self.unseen and self.certifies:
+            lines.append(f"  not excluded  {self.unseen}")
+        lines += [f"  not compared  {arm}" for arm in self.not_compared]
+        lines += [f"  notice      {notice}" for notice in self.notices]
+        if self.certifies and not self.certified:
+            if self.remaining_cost is None:
+                guess = "not known yet"
+            elif math.isinf(self.remaining_cost):
+                guess = "no amount will do (a tie); set epsilon above 0"
+            else:
+                guess = f"about {self.remaining_cost:.3g} more"
+            lines.append(f"  to certify  {guess}")
+        lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines)
+
+    def _failures_in_words(self) -> str:
+        if not self.failures:
+            return ""
+        pulls = self.trials + self.failures
+        return f"; failed {self.failures} of {pulls}, and all values are those of the others"
+
+
+def short(value: Any) -> str:
+    """A parameter as it is shown."""
+    return f"{value:.5g}" if isinstance(value, float) else repr(value)

@@ -1,0 +1,390 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mfhpo import Observation, Pull
+from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB, par
+from mfhpo.simulation.censored import (
+    PUBLISHED_COST,
+    PUBLISHED_PENALTY,
+    ArmStreams,
+    BetaExponentialInstance,
+    positively_correlated,
+)
+from tests.core.censored.naive import FloatArray
+from tests.core.censored.test_rcucb import Naive, asked_and_told, pairs_of, tell_outcome
+
+FREE: dict[str, Any] = {"cost": Linear(0.0), "penalty": Linear(0.0)}
+COST, PENALTY = Linear(0.1), Linear(0.5)
+CHARGES: dict[str, Any] = {"cost": COST, "penalty": PENALTY}
+
+
+def two_arms() -> BetaExponentialInstance:
+    return BetaExponentialInstance([[0.8, 0.2], [0.5, 0.5]], rates=[1.0, 3.0])
+
+
+def pulls_until_the_first_split(**options: Any) -> int:
+    """Of one arm that always gives .5 at once, or is always stopped, until it has more points."""
+    policy = ZoomingRCUCB(1, **{"longest": 1.0, "horizon": 1000, **options})
+    for count in range(1, 1000):
+        tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
+        if len(policy.points(0)) > 1:
+            return count
+    return 1000
+
+
+class TestTheFirstSplit:
+    """Eq. 14 by hand: log(n T^2 / delta) = log(1000^2 / .05) = 16.811 for one arm."""
+
+    def test_published_curves(self) -> None:
+        # sqrt(2 * 16.811 / N) <= 1 from N = 33.6 on.
+        assert pulls_until_the_first_split(confidence="published curves", **FREE) == 34
+
+    def test_printed(self) -> None:
+        # (1 + .5) sqrt(2 * 16.811 / N) <= 1 from N = 75.6 on.
+        count = pulls_until_the_first_split(
+            confidence="printed", cost=Linear(0.0), penalty=Linear(0.5)
+        )
+        assert count == 76
+
+    def test_exploration_and_smoothness(self) -> None:
+        # 2 * 2 * 16.811 / N <= 1, and 2 * 16.811 / N <= 1 / 4 and 4.
+        options = {"confidence": "published curves"} | FREE
+        assert pulls_until_the_first_split(exploration=2.0, **options) == 68
+        assert pulls_until_the_first_split(smoothness=0.5, **options) == 135
+        assert pulls_until_the_first_split(smoothness=2.0, **options) == 9
+
+    def test_delta_and_horizon(self) -> None:
+        # log(200^2 / .5) = 11.29.
+        count = pulls_until_the_first_split(
+            confidence="published curves", delta=0.5, horizon=200, **FREE
+        )
+        assert count == 23
+
+    def test_kl(self) -> None:
+        # One value, .5: the bound is 1 - .5 exp(-16.811 / N), at most .7 from N = 32.9 on.
+        assert pulls_until_the_first_split(smoothness=0.2, **FREE) == 33
+
+    def test_bernstein(self) -> None:
+        # No variance: 3 * 16.811 / N <= 1 from N = 50.4 on.
+        assert pulls_until_the_first_split(confidence="bernstein", **FREE) == 51
+
+    def test_the_longest_limit_is_the_unit(self) -> None:
+        # Seconds or minutes: the same.
+        options = {"confidence": "published curves"} | FREE
+        assert pulls_until_the_first_split(longest=60.0, **options) == 34
+        # As the range of the rewards is for the gains.
+        assert pulls_until_the_first_split(reward_range=(-5.0, 5.0), **options) == 34
+
+    @pytest.mark.parametrize("splits", [2, 3, 5])
+    def test_into_equal_parts(self, splits: int) -> None:
+        policy = ZoomingRCUCB(1, 6.0, splits=splits, smoothness=3.0, horizon=1000, **FREE)
+        while len(policy.points(0)) == 1:
+            tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
+        assert policy.points(0) == pytest.approx(6.0 * np.arange(1, splits + 1) / splits)
+
+
+def log_horizon_factor(n_arms: int, horizon: float, delta: float) -> float:
+    """What takes the place of t in the confidence lengths: n T^2 / delta."""
+    return n_arms * horizon**2 / delta
+
+
+def check_eq_13_and_14(policy: ZoomingRCUCB, horizons: Any, confidence: str, rounds: int) -> int:
+    """Play, and see that every choice and every split is what the paper says; count the splits."""
+    longest, splits = 4.0, 3
+    streams = ArmStreams(two_arms(), 11)
+    histories: list[list[tuple[float, float, float]]] = [[], []]
+
+    def naive_of(arm: int, points: FloatArray) -> Naive:
+        naive = Naive(1, points.tolist(), COST, PENALTY, confidence, "kaplan-meier", 0.3)
+        for pull in histories[arm]:
+            naive.learn(0, *pull)
+        return naive
+
+    points = [np.array([longest]), np.array([longest])]
+    naives = [naive_of(arm, points[arm]) for arm in range(2)]
+    n_splits = 0
+    for done in range(rounds):
+        [pull] = policy.ask()
+        assert pull.limit is not None
+        arm, limit = pull.arm, pull.limit
+        factor = log_horizon_factor(2, horizons(done), 0.05)
+        sizes = [np.diff(points[k], prepend=0.0) / longest for k in range(2)]
+        if done < 2:
+            assert (arm, limit) == (done, longest)
+        else:
+            indices = [naives[k].indices(factor)[0] + sizes[k] for k in range(2)]
+            chosen = indices[arm][points[arm] == limit]
+            assert chosen.tolist() == pytest.approx([np.concatenate(indices).max()], abs=1e-8)
+        [reward], [seconds] = streams(arm, 1)
+        tell_outcome(policy, pull, float(reward), float(seconds))
+        told = (limit, reward, seconds) if seconds <= limit else (limit, 0.0, math.inf)
+        histories[arm].append(told)
+        naives[arm].learn(0, *told)
+        [at] = np.flatnonzero(points[arm] == limit)
+        centre = naives[arm].means[0, at]
+        if not confidence.startswith("kl"):
+            centre = naives[arm].gains[0, at]
+            centre -= naives[arm].penalties[at] * naives[arm].survivals[0, at]
+        if naives[arm].indices(factor)[0, at] - centre <= sizes[arm][at]:
+            below = points[arm][at - 1] if at else 0.0
+            parts = np.linspace(below, limit, splits + 1)[1:-1]
+            points[arm] = np.sort(np.concatenate([points[arm], parts]))
+            naives[arm] = naive_of(arm, points[arm])
+            n_splits += 1
+        # Only what was played is split, and only that arm.
+        for k in range(2):
+            assert policy.points(k) == pytest.approx(points[k])
+            # To the last bit, for the comparison of limits above.
+            points[k] = policy.points(k)
+    return n_splits
+
+
+@pytest.mark.parametrize("confidence", ["kl", "published curves"])
+def test_as_the_naive_rule(confidence: Any) -> None:
+    policy = ZoomingRCUCB(
+        2, 4.0, splits=3, horizon=400, confidence=confidence, exploration=0.3, **CHARGES
+    )
+    assert check_eq_13_and_14(policy, lambda done: 400, confidence, 400) >= 4
+
+
+def test_without_a_horizon_it_is_doubled() -> None:
+    policy = ZoomingRCUCB(2, 4.0, splits=3, exploration=0.3, **CHARGES)
+
+    def horizon(done: int) -> int:
+        return 64 if done < 64 else 128 if done < 128 else 256
+
+    assert check_eq_13_and_14(policy, horizon, "kl", 250) >= 2
+
+
+class TestSplitsAtADoubling:
+    """The 64th pull is the last for which T = 64: it is the reading that a split goes by."""
+
+    @staticmethod
+    def policy() -> ZoomingRCUCB:
+        # 2 log(64^2 / .05) / 64 = .59611^2: known well enough at the 64th pull, if T is still 64.
+        assert math.sqrt(2.0 * math.log(64.0**2 / 0.05) / 64.0) == pytest.approx(0.5946, abs=1e-4)
+        return ZoomingRCUCB(1, 1.0, confidence="published curves", smoothness=0.595, **FREE)
+
+    def test_asked_and_told(self) -> None:
+        policy = self.policy()
+        for _ in range(64):
+            assert len(policy.points(0)) == 1
+            tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
+        assert len(policy.points(0)) == 2
+
+    def test_played_at_once(self) -> None:
+        policy = self.policy()
+        policy.play(lambda arm, size: (np.full(size, 0.5), np.zeros(size)), 64)
+        assert len(policy.points(0)) == 2
+
+
+class TestTheSamePlays:
+    @pytest.mark.parametrize("horizon", [400, None])
+    @pytest.mark.parametrize("confidence", ["kl", "printed", "published curves"])
+    def test_played_at_once_or_asked_and_told(self, confidence: Any, horizon: int | None) -> None:
+        policies = []
+        for at_once in (True, False):
+            policy = ZoomingRCUCB(
+                2, 4.0, confidence=confidence, exploration=0.1, horizon=horizon, **CHARGES
+            )
+            streams = ArmStreams(two_arms(), 4)
+            if at_once:
+                policy.play(streams, 400)
+            else:
+                asked_and_told(policy, streams, 400)
+            policies.append(policy)
+        assert pairs_of(policies[0]) == pairs_of(policies[1])
+        states = [policy.state_dict() for policy in policies]
+        assert states[0].pop("spent") == pytest.approx(states[1].pop("spent"))
+        assert states[0] == states[1]
+        assert len(policies[0].points(0)) + len(policies[0].points(1)) > 4
+
+    def test_compiled_or_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        states = []
+        for plain in (False, True):
+            if plain:
+                monkeypatch.setattr(
+                    "mfhpo.censored.index.compiled", lambda function, *helpers: function
+                )
+            policy = ZoomingRCUCB(2, 4.0, horizon=600, **CHARGES)
+            policy.play(ArmStreams(two_arms(), 4), 600)
+            states.append(policy.state_dict())
+        assert states[0] == states[1]
+
+
+class TestNewPoints:
+    @settings(max_examples=15)
+    @given(
+        seed=st.integers(0, 10_000),
+        rounds=st.integers(1, 300),
+        survival=st.sampled_from(["kaplan-meier", "count"]),
+    )
+    def test_they_know_what_they_would_have_seen(
+        self, seed: int, rounds: int, survival: Any
+    ) -> None:
+        policy = ZoomingRCUCB(
+            2, 4.0, horizon=300, exploration=0.2, survival=survival, smoothness=2.0, **CHARGES
+        )
+        policy.play(ArmStreams(two_arms(), seed), rounds)
+        state = policy.state_dict()
+        told = zip(state["arms"], state["limits"], state["rewards"], state["seconds"], strict=True)
+        history = list(told)
+        for arm in range(2):
+            points = policy.points(arm)
+            assert (np.diff(points) > 0.0).all()
+            assert points[-1] == 4.0
+            fresh = GainEstimates(1, points, survival=survival, **CHARGES)
+            for pulled, limit, reward, seconds in history:
+                if pulled == arm:
+                    fresh.record(0, limit, reward, seconds)
+            assert policy.survival(arm) == pytest.approx(fresh.survival(0))
+            assert policy.estimate(arm) == pytest.approx(fresh.gains(0), nan_ok=True)
+            played = [sum((a, tau) == (arm, point) for a, tau, *_ in history) for point in points]
+            assert policy.plays[arm, : len(points)].tolist() == played
+            counts = [sum(a == arm and tau >= point for a, tau, *_ in history) for point in points]
+            for point, count in enumerate(counts):
+                # A point that nothing tells of has the widest interval there is.
+                low, high = policy.interval(arm, point)
+                assert low < high
+                assert count > 0 or high == 1.0
+
+    def test_a_state_keeps_the_points(self) -> None:
+        policy = ZoomingRCUCB(2, 4.0, **CHARGES, exploration=0.2)
+        policy.play(ArmStreams(two_arms(), 3), 150)
+        other = ZoomingRCUCB(2, 4.0, **CHARGES, exploration=0.2)
+        other.play(ArmStreams(two_arms(), 5), 1000)
+        # Another one that had gone further, also in its horizon, takes it up.
+        other.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
+        assert other.state_dict() == policy.state_dict()
+        for arm in range(2):
+            assert other.points(arm).tolist() == policy.points(arm).tolist()
+        for _ in range(100):
+            [pull] = policy.ask()
+            assert other.ask() == [pull]
+            for one in (policy, other):
+                tell_outcome(one, pull, 0.6, 0.7)
+        assert other.state_dict() == policy.state_dict()
+
+    def test_points_are_copies(self) -> None:
+        policy = ZoomingRCUCB(2, 4.0, **CHARGES)
+        policy.points(0)[:] = 1.0
+        assert policy.points(0).tolist() == [4.0]
+        assert policy.ask()[0].limit == 4.0
+
+
+class TestTheAnswer:
+    @staticmethod
+    def gain(arm: int, limit: float) -> float:
+        gains = positively_correlated().gains([limit], PUBLISHED_COST, PUBLISHED_PENALTY)
+        return float(gains[arm, 0])
+
+    def test_small_simple_regret(self) -> None:
+        # The best limit is .5, where the penalty jumps.
+        best = self.gain(0, 0.5)
+        for seed in range(3):
+            policy = ZoomingRCUCB(
+                10, 0.9, cost=PUBLISHED_COST, penalty=PUBLISHED_PENALTY, horizon=10_000
+            )
+            policy.play(ArmStreams(positively_correlated(), seed), 10_000)
+            assert policy.finished
+            answer = policy.recommend()
+            assert answer.arm is not None
+            assert answer.limit is not None
+            assert best - self.gain(answer.arm, answer.limit) < 0.1
+
+    def test_not_the_finest_pair_but_the_one_with_the_best_lower_bound(self) -> None:
+        policy = ZoomingRCUCB(2, 4.0, horizon=2000, exploration=0.3, **CHARGES)
+        policy.play(ArmStreams(two_arms(), 2), 2000)
+        answer = policy.recommend()
+        lows, sizes = {}, {}
+        for arm in range(2):
+            points = policy.points(arm)
+            for k, size in enumerate(np.diff(points, prepend=0.0).tolist()):
+                lows[arm, float(points[k])] = policy.interval(arm, k)[0]
+                sizes[arm, float(points[k])] = size
+        assert (answer.arm, answer.limit) == max(lows, key=lambda pair: lows[pair])
+        assert answer.interval[0] == max(lows.values())
+        assert len(lows) > 4
+
+    def test_intervals_share_delta_among_all_points_there_could_be(self) -> None:
+        # Of depth d there are at most 2 * 2^d points; together with 1 / ((d + 1) (d + 2)) it is
+        # delta. The first point has delta / (2 * 2), those of a split delta / (4 * 2 * 3).
+        policy = ZoomingRCUCB(2, 4.0, smoothness=9.0, horizon=100, delta=0.1, **FREE)
+        reference = GainEstimates(1, [2.0, 4.0], **FREE)
+        for _ in range(5):
+            policy.tell(Pull(0, 0, 4.0), Observation(0.5, cost=0.0))
+            reference.record(0, 4.0, 0.5, 0.0)
+        points = policy.points(0)
+        [at] = np.flatnonzero(points == 2.0)
+        assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
+        assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("confidence", ["kl", "bernstein", "printed", "published curves"])
+def test_a_penalty_that_dwarfs_the_rewards(confidence: Any) -> None:
+    policy = ZoomingRCUCB(2, 3600.0, penalty=par(10), confidence=confidence)
+    rng = np.random.default_rng(6)
+    for _ in range(250):
+        [pull] = policy.ask()
+        tell_outcome(policy, pull, rng.beta(5.0, 2.0), rng.exponential(500.0 * (1 + pull.arm)))
+        arm, mean, (low, high), _ = policy.leader()
+        answer = policy.recommend()
+        assert (answer.arm, answer.mean, answer.interval) == (arm, mean, (low, high))
+        assert answer.limit is not None
+        assert -10.0 * answer.limit - 1e-6 <= low <= mean <= high <= 1.0 + 1e-9
+    for arm in range(2):
+        points = policy.points(arm)
+        estimates = GainEstimates(1, points, cost=Linear(0.1 / 3600.0), penalty=par(10))
+        state = policy.state_dict()
+        for told in zip(
+            state["arms"], state["limits"], state["rewards"], state["seconds"], strict=True
+        ):
+            if told[0] == arm:
+                estimates.record(0, *told[1:])
+        for point, limit in enumerate(points.tolist()):
+            # How often 3,600 was halved to get there, for its share of delta (see above).
+            depth = next(d for d in range(60) if (limit * 2**d) % 3600.0 == 0.0)
+            share = 0.05 / (2 * 2**depth * (depth + 1) * (depth + 2))
+            assert policy.interval(arm, point) == pytest.approx(estimates.bounds(0, point, share))
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("name", "value", "error"),
+        [
+            ("longest", 0.0, ValueError),
+            ("longest", -1.0, ValueError),
+            ("longest", math.inf, ValueError),
+            ("longest", math.nan, ValueError),
+            ("longest", "long", TypeError),
+            ("splits", 1, ValueError),
+            ("splits", 2.5, TypeError),
+            ("smoothness", 0.0, ValueError),
+            ("smoothness", -1.0, ValueError),
+            ("smoothness", math.inf, ValueError),
+            ("horizon", 0, ValueError),
+            ("delta", 1.0, ValueError),
+            ("n_arms", 0, ValueError),
+            ("exploration", 0.0, ValueError),
+            ("confidence", "none", ValueError),
+        ],
+    )
+    def test_the_argument_and_its_value_are_named(
+        self, name: str, value: Any, error: type[Exception]
+    ) -> None:
+        given: dict[str, Any] = {"n_arms": 2, "longest": 4.0} | {name: value}
+        with pytest.raises(error, match=f"{name} must .* got {value!r}"):
+            ZoomingRCUCB(**given)
+
+    def test_kl_plus_has_no_place(self) -> None:
+        with pytest.raises(ValueError, match=r'confidence="kl\+" narrows its bounds'):
+            ZoomingRCUCB(2, 4.0, confidence="kl+")

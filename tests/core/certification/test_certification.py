@@ -1,0 +1,168 @@
+"""Certificates for a shortlist: by hand, and their claims counted."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from mfhpo import Bounded, Gaussian, Pull, SubGaussian
+from mfhpo.certification.sequential import Candidate, Certification
+
+
+def candidates(claims):
+    return [Candidate(f"trial {k}", {"k": k}, claim) for k, claim in enumerate(claims)]
+
+
+def run(truth, *, scale=1.0, seed=0, claims=None, **options):
+    rng = np.random.default_rng(seed)
+    race = Certification(
+        candidates(truth if claims is None else claims),
+        **{"luckiest": 0, "maximise": True, **options},
+    )
+    while not race.finished:
+        arm = race.ask()
+        race.tell(arm, rng.normal(truth[arm], scale))
+    return race.certificate("the best", "by hand")
+
+
+def test_noiseless_race_by_hand():
+    answer = run([1.0, 3.0, 2.0], scale=0.0, sigma=0.0, epsilon=0.0, measure=2, claims=[4, 3, 2])
+    assert (answer.winner, answer.certified, answer.within) == (1, True, 0.0)
+    assert [result.standing for result in answer.candidates] == ["worse", "certified", "worse"]
+    # One evaluation of each, and one more of the winner.
+    assert answer.evaluations == 4
+    luckiest = answer.luckiest_result
+    assert (luckiest.gap, luckiest.gap_interval) == (3.0, (3.0, 3.0))
+
+
+def test_smallest_tolerance_is_where_the_policy_certifies():
+    # The same values in two races: what holds in the first is certified in the second, and a
+    # slightly smaller tolerance is not.
+    values = np.random.default_rng(1).normal([[0.3], [0.0], [0.1]], 1.0, (3, 12))
+
+    def after_all(epsilon):
+        race = Certification(
+            candidates([0, 0, 0]), luckiest=0, maximise=True, sigma=1.0, epsilon=epsilon, measure=0
+        )
+        for arm in (2, 1, 0):  # all values at once, so that none is certified on the way
+            race.policy.tell_sum(Pull(arm, 0), values.shape[1], values[arm].sum())
+            for value in values[arm]:
+                race.note(arm, value)
+        return race.certificate("", "")
+
+    within = after_all(0.0).within
+    assert 0.5 < within < 5.0
+    assert not after_all(within * 0.999).certified
+    assert after_all(within * 1.001).certified
+
+
+@pytest.mark.parametrize("noise", [None, SubGaussian(1.0), Gaussian(), Bounded(-6.0, 6.0)])
+def test_what_holds_comes_down_to_epsilon(noise):
+    truth = [0.0, 0.2, 0.1]
+    small = run(truth, sigma=noise, epsilon=2.5, budget=16)
+    answer = run(truth, sigma=noise, epsilon=2.5)
+    assert answer.certified
+    assert answer.within <= 2.5
+    assert small.within > answer.within
+    assert max(truth) - truth[answer.winner] <= answer.within
+
+
+def test_pending_evaluations_are_counted():
+    race = Certification(candidates([0, 0, 0, 0]), luckiest=0, maximise=True)
+    pending: list[int] = []
+    for _ in range(8):
+        arm = race.ask(pending)
+        assert arm is not None
+        pending.append(arm)
+    assert sorted(pending) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_epsilon_is_not_known_before_the_noise():
+    race = Certification(candidates([0.5, 0.5]), luckiest=0, maximise=True)
+    race.tell(0, 1.0)
+    answer = race.certificate("two", "by hand")
+    assert math.isnan(answer.epsilon)
+    assert math.isinf(answer.within)
+    assert "one standard deviation of the noise" in str(answer)
+    assert answer.to_dict()["epsilon"] is None
+
+
+def test_failures_are_paid_and_reported():
+    race = Certification(
+        candidates([0.5, 0.5]), luckiest=0, maximise=False, epsilon=1.0, max_failures=2, budget=9
+    )
+    race.tell(1, 0.5)
+    race.tell(0, math.nan)
+    with pytest.warns(UserWarning, match=r"trial 0 \{'k': 0\} leaves the race"):
+        race.tell(0, math.nan)
+    while not race.finished:
+        assert race.ask() == 1
+        race.tell(1, float(race.policy.summary(1, 0)[0] % 3))
+    answer = race.certificate("two", "by hand")
+    assert (answer.winner, answer.certified) == (1, False)
+    assert [result.standing for result in answer.candidates] == ["failed", "best so far"]
+    assert math.isinf(answer.within)
+    assert answer.evaluations <= 9
+    json.dumps(answer.to_dict())
+
+
+def test_all_fail():
+    race = Certification(candidates([1, 2]), luckiest=1, maximise=True, max_failures=1)
+    for arm in (0, 1):
+        with pytest.warns(UserWarning, match="leaves the race"):
+            race.tell(arm, None)
+    answer = race.certificate("two", "by hand")
+    assert race.finished
+    assert race.ask() is None
+    assert (answer.winner, answer.params) == (None, {})
+    assert math.isnan(answer.mean)
+    assert str(answer).startswith("NOT CERTIFIED: no candidate gave a value")
+
+
+def test_too_few_candidates_and_no_such_luckiest():
+    with pytest.raises(ValueError, match="candidates must be at least 2, got 1"):
+        Certification(candidates([1.0]), luckiest=0, maximise=True)
+    with pytest.raises(ValueError, match="luckiest must be 0 to 1, got 2"):
+        Certification(candidates([1.0, 2.0]), luckiest=2, maximise=True)
+
+
+def test_equal_values_in_other_candidates_do_not_hide_the_noise():
+    race = Certification(candidates([0, 0, 0, 0]), luckiest=0, maximise=True)
+    for value in (0.1, 0.1, 0.1):
+        for arm in range(4):
+            race.tell(arm, value + (arm == 3) * value)
+    assert race.noise_is_hidden
+    race.tell(2, 0.11)
+    assert not race.noise_is_hidden
+
+
+@pytest.mark.slow
+def test_what_holds_at_any_time_is_wrong_at_most_with_delta():
+    # Looked at again and again, in races that are never certified.
+    delta, runs, wrong, outside = 0.2, 150, 0, 0
+    truth = np.array([0.0, 0.0, 0.3, 0.4])
+    for run_number in range(runs):
+        rng = np.random.default_rng(run_number)
+        race = Certification(
+            candidates(truth), luckiest=0, maximise=True, delta=delta, epsilon=0.0, budget=60
+        )
+        false, missed = False, False
+        while not race.finished:
+            arm = race.ask()
+            race.tell(arm, rng.normal(truth[arm]))
+            if race.policy.cost % 6 and not race.finished:
+                continue
+            answer = race.certificate("", "")
+            false |= truth.max() - truth[answer.winner] > answer.within + 1e-9
+            missed |= any(
+                not result.interval[0] <= truth[k] <= result.interval[1]
+                for k, result in enumerate(answer.candidates)
+            )
+        wrong += false
+        outside += missed
+    margin = 3.0 * math.sqrt(delta * (1.0 - delta) / runs)
+    assert wrong / runs <= delta + margin
+    assert outside / runs <= delta + margin

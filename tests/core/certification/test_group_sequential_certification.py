@@ -1,0 +1,870 @@
+"""Certificates from a few looks: by hand, what makes a look due, and their claims counted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from mfhpo import Bounded, Gaussian, SubGaussian
+from mfhpo.certification.group_sequential import FIRST_LOOK, GroupSequentialCertification
+from mfhpo.certification.sequential import Candidate
+from mfhpo.racing.failures import fails_too_often
+from mfhpo.racing.race import ArmWithdrawnWarning
+
+PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5; twice over, 20 / 9
+
+
+def race_of(n, **options):
+    candidates = [Candidate(f"row {k}", {"k": k}, claim=1.0) for k in range(n)]
+    options = {"luckiest": 0, "maximise": True, **options}
+    return GroupSequentialCertification(candidates, **options)
+
+
+def tell_pattern(race, means, spreads, arms=None):
+    """Five values of each: its mean, and around it the pattern times its spread."""
+    for step in PATTERN:
+        for arm in range(len(means)) if arms is None else arms:
+            race.tell(arm, means[arm] + spreads[arm] * step)
+
+
+def tell_all(race, arm, values):
+    for value in values:
+        race.tell(arm, value)
+
+
+def fail(race, arm, failure=None):
+    """Fail until the candidate leaves; return how often that was."""
+    before, values = int(race._failures[arm]), len(race._values[arm])
+    failures = before + 1
+    while not fails_too_often(values, failures, race._max_failures):
+        failures += 1
+    for _ in range(failures - before - 1):
+        race.tell(arm, failure)
+    with pytest.warns(ArmWithdrawnWarning, match=f"{failures} of {failures + values} evaluations"):
+        race.tell(arm, failure)
+    return failures - before
+
+
+def answer_of(race):
+    return race.certificate("all", "by hand")
+
+
+def half_widths(answer):
+    return [
+        (result.interval[1] - result.interval[0]) / 2.0
+        for result in answer.candidates
+        if result.evaluations
+    ]
+
+
+def standings(race):
+    return [result.standing for result in answer_of(race).candidates]
+
+
+def without_cost(answer):
+    """What a certificate says besides its cost, which every evaluation adds to."""
+    candidates = tuple(dataclasses.replace(one, values=0) for one in answer.candidates)
+    return repr(
+        dataclasses.replace(
+            answer, candidates=candidates, evaluations=0, remaining=None, notices=()
+        )
+    )
+
+
+# Figures by hand. Quantiles of Student's t with three decimals are those of printed tables.
+
+
+def test_noise_of_those_that_are_left_and_levels_of_all():
+    race = race_of(3, delta=0.2, epsilon=0.0)
+    tell_pattern(race, [1.0, 0.0, -50.0], [1.0, 1.0, 1.0])
+    first = answer_of(race)
+    assert standings(race) == ["best so far", "not told apart", "worse"]
+    tell_pattern(race, [1.0, 0.0, -50.0], [1.0, 1.0, 1.0], arms=[0, 1])
+    second = answer_of(race)
+    # 20 / 9 of each, 9 degrees; 0.05 among the 2 comparisons of the start.
+    assert second.within == pytest.approx(2.262 * math.sqrt(2 * 20 / 9 / 10) - 1.0, abs=1e-3)
+    quantile = stats.t.isf(0.05 / 6, 9)
+    assert half_widths(second)[:2] == pytest.approx([quantile * math.sqrt(2 / 9)] * 2)
+    # Whoever is out keeps what the look said of it that it took part in.
+    assert second.candidates[2] == first.candidates[2]
+    assert second.candidates[2].evaluations == 5
+
+
+@pytest.mark.parametrize("sigma", [None, Gaussian()])
+def test_variances_of_their_own(sigma):
+    race = race_of(2, delta=0.2, epsilon=0.0, sigma=sigma)
+    tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
+    answer = answer_of(race)
+    # 5 - 1 degrees: t = 1.533 at 0.1, 2.776 at 0.1 / 4. The pair has (2.5 + 10) / 2.
+    assert answer.within == pytest.approx(1.533 * math.sqrt(2 * 6.25 / 5) - 1.0, abs=1e-3)
+    expected = [2.776 * math.sqrt(2.5 / 5), 2.776 * math.sqrt(10 / 5)]
+    assert half_widths(answer) == pytest.approx(expected, abs=1e-3)
+
+    tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
+    answer = answer_of(race)
+    # 9 degrees: t = 1.833 at 0.05.
+    assert answer.within == pytest.approx(1.833 * math.sqrt(2 * 50 / 9 / 10) - 1.0, abs=1e-3)
+    quantile = stats.t.isf(0.05 / 4, 9)
+    expected = [quantile * math.sqrt(20 / 9 / 10), quantile * math.sqrt(80 / 9 / 10)]
+    assert half_widths(answer) == pytest.approx(expected)
+
+
+def test_three_variances_of_their_own():
+    # A third one that varies much widens nothing but its own comparison.
+    race = race_of(3, delta=0.2, epsilon=0.0)
+    tell_pattern(race, [1.0, 0.75, -50.0], [1.0, 1.0, 8.0])
+    # At 0.1 / 2 with 4 degrees t = 2.132.
+    assert answer_of(race).within == pytest.approx(2.132 * math.sqrt(2 * 2.5 / 5) - 0.25, abs=1e-3)
+    quantile = stats.t.isf(0.1 / 6, 4)
+    expected = [quantile * math.sqrt(2.5 / 5)] * 2 + [quantile * math.sqrt(160 / 5)]
+    assert half_widths(answer_of(race)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("sigma", [2.0, SubGaussian(2.0), Bounded(-1.0, 3.0)])
+def test_declared_noise(sigma):
+    # exp(-r^2 n / (2 sigma^2)) = level for a mean, exp(-r^2 n / (4 sigma^2)) for a difference.
+    race = race_of(3, delta=0.2, epsilon=0.0, sigma=sigma)
+    tell_pattern(race, [1.0, 0.5, 0.25], [0.125] * 3)
+    answer = answer_of(race)
+    assert answer.within == pytest.approx(2.0 * math.sqrt(4 * math.log(20) / 5) - 0.5)
+    assert half_widths(answer) == pytest.approx([2.0 * math.sqrt(2 * math.log(60) / 5)] * 3)
+    tell_pattern(race, [1.0, 0.5, 0.25], [0.125] * 3)
+    answer = answer_of(race)
+    assert answer.within == pytest.approx(2.0 * math.sqrt(4 * math.log(40) / 10) - 0.5)
+    assert half_widths(answer) == pytest.approx([2.0 * math.sqrt(2 * math.log(120) / 10)] * 3)
+
+
+def test_two_candidates_with_a_declared_noise():
+    race = race_of(2, delta=0.2, epsilon=0.0, sigma=2.0)
+    tell_pattern(race, [1.0, 0.5], [0.125] * 2)
+    assert answer_of(race).within == pytest.approx(2.0 * math.sqrt(4 * math.log(10) / 5) - 0.5)
+    assert half_widths(answer_of(race)) == pytest.approx(
+        [2.0 * math.sqrt(2 * math.log(40) / 5)] * 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("sigma", "before", "after"),
+    [
+        (None, math.nan, 2.5),  # the root of the pooled 6.25
+        (Gaussian(), math.nan, 2.5),
+        (3.0, 3.0, 3.0),
+        (Bounded(0.0, 4.0), 2.0, 2.0),
+    ],
+)
+def test_epsilon_by_default_is_one_standard_deviation(sigma, before, after):
+    race = race_of(2, delta=0.2, sigma=sigma)
+    assert answer_of(race).epsilon == pytest.approx(before, nan_ok=True)
+    tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
+    assert answer_of(race).epsilon == pytest.approx(after)
+
+
+def test_epsilon_by_default_is_renewed_at_each_look():
+    race = race_of(2, delta=0.01)
+    tell_pattern(race, [0.0, 0.0], [1.0, 1.0])
+    assert answer_of(race).epsilon == pytest.approx(math.sqrt(2.5))
+    assert not race.finished
+    tell_pattern(race, [0.0, 0.0], [3.0, 3.0])
+    assert answer_of(race).epsilon == pytest.approx(math.sqrt((10 + 90) / 9))
+
+
+def test_certified_from_the_tolerance_that_holds_on():
+    within = 1.53321 * math.sqrt((2.5 + 10.0) / 5) - 1.0
+    for epsilon, certified in ((within + 1e-4, True), (within - 1e-4, False)):
+        race = race_of(2, delta=0.2, epsilon=epsilon)
+        tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
+        answer = answer_of(race)
+        assert (answer.certified, answer.finished, race.finished) == (certified,) * 3
+        assert answer.within == pytest.approx(within, abs=1e-4)
+        assert answer.epsilon == epsilon
+        assert standings(race) == ["not told apart", "certified" if certified else "best so far"]
+        assert (answer.remaining == 0.0) == certified
+    assert "2 candidates are not told apart yet; the next look is after 10" in answer.reason
+
+
+def test_beaten_by_more_than_the_radius():
+    radius = 2.13185 * math.sqrt(2 * 2.5 / 5)
+    race = race_of(3, delta=0.2, epsilon=0.0)
+    tell_pattern(race, [0.0, -radius + 1e-4, -radius - 1e-4], [1.0, 1.0, 1.0])
+    assert standings(race) == ["best so far", "not told apart", "worse"]
+    assert not race.finished
+    assert answer_of(race).within == pytest.approx(1e-4, abs=2e-5)
+
+
+def test_the_only_one_left_is_certified_without_a_tolerance():
+    race = race_of(3, epsilon=0.0)
+    tell_pattern(race, [0.0, 99.0, 50.0], [1.0, 1.0, 1.0])
+    answer = answer_of(race)
+    assert standings(race) == ["worse", "certified", "worse"]
+    assert (answer.within, answer.certified, answer.finished) == (0.0, True, True)
+    assert (answer.evaluations, answer.remaining) == (15, 0.0)
+    assert answer.reason == "every other candidate was found worse"
+    assert answer.params == {"k": 1}
+
+
+def test_certified_with_a_tolerance_while_others_are_left():
+    race = race_of(3, delta=0.2, epsilon=2.5)
+    tell_pattern(race, [0.0, 0.0, -50.0], [1.0, 1.0, 1.0])
+    answer = answer_of(race)
+    assert answer.within == pytest.approx(2.132, abs=1e-3)
+    assert standings(race) == ["certified", "not told apart", "worse"]
+    assert answer.reason == "no other candidate can be better by more than epsilon"
+
+
+def test_how_many_more():
+    # A radius of 2.209 and a lead of 1 with epsilon 0.5: the radius must shrink to 1.5, which
+    # takes 5 (2.209 / 1.5)^2 = 10.8 evaluations, so the look at 20: 15 more of each.
+    race = race_of(2, delta=0.2, epsilon=0.5)
+    assert answer_of(race).remaining is None
+    tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
+    assert answer_of(race).remaining == 30.0
+    race.tell(0, 0.0)
+    assert answer_of(race).remaining == 29.0
+    tie = race_of(2, epsilon=0.0)
+    tell_pattern(tie, [0.0, 0.0], [1.0, 1.0])
+    assert answer_of(tie).remaining == math.inf
+
+
+def test_claims_are_compared_with_the_means():
+    candidates = [Candidate("a", {}, claim=3.0), Candidate("b", {}, claim=0.5)]
+    for maximise, gaps in ((True, [3.0, -0.5]), (False, [-3.0, 0.5])):
+        race = GroupSequentialCertification(
+            candidates, luckiest=1, maximise=maximise, delta=0.2, epsilon=0.0
+        )
+        tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
+        answer = answer_of(race)
+        assert [result.gap for result in answer.candidates] == gaps
+        low, high = answer.luckiest_result.gap_interval
+        radius = 2.776 * math.sqrt(10.0 / 5)
+        assert (low, high) == pytest.approx((gaps[1] - radius, gaps[1] + radius), abs=1e-3)
+
+
+def test_the_certificate_in_words():
+    race = race_of(2, delta=0.2)
+    tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
+    text = str(race.certificate("the 2 best of 9", "by their values"))
+    assert text.startswith("CERTIFIED: row 1, k=1")
+    assert "within 2.5 of the best of the 2 best of 9" in text
+    assert (
+        "wrong with probability at most 0.2 if evaluations are independent and the noise of each "
+        "candidate is normal" in text
+    )
+    assert "looks after 5, 10, ... evaluations of each" in text
+    assert "at least one of them wrong with the same probability on top" in text
+    assert "outcomes rarer than 28 % of evaluations of row 1 (5 seen)" in text
+    json.dumps(answer_of(race).to_dict(), allow_nan=False)
+    for sigma, words in (
+        (Gaussian(), "the noise of each candidate is normal"),
+        (2.0, "the noise is sub-Gaussian with sigma = 2"),
+        (Bounded(0.0, 1.0), "all values lie within the declared bounds"),
+    ):
+        assert words in answer_of(race_of(2, sigma=sigma)).conditions
+
+
+# When to look.
+
+
+def test_nothing_is_known_before_the_first_look():
+    race = race_of(2, epsilon=1.0)
+    assert answer_of(race).winner is None
+    tell_all(race, 1, [3.0, 4.0])
+    race.tell(0, 3.0)
+    answer = answer_of(race)
+    # The search's leader is not unseated by a few values.
+    assert (answer.winner, answer.mean, race.looks) == (0, 3.0, 0)
+    assert math.isinf(answer.within)
+    assert half_widths(answer) == [math.inf, math.inf]
+    assert standings(race) == ["best so far", "not told apart"]
+    assert answer.reason == "nothing can be said yet; the first look is after 5 evaluations of each"
+    assert answer.remaining is None
+
+
+def test_looks_when_all_that_are_left_have_enough():
+    rng, race, seen = np.random.default_rng(0), race_of(3, epsilon=0.0), []
+    for _ in range(3 * 40):
+        race.tell(race.ask(), rng.normal())
+        seen.append(race.looks)
+    changes = [number + 1 for number in range(1, len(seen)) if seen[number] != seen[number - 1]]
+    assert changes == [15, 30, 60, 120]
+    assert FIRST_LOOK == 5
+
+
+def test_more_values_than_a_look_takes_do_not_count():
+    race = race_of(2, delta=0.2, epsilon=0.5)
+    tell_all(race, 0, [*PATTERN, 9.0, 10.0, 11.0, 12.0, 13.0, 1e6])
+    assert race.looks == 0
+    tell_all(race, 1, [1.0 + 2.0 * step for step in PATTERN])
+    answer = answer_of(race)
+    assert race.looks == 1
+    assert (answer.winner, answer.candidates[0].mean, answer.candidates[0].evaluations) == (1, 0, 5)
+    assert answer.within == pytest.approx(1.533 * math.sqrt(2 * 6.25 / 5) - 1.0, abs=1e-3)
+    assert answer.evaluations == 16
+    tell_all(race, 1, [1.0 + 2.0 * step for step in PATTERN])
+    answer = answer_of(race)
+    assert race.looks == 2
+    assert answer.candidates[0].mean == 5.5  # the eleventh value does not count
+    assert answer.candidates[0].evaluations == 10
+
+
+def test_between_looks_the_certificate_stays():
+    rng, race = np.random.default_rng(1), race_of(3, epsilon=0.0)
+    tell_pattern(race, [1.0, 0.5, 0.75], [1.0, 1.0, 1.0])
+    answer = answer_of(race)
+    for number in range(14):
+        race.tell(number % 3, rng.normal(5.0 * (number % 3), 20.0))
+        assert race.looks == 1
+        assert answer_of(race).evaluations == 16 + number
+        assert without_cost(answer_of(race)) == without_cost(answer)
+    race.tell(2, 0.0)
+    assert race.looks == 2
+    assert without_cost(answer_of(race)) != without_cost(answer)
+
+
+def test_after_the_certificate_nothing_changes():
+    race = race_of(3, epsilon=9.0)
+    tell_pattern(race, [1.0, 0.5, -50.0], [1.0, 1.0, 1.0])
+    answer = answer_of(race)
+    assert answer.certified
+    for _ in range(20):
+        for arm, value in enumerate([-9.0, 99.0, 999.0]):
+            race.tell(arm, value)
+    assert race.looks == 1
+    assert without_cost(answer_of(race)) == without_cost(answer)
+
+
+def test_values_of_beaten_candidates_no_longer_count():
+    race = race_of(3, delta=0.2, epsilon=0.0)
+    tell_pattern(race, [1.0, 0.0, -50.0], [1.0, 1.0, 1.0])
+    tell_all(race, 2, [99.0] * 5)
+    tell_pattern(race, [1.0, 0.0, -50.0], [1.0, 1.0, 1.0], arms=[0, 1])
+    answer = answer_of(race)
+    assert race.looks == 2
+    assert answer.winner == 0
+    assert answer.candidates[2].mean == -50.0
+    assert answer.candidates[2].standing == "worse"
+
+
+def test_several_looks_at_once():
+    race = race_of(2, epsilon=0.0)
+    tell_all(race, 0, PATTERN * 4)
+    tell_all(race, 1, PATTERN * 3)
+    assert race.looks == 2
+    late = race_of(2, epsilon=0.0, max_failures=1)
+    late_third = race_of(3, epsilon=0.0, max_failures=1)
+    for arm in (0, 1):
+        tell_all(late, arm, PATTERN * 4)
+        tell_all(late_third, arm, PATTERN * 4)
+    assert (late.looks, late_third.looks) == (3, 0)
+    fail(late_third, 2)
+    assert late_third.looks == 3
+
+
+def test_ask_keeps_the_counts_equal():
+    race, asked = race_of(3, epsilon=0.0), []
+    for value in PATTERN:
+        for _ in range(3):
+            asked.append(race.ask())
+            assert race.ask() == asked[-1]  # nothing is changed by asking
+            race.tell(asked[-1], value)
+    assert asked == [0, 1, 2] * 5
+    race.tell(1, 0.0)
+    assert race.ask() == 0
+    race.tell(0, 0.0)
+    assert race.ask() == 2
+
+
+def test_ask_counts_what_is_under_way():
+    race, pending = race_of(3), []
+    for _ in range(6):
+        pending.append(race.ask(pending))
+    assert sorted(pending) == [0, 0, 1, 1, 2, 2]
+    race.tell(0, 1.0)
+    assert race.ask([1]) == 2
+    assert race.ask([1, 2]) == 0
+    assert race.ask([0, 1, 2]) == 1
+
+
+def test_beaten_and_failed_candidates_are_not_asked_for():
+    race = race_of(4, epsilon=0.0)
+    fail(race, 1)
+    tell_pattern(race, [0.0, 0.0, -50.0, 0.0], [1.0] * 4, arms=[0, 2, 3])
+    asked = []
+    for value in PATTERN:
+        for _ in range(2):
+            asked.append(race.ask())
+            race.tell(asked[-1], value)
+    assert asked == [0, 3] * 5
+    assert race.ask(pending=[0, 0]) == 3
+
+
+def test_missing_and_looks_with():
+    race = race_of(2, epsilon=0.0)
+    assert (race.missing(), race.looks_with([])) == (10, 0)
+    assert (race.missing([0, 0, 1]), race.looks_with([0, 0, 1])) == (7, 0)
+    # One of them is ahead: what it has beyond the look is of no use to the other.
+    assert (race.missing([0] * 8), race.looks_with([0] * 8)) == (5, 0)
+    # Where those under way will do, the look after it is meant.
+    assert (race.missing([0, 1] * 5), race.looks_with([0, 1] * 5)) == (10, 1)
+    assert (race.missing([0, 1] * 6), race.looks_with([0, 1] * 10)) == (8, 2)
+    tell_pattern(race, [0.0, 0.0], [1.0, 1.0])
+    assert (race.missing(), race.looks_with([])) == (10, 1)
+    race.tell(0, 0.0)
+    assert (race.missing([1, 1]), race.looks_with([1, 1])) == (7, 1)
+    assert race.looks_with([0] * 4 + [1] * 5) == 2
+    assert race.looks == 1
+
+
+def test_missing_leaves_out_whoever_is_beaten_or_failed():
+    race = race_of(4, epsilon=0.0)
+    fail(race, 1)
+    assert race.missing() == 15
+    tell_pattern(race, [0.0, 0.0, -50.0, 0.0], [1.0] * 4, arms=[0, 2, 3])
+    assert race.missing() == 10
+    assert race.missing([2, 1]) == 10
+    assert race.looks_with([0, 3] * 5) == 2
+
+
+# Failures.
+
+
+@pytest.mark.parametrize("nothing", [None, math.nan, math.inf, -math.inf])
+def test_failures_at_random_do_not_matter_and_too_many_do(nothing):
+    race = race_of(3, epsilon=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (nothing, nothing, 1.0, nothing, nothing, nothing):
+            race.tell(1, value)
+    assert standings(race)[1] == "best so far"
+    times = fail(race, 1, nothing)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        race.tell(1, nothing)
+        tell_all(race, 1, [7.0] * 5)  # back too late
+    assert {race.ask(), race.ask([0])} == {0, 2}
+    answer = answer_of(race)
+    assert standings(race)[1] == "failed"
+    assert answer.compared == 2
+    failures = 5 + times + 1
+    assert answer.candidates[1].outcomes == f"failed {failures} of {failures + 6}"
+    assert f"not compared  row 1: failed {failures} of {failures + 6} evaluations" in str(answer)
+
+
+def test_a_candidate_without_any_value_leaves_after_three_failures():
+    race = race_of(2)
+    assert fail(race, 1) == 3
+
+
+def test_who_led_when_it_left_keeps_the_answer_uncertified():
+    race = race_of(3, delta=0.2, epsilon=9.0)
+    tell_all(race, 2, [50.0, 51.0])
+    tell_all(race, 0, [1.0])
+    fail(race, 2)
+    tell_pattern(race, [0.0, 1.0], [1.0, 1.0])
+    answer = answer_of(race)
+    assert race.finished
+    assert not answer.certified
+    assert "led when it left, or has a better mean than the winner: row 2 failed" in answer.reason
+    assert "of the best of the 2 compared, of all" in str(answer)
+
+
+def test_max_failures():
+    race = race_of(2, max_failures=1)
+    fail(race, 0)
+    assert standings(race)[0] == "failed"
+    patient = race_of(2, max_failures=5)
+    tell_all(patient, 0, [None] * 4)
+    assert not patient.finished
+
+
+def test_a_failure_makes_a_look_due():
+    race = race_of(3, delta=0.2, epsilon=0.0)
+    tell_pattern(race, [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], arms=[0, 1])
+    tell_all(race, 2, [400.0, -300.0])
+    assert race.looks == 0
+    fail(race, 2)
+    answer = answer_of(race)
+    assert race.looks == 1
+    # The noise of the two that are left, the levels of all three.
+    assert answer.within == pytest.approx(2.132 * math.sqrt(2 * 2.5 / 5) - 1.0, abs=1e-3)
+    assert answer.winner == 1
+    assert standings(race) == ["not told apart", "best so far", "failed"]
+    assert (answer.candidates[2].evaluations, answer.candidates[2].mean) == (2, 50.0)
+    assert math.isinf(answer.candidates[2].interval[1])
+
+
+def test_a_leader_that_leaves_after_a_look():
+    race = race_of(3, delta=0.2, epsilon=0.0)
+    tell_pattern(race, [0.0, 0.5, 1.0], [1.0, 1.0, 1.0])
+    fail(race, 2)
+    answer = answer_of(race)
+    assert (answer.winner, answer.certified, race.finished) == (1, False, False)
+    assert math.isinf(answer.within)  # 1 was compared with the leader only
+    assert answer.remaining is None
+    assert standings(race) == ["not told apart", "best so far", "failed"]
+    assert answer.candidates[2].mean == 1.0
+    assert math.isinf(answer.candidates[2].interval[1])
+    tell_pattern(race, [0.0, 0.5, 0.0], [1.0, 1.0, 1.0], arms=[0, 1])
+    answer = answer_of(race)
+    assert answer.within == pytest.approx(2.262 * math.sqrt(2 * 20 / 9 / 10) - 0.5, abs=1e-3)
+    assert answer.winner == 1
+
+
+def test_one_is_left():
+    race = race_of(2, epsilon=9.0)
+    tell_all(race, 0, [-2.0, -1.0])
+    fail(race, 1)
+    answer = answer_of(race)
+    assert (race.finished, answer.certified, answer.winner, answer.mean) == (False, False, 0, -1.5)
+    assert math.isinf(answer.within)
+    assert answer.reason == "every other candidate failed without being compared"
+    assert standings(race) == ["best so far", "failed"]
+    # It is evaluated until the first look, to know what it is worth.
+    assert (race.ask(), race.missing()) == (0, 3)
+    tell_all(race, 0, PATTERN[2:])
+    answer = answer_of(race)
+    assert (race.finished, answer.certified, answer.mean) == (True, False, 0.0)
+    assert race.ask() is None
+    # Level .025 of .05 for two means on two sides, 4 degrees.
+    expected = stats.t.isf(0.025 / 4, 4) * math.sqrt(2.5 / 5)
+    assert half_widths(answer) == pytest.approx([expected])
+    tell_all(race, 0, PATTERN)
+    assert race.looks == 1
+
+
+def test_all_fail():
+    race = race_of(2)
+    for arm in (0, 1):
+        race.tell(arm, 1.0)
+        fail(race, arm)
+    answer = answer_of(race)
+    assert race.finished
+    assert race.ask() is None
+    assert race.missing() == 0
+    assert race.looks_with([0, 1] * 9) == 0
+    assert (answer.winner, answer.params, answer.certified) == (None, {}, False)
+    assert math.isnan(answer.mean)
+    assert answer.reason == "no candidate gave a value"
+    assert str(answer).startswith("NOT CERTIFIED: no candidate gave a value")
+    json.dumps(answer.to_dict(), allow_nan=False)
+
+
+def test_a_failed_leader_gives_back_what_it_had_beaten():
+    # 2 was beaten by the leader alone. It may be the best of those that give values, and here is.
+    race = race_of(4, sigma=1.0, epsilon=0.5)
+    tell_pattern(race, [10.0, 8.25, 8.0, 8.25], [0.125] * 4)
+    assert standings(race) == ["certified", "not told apart", "worse", "not told apart"]
+    fail(race, 0)
+    assert not race.finished
+    assert standings(race)[2] == "not told apart"
+    while not race.finished:
+        arm = race.ask()
+        race.tell(arm, [0.0, 7.0, 8.0, 7.0][arm])
+    assert answer_of(race).winner == 2
+
+
+def test_a_certified_winner_that_fails_leaves_a_race_among_the_others():
+    race = race_of(3, epsilon=0.0)
+    tell_pattern(race, [0.0, 0.25, 99.0], [1.0] * 3)
+    assert answer_of(race).certified
+    fail(race, 2)
+    answer = answer_of(race)
+    assert (answer.winner, answer.certified, race.finished) == (1, False, False)
+    assert race.ask() == 0
+
+
+# Values that do not vary.
+
+
+@pytest.mark.parametrize("sigma", [None, Gaussian(), 1.0, Bounded(0.0, 1.0)])
+def test_noise_that_is_hidden(sigma):
+    race = race_of(2, sigma=sigma)
+    for arm in (0, 1, 0, 1, 0):
+        race.tell(arm, 0.1 * arm)
+    assert not race.noise_is_hidden
+    assert not race.finished
+    race.tell(1, 0.1)
+    answer = answer_of(race)
+    assert race.noise_is_hidden
+    assert race.finished
+    assert (answer.winner, answer.certified, answer.evaluations) == (1, False, 6)
+    assert "exactly the same value" in answer.reason
+    assert math.isinf(answer.within)
+    assert math.isnan(answer.epsilon)
+    assert half_widths(answer) == [math.inf, math.inf]
+    assert answer.assumptions == ()
+
+
+def test_noise_is_hidden_after_as_many_repeats_as_candidates():
+    race = race_of(6)
+    for arm in (0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4):
+        race.tell(arm, float(arm))
+    assert not race.noise_is_hidden
+    race.tell(5, 5.0)
+    assert race.noise_is_hidden
+
+
+def test_noise_that_shows_late():
+    race = race_of(2, delta=0.2, epsilon=0.5)
+    tell_all(race, 0, [1.0] * 5)
+    tell_all(race, 1, [0.0] * 3)
+    assert race.finished
+    tell_all(race, 1, [0.0, 1.0])
+    assert not race.noise_is_hidden
+    assert race.looks == 1
+    # Variances 0, which is not believed yet, and 0.2.
+    assert answer_of(race).within == pytest.approx(0.0)
+    assert answer_of(race).mean == 1.0
+    expected = [math.inf, 2.776 * math.sqrt(0.2 / 5)]
+    assert half_widths(answer_of(race)) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("sigma", [None, Gaussian()])
+@pytest.mark.parametrize("delta", [0.2, 1e-3])
+def test_rounded_values_are_not_believed_before_ten(sigma, delta):
+    # That their noise is not hidden is known from another one that failed.
+    race = race_of(3, delta=delta, epsilon=0.0, sigma=sigma)
+    tell_all(race, 2, [0.25, 0.75])
+    fail(race, 2)
+    for value in (0.25, 0.75):
+        tell_all(race, int(value > 0.5), [value] * 5)
+    answer = answer_of(race)
+    assert race.looks == 1
+    assert standings(race)[:2] == ["not told apart", "best so far"]
+    assert math.isinf(answer.within)
+    assert half_widths(answer)[:2] == [math.inf, math.inf]
+    for value in (0.25, 0.75):
+        tell_all(race, int(value > 0.5), [value] * 5)
+    answer = answer_of(race)
+    assert race.looks == 2
+    assert (answer.finished, answer.within, answer.interval) == (True, 0.0, (0.75, 0.75))
+    assert not answer.certified  # nobody was ahead of the third one when it left
+
+
+def test_two_candidates_without_spread_are_not_told_apart_before_ten():
+    race = race_of(3, delta=0.2, epsilon=0.0)
+    tell_pattern(race, [1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+    assert math.isinf(answer_of(race).within)
+
+
+def test_equal_values_whose_mean_is_rounded_are_not_believed():
+    # 0.026 five times over has a mean one bit beside it.
+    race = race_of(3, epsilon=0.0, sigma=Gaussian())
+    tell_pattern(race, [0.026, 0.027, -1.0], [0.0, 0.0, 0.1])
+    assert standings(race) == ["not told apart", "best so far", "worse"]
+    assert half_widths(answer_of(race))[:2] == [math.inf, math.inf]
+
+
+def test_declared_without_noise():
+    race = race_of(3, sigma=0.0)
+    for arm, value in enumerate([1.0, 3.0, 3.0]):
+        assert not race.finished
+        race.tell(arm, value)
+    answer = answer_of(race)
+    assert not race.noise_is_hidden
+    assert (answer.certified, answer.epsilon, answer.within) == (True, 0.0, 0.0)
+    assert answer.interval == (3.0, 3.0)
+    assert standings(race) == ["worse", "certified", "not told apart"]
+
+
+# What does not depend on the unit, the direction or the order.
+
+
+@pytest.mark.parametrize("sigma", [None, Gaussian(), 2.0, Bounded(-8.0, 2.0)])
+def test_minimising_mirrors(sigma):
+    rng = np.random.default_rng(7)
+    up = race_of(4, epsilon=0.0, sigma=sigma)
+    down = race_of(4, epsilon=0.0, sigma=sigma, maximise=False)
+    truth = [0.0, 0.3, 0.2, -9.0]
+    for _ in range(90):
+        arm = up.ask([0, 3])
+        assert down.ask([0, 3]) == arm
+        value = rng.normal(truth[arm])
+        up.tell(arm, value)
+        down.tell(arm, -value)
+        one, other = answer_of(up), answer_of(down)
+        assert (one.winner, one.within, one.reason) == (other.winner, other.within, other.reason)
+        assert (up.looks, one.remaining) == (down.looks, other.remaining)
+        assert standings(up) == standings(down)
+        for result, mirrored in zip(one.candidates, other.candidates, strict=True):
+            assert result.mean == -mirrored.mean or not result.evaluations
+            assert result.interval == tuple(-bound for bound in reversed(mirrored.interval))
+    assert up.looks >= 2
+    assert "worse" in standings(up)
+
+
+@st.composite
+def tables(draw):
+    """Values of each candidate, with ties and repeats; integers, so that no sum is rounded."""
+    largest = draw(st.sampled_from([1, 3, 200]))
+    values = st.lists(st.integers(-largest, largest), min_size=3, max_size=12)
+    return draw(st.lists(values, min_size=2, max_size=4))
+
+
+# What a declared sigma of 2 says of values up to 200 may be contradicted.
+NOISES = st.sampled_from([None, Gaussian(), 2.0])
+pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
+EPSILONS = st.sampled_from([None, 0.0, 1.0])
+
+
+def race_on(table, order=None, **options):
+    """Told the table in an order (by default, one candidate after the other)."""
+    race = race_of(len(table), **options)
+    rest = [iter(values) for values in table]
+    if order is None:
+        order = [arm for arm, values in enumerate(table) for _ in values]
+    for arm in order:
+        race.tell(arm, float(next(rest[arm])))
+    return race
+
+
+@given(tables(), NOISES, EPSILONS, st.randoms(use_true_random=False))
+def test_the_order_of_arrival_does_not_matter(table, sigma, epsilon, random):
+    order = [arm for arm, values in enumerate(table) for _ in values]
+    random.shuffle(order)
+    options = {"delta": 0.3, "sigma": sigma, "epsilon": epsilon}
+    one, other = race_on(table, **options), race_on(table, order, **options)
+    assert one.looks == other.looks
+    assert one.finished == other.finished
+    assert repr(answer_of(one)) == repr(answer_of(other))
+    assert one.ask() == other.ask()
+    assert one.missing() == other.missing()
+
+
+@given(tables(), NOISES, EPSILONS, st.integers(-1000, 1000))
+def test_shifting_the_values_shifts_means_and_intervals_only(table, sigma, epsilon, shift):
+    options = {"delta": 0.3, "sigma": sigma, "epsilon": epsilon}
+    one = race_on(table, **options)
+    other = race_on([[value + shift for value in values] for values in table], **options)
+    here, there = answer_of(one), answer_of(other)
+    assert (one.looks, here.winner, here.reason) == (other.looks, there.winner, there.reason)
+    assert standings(one) == standings(other)
+    close = {"rel": 1e-9, "abs": 1e-9, "nan_ok": True}
+    assert there.within == pytest.approx(here.within, **close)
+    assert there.epsilon == pytest.approx(here.epsilon, **close)
+    for result, shifted in zip(here.candidates, there.candidates, strict=True):
+        assert shifted.evaluations == result.evaluations
+        assert shifted.mean == pytest.approx(result.mean + shift, **close)
+        moved = tuple(bound + shift for bound in result.interval)
+        assert shifted.interval == pytest.approx(moved, **close)
+
+
+@given(tables(), NOISES, EPSILONS, st.sampled_from([2.0**-20, 0.25, 8.0, 2.0**30]))
+def test_scaling_the_values_scales_all_that_has_a_unit(table, sigma, epsilon, scale):
+    # Powers of 2 are exact.
+    one = race_on(table, delta=0.3, sigma=sigma, epsilon=epsilon)
+    other = race_on(
+        [[scale * value for value in values] for values in table],
+        delta=0.3,
+        sigma=scale * sigma if isinstance(sigma, float) else sigma,
+        epsilon=None if epsilon is None else scale * epsilon,
+    )
+    here, there = answer_of(one), answer_of(other)
+    assert (one.looks, here.winner, here.reason) == (other.looks, there.winner, there.reason)
+    assert standings(one) == standings(other)
+    assert there.remaining == here.remaining
+    assert there.within == scale * here.within
+    assert there.epsilon == scale * here.epsilon or math.isnan(here.epsilon)
+    for result, scaled in zip(here.candidates, there.candidates, strict=True):
+        assert scaled.mean == scale * result.mean
+        assert scaled.interval == tuple(scale * bound for bound in result.interval)
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"luckiest": 2}, ValueError, "luckiest must be 0 to 1, got 2"),
+        ({"luckiest": -1}, ValueError, "luckiest must be 0 to 1, got -1"),
+        ({"delta": 0.0}, ValueError, r"delta must lie strictly between 0 and 1, got 0\.0"),
+        ({"delta": 1.0}, ValueError, r"delta must lie strictly between 0 and 1, got 1\.0"),
+        ({"delta": math.nan}, ValueError, "delta must lie .* got nan"),
+        ({"delta": "0.1"}, TypeError, r"delta must be a number, got '0\.1'"),
+        ({"delta": None}, TypeError, "delta must be a number, got None"),
+        ({"delta": True}, TypeError, "delta must be a number, got True"),
+        ({"epsilon": -0.5}, ValueError, r"epsilon must be .* at least 0, got -0\.5"),
+        ({"epsilon": math.nan}, ValueError, "epsilon must be .* got nan"),
+        ({"epsilon": math.inf}, ValueError, "epsilon must be a finite number .* got inf"),
+        ({"epsilon": "small"}, TypeError, "epsilon must be a number, got 'small'"),
+        ({"sigma": -1.0}, ValueError, r"sigma must be .* got -1\.0"),
+        ({"sigma": math.nan}, ValueError, "sigma must be .* got nan"),
+        ({"sigma": "large"}, TypeError, "sigma must be .* got 'large'"),
+        ({"sigma": [1.0, 2.0]}, ValueError, r"sigma has 2 values \[1\.0, 2\.0\]"),
+        ({"max_failures": 0}, ValueError, "max_failures must be at least 1, got 0"),
+        ({"max_failures": 1.5}, TypeError, r"max_failures must be a whole number, got 1\.5"),
+    ],
+)
+def test_wrong_arguments(options, error, match):
+    with pytest.raises(error, match=match):
+        race_of(2, **options)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_too_few_candidates(n):
+    with pytest.raises(ValueError, match=f"candidates must be at least 2, got {n}"):
+        race_of(n)
+
+
+@pytest.mark.parametrize("arm", [-1, 2])
+def test_no_such_candidate(arm):
+    race = race_of(2)
+    with pytest.raises(ValueError, match=f"arm must be 0 to 1, got {arm}"):
+        race.tell(arm, 1.0)
+    assert answer_of(race).evaluations == 0
+
+
+# Claims, counted.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("truth", "scales", "options", "runs"),
+    [
+        ([0.0, 0.0], [1.0, 1.0], {}, 900),
+        ([0.05, 0.0], [1.0, 1.0], {}, 900),
+        ([0.02, 0.0, 0.01, 0.0], [1.0] * 4, {}, 500),
+        ([0.6, 0.0, 0.3, 0.55], [1.0] * 4, {"epsilon": 0.3}, 500),
+        # One that hardly varies leaves n - 1 degrees of freedom to a pair, and no more.
+        ([0.02, 0.0], [1.0, 0.01], {"sigma": Gaussian()}, 900),
+        ([0.02, 0.0, 0.0, 0.01], [0.01, 1.0, 2.0, 1.0], {"sigma": Gaussian()}, 500),
+    ],
+)
+def test_claims_hold_at_the_stated_rate_at_all_looks(truth, scales, options, runs):
+    delta, wrong, outside = 0.2, 0, 0
+    best = int(np.argmax(truth))
+    for number in range(runs):
+        values = np.random.default_rng(number).normal(truth, scales, (40, len(truth))).tolist()
+        race = race_of(len(truth), **{"delta": delta, "epsilon": 0.0, **options})
+        false, missed, looks = False, False, 0
+        for row in values:
+            for arm, value in enumerate(row):
+                race.tell(arm, value)
+            if race.looks == looks:
+                continue
+            looks = race.looks
+            answer = answer_of(race)
+            tolerance = answer.epsilon if answer.certified else answer.within
+            assert answer.within <= tolerance
+            false |= truth[best] - truth[answer.winner] > answer.within
+            false |= answer.candidates[best].standing == "worse"
+            missed |= any(
+                not result.interval[0] <= mean <= result.interval[1]
+                for result, mean in zip(answer.candidates, truth, strict=True)
+            )
+            if race.finished:
+                break
+        assert looks == 4 or race.finished
+        wrong += false
+        outside += missed
+    margin = 3.0 * math.sqrt(delta * (1.0 - delta) / runs)
+    assert 0 < wrong / runs <= delta + margin
+    assert 0 < outside / runs <= delta + margin

@@ -1,0 +1,194 @@
+"""Certificates for candidates that are evaluated alike: by hand, and their claims counted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mfhpo.certification.paired import PairedCertification
+from mfhpo.certification.sequential import Candidate
+
+
+def race_of(n, **options):
+    candidates = [Candidate(f"row {k}", {"k": k}, claim=1.0) for k in range(n)]
+    return PairedCertification(candidates, **{"luckiest": 0, "maximise": True, **options})
+
+
+def run(truth, *, own=1.0, shared=0.0, seed=0, look=None, **options):
+    """Noise of each evaluation, and of each round."""
+    rng = np.random.default_rng(seed)
+    race = race_of(len(truth), **options)
+    while not race.finished:
+        level = shared * rng.normal()
+        race.tell({arm: truth[arm] + level + own * rng.normal() for arm in race.ask()})
+        if look is not None:
+            look(race.certificate("", ""))
+    return race.certificate("all", "by hand")
+
+
+def test_means_and_differences_by_hand():
+    race = race_of(2, epsilon=0.5, delta=0.5, measure=0)
+    for level, difference in ((0.0, 0.9), (50.0, 1.1), (-3.0, 1.0), (7.0, 0.9), (1.0, 1.1)):
+        race.tell({0: level, 1: level + difference})
+    answer = race.certificate("both", "by hand")
+    assert race.finished
+    assert answer.certified
+    assert (answer.winner, answer.evaluations) == (1, 10)
+    assert answer.mean == pytest.approx(12.0)
+    # Far apart as they are from round to round, 1 is ahead by 1 in all of them.
+    assert answer.candidates[0].standing == "worse"
+    assert answer.candidates[0].interval[0] < -10 < 30 < answer.candidates[0].interval[1]
+
+
+def test_shared_noise_drops_out():
+    paired = run([0.0, 0.1, 0.2, 0.3], own=0.3, shared=1.0, epsilon=0.3)
+    apart = run([0.0, 0.1, 0.2, 0.3], own=math.hypot(0.3, 1.0), epsilon=0.3)
+    assert paired.certified
+    assert apart.certified
+    assert paired.evaluations < apart.evaluations / 4
+
+
+def test_minimising_mirrors():
+    truth = np.array([0.0, 0.3, 0.1])
+
+    def negative(sign):
+        rng, race = np.random.default_rng(0), race_of(3, maximise=sign > 0, epsilon=0.1)
+        while not race.finished:
+            noise = 0.1 * rng.normal(size=3)
+            race.tell({arm: sign * (truth[arm] + noise[arm]) for arm in race.ask()})
+        return race.certificate("", "")
+
+    up, down = negative(1.0), negative(-1.0)
+    assert (up.winner, up.evaluations, up.within) == (down.winner, down.evaluations, down.within)
+    assert up.mean == -down.mean
+    assert up.interval == tuple(-bound for bound in reversed(down.interval))
+
+
+def test_worse_candidates_are_not_evaluated_again():
+    answer = run([0.0, 5.0, 0.1], own=0.2, epsilon=0.01, measure=0)
+    counts = [result.evaluations for result in answer.candidates]
+    assert answer.certified
+    assert counts[0] < 12
+    assert [result.standing for result in answer.candidates] == ["worse", "certified", "worse"]
+
+
+def test_winner_is_evaluated_until_its_value_is_known():
+    answer = run([0.0, 5.0], own=0.1, epsilon=0.01, measure=25)
+    assert answer.certified
+    assert answer.candidates[1].evaluations == 25
+    assert answer.candidates[0].evaluations < 12
+
+
+def test_budget_pays_for_whole_rounds():
+    answer = run([0.0, 0.0, 0.0], epsilon=1e-3, budget=20)
+    assert answer.evaluations == 18
+    assert not answer.certified
+    assert answer.finished
+    assert 1e-3 < answer.within < math.inf
+    assert "budget of 20 is spent and 3 candidates are not told apart" in answer.reason
+    with pytest.raises(ValueError, match="budget must be at least 3, got 2"):
+        race_of(3, budget=2)
+
+
+def test_epsilon_is_the_noise_as_far_as_it_is_known():
+    race, rng, values = race_of(2, measure=0), np.random.default_rng(3), []
+    while not race.finished:
+        assert math.isnan(race.certificate("", "").epsilon) == (race.rounds < 5)
+        values.append(2.0 * rng.normal() + 0.3 * rng.normal(size=2))
+        race.tell(dict(enumerate(values[-1])))
+    pooled = math.sqrt(np.var(values, axis=0, ddof=1).mean())
+    assert race.certificate("", "").epsilon == pytest.approx(pooled)
+    assert race.certificate("", "").certified
+
+
+def test_candidates_that_are_the_same_are_a_tie_without_a_tolerance():
+    race, rng = race_of(2, epsilon=0.0), np.random.default_rng(0)
+    while not race.finished:
+        race.tell(dict.fromkeys(race.ask(), 0.1 + rng.normal()))
+    answer = race.certificate("both", "by hand")
+    assert answer.certified
+    assert answer.within == 0.0
+    assert race.rounds == 10
+
+
+def test_rounded_differences_are_not_believed_too_soon():
+    race = race_of(2, epsilon=0.0)
+    for number in range(9):
+        race.tell({0: 0.1 * number, 1: 0.1 * number + 0.3})
+        assert not race.finished
+    race.tell({0: 0.9, 1: 1.2})
+    assert race.certificate("", "").certified
+
+
+def test_noise_that_is_hidden():
+    race = race_of(2)
+    while not race.finished:
+        race.tell({arm: 0.1 * arm for arm in race.ask()})
+    answer = race.certificate("both", "by hand")
+    assert answer.evaluations == 20
+    assert not answer.certified
+    assert "exactly the same value" in answer.reason
+    assert math.isinf(answer.within)
+
+
+def test_a_few_rounds_may_agree_by_chance():
+    """As scores of few values do, of all candidates at once: here the first nine."""
+    race = race_of(4)
+    for score in [*[0.9] * 9, 0.8]:
+        assert not race.finished
+        race.tell({arm: score + 0.01 * arm for arm in race.ask()})
+    assert not race.noise_is_hidden
+
+
+def test_failures_count_and_a_failed_leader_gives_back_what_it_had_beaten():
+    race, rng = race_of(3, epsilon=0.1, max_failures=2), np.random.default_rng(0)
+    while race.ask() == [0, 1, 2]:
+        race.tell({arm: 2.0 * arm + 0.1 * rng.normal() for arm in race.ask()})
+    assert race.ask() == [2]  # the winner, whose value is still being measured
+    while race.ask() == [2] and race._evaluations < 99:
+        race.tell({2: math.nan})
+    assert race.ask() == [1]
+    answer = race.certificate("three", "by hand")
+    assert answer.candidates[2].standing == "failed"
+    assert answer.winner == 1
+    assert [one.name for one in answer.not_compared] == ["row 2"]
+    assert not answer.certified
+
+
+def test_all_fail():
+    race = race_of(2, max_failures=1)
+    race.tell({0: None, 1: math.inf})
+    answer = race.certificate("both", "by hand")
+    assert race.finished
+    assert race.ask() == []
+    assert answer.winner is None
+    assert answer.reason == "no candidate gave a value"
+
+
+@pytest.mark.slow
+def test_claims_hold_at_the_stated_rate_at_all_times():
+    delta, runs = 0.3, 300
+    truth = np.array([0.3, 0.0, 0.25, 0.3, 0.1])
+    failures = np.zeros(2)
+    for number in range(runs):
+        false = []
+        outside = []
+
+        def look(answer, false=false, outside=outside):
+            false.append(truth.max() - truth[answer.winner] > answer.within + 1e-9)
+            false.append(answer.candidates[0].standing == answer.candidates[3].standing == "worse")
+            outside.append(
+                any(
+                    not result.interval[0] <= truth[k] <= result.interval[1]
+                    for k, result in enumerate(answer.candidates)
+                )
+            )
+
+        run(truth, own=0.5, shared=1.0, seed=number, delta=delta, epsilon=0.02, budget=200,
+            look=look)  # fmt: skip
+        failures += [any(false), any(outside)]
+    margin = 3.0 * math.sqrt(delta * (1.0 - delta) / runs)
+    assert (failures / runs <= delta + margin).all()
+    assert failures.sum() > 0  # else the test could not tell

@@ -1,0 +1,147 @@
+"""Utilities drawn from beliefs against the beliefs themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mfhpo.games import Hyperparameters, MultiOutputGP
+from mfhpo.games.actions import Actions
+from mfhpo.games.model.draws import DrawnGames, DrawnUtilities
+from mfhpo.search import Numeric, OneOf
+from tests.core.games.known_games import FloatArray
+
+SINGLE = 1e-5
+"""Draws are made in single precision."""
+
+
+def believed(n: int, seed: int = 0) -> MultiOutputGP:
+    """A process over two features and three levels that has seen something."""
+    rng = np.random.default_rng(seed)
+    known = Hyperparameters(
+        length_scales=np.array([[0.3, 0.4], [0.5, 0.4], [0.4, 0.6]]),
+        correlations=np.array([0.7, 0.9]),
+        scales=np.array([1.0, 3.0, 2.0]),
+        noise=np.array([0.1, 0.05, 0.02]),
+        offsets=np.array([-1.0, 4.0, 1.0]),
+    )
+    gp = MultiOutputGP(known)
+    for _ in range(n):
+        level = int(rng.integers(3))
+        gp.add(rng.random(2), level, float(known.offsets[level] + rng.standard_normal()))
+    return gp
+
+
+@pytest.mark.parametrize("n", [0, 12])
+def test_draws_have_the_posterior_means_and_covariances(n: int) -> None:
+    gp = believed(n)
+    points = np.random.default_rng(1).random((6, 2))
+    # Means over the random features too, which differ from batch to batch.
+    drawn = np.concatenate(
+        [DrawnUtilities(gp, 60, np.random.default_rng(seed))(points) for seed in range(40)], axis=1
+    )
+    assert drawn.shape == (6, 2400)
+    means, variances = gp.predict(points, 2)
+    # 2,400 draws: standard errors are a fiftieth of the standard deviations, and of variances 3%.
+    assert (np.abs(drawn.mean(axis=1) - means) < 0.1 * np.sqrt(variances) + 0.02).all()
+    covariances = gp.covariances(points, 2)
+    assert np.cov(drawn) == pytest.approx(covariances, abs=0.15 * variances.max())
+
+
+def test_draws_go_through_what_is_known_well() -> None:
+    known = Hyperparameters.shared(5.0, 5.0, correlations=[0.8], noise=1e-6, n_features=1)
+    gp = MultiOutputGP(known)
+    for x in (0.1, 0.5, 0.9):
+        gp.add(np.array([x]), 1, np.sin(6.0 * x))
+    draws = DrawnUtilities(gp, 50, np.random.default_rng(0))
+    at = np.array([[0.1], [0.5], [0.9]])
+    assert draws(at) == pytest.approx(np.repeat(np.sin(6.0 * at), 50, axis=1), abs=0.01)
+    assert draws(np.array([[0.3]])).std() > 0.05
+
+
+def test_draws_know_of_the_noise() -> None:
+    known = Hyperparameters.shared(5.0, 5.0, correlations=[1.0], noise=1.0, n_features=1)
+    gp = MultiOutputGP(known)
+    gp.add(np.array([0.5]), 0, 3.0)
+    at = np.array([[0.5]])
+    drawn = np.concatenate(
+        [DrawnUtilities(gp, 50, np.random.default_rng(seed))(at)[0] for seed in range(60)]
+    )
+    # Prior and noise have variance 1 each: half of the value, half of the variance.
+    assert drawn.mean() == pytest.approx(1.5, abs=0.06)
+    assert drawn.var() == pytest.approx(0.5, abs=0.06)
+
+
+def test_a_function_is_the_same_wherever_it_is_looked_at() -> None:
+    draws = DrawnUtilities(believed(5), 7, np.random.default_rng(0))
+    points = np.random.default_rng(1).random((9, 2))
+    together = draws(points)
+    one_by_one = np.concatenate([draws(point[None, :]) for point in points])
+    assert together == pytest.approx(one_by_one, abs=SINGLE)
+
+
+UNITS = np.array([1.0, 3.0, 1.0])
+
+
+def games(n_draws: int) -> tuple[Actions, list[MultiOutputGP], DrawnGames]:
+    actions = Actions({"a": {"x": Numeric((0.0, 0.3, 1.0))}, "b": {"y": OneOf(2), "z": OneOf(2)}})
+    known = Hyperparameters.shared(
+        2.0, 2.0, correlations=[0.8], noise=0.01, n_features=actions.n_features
+    )
+    rng = np.random.default_rng(0)
+    models = []
+    for _ in actions.players:
+        gp = MultiOutputGP(known, actions.features(actions.profiles))
+        for row in actions.features(rng.random((8, 3))):
+            gp.add(row, int(rng.integers(2)), rng.standard_normal())
+        models.append(gp)
+    return (
+        actions,
+        models,
+        DrawnGames(actions, [[gp] for gp in models], UNITS[:2], n_draws, np.random.default_rng(5)),
+    )
+
+
+def test_gains_in_each_drawn_game() -> None:
+    actions, models, drawn = games(20)
+    # The same utilities again, drawn in the players' order.
+    rng = np.random.default_rng(5)
+    utilities: list[FloatArray] = [
+        DrawnUtilities(model, 20, rng)(actions.features(actions.profiles)) for model in models
+    ]
+    expected = np.zeros((12, 20, 2))
+    for row, profile in enumerate(actions.profiles):
+        for player, columns in enumerate(actions.cube_columns):
+            stay = np.setdiff1d(np.arange(3), columns)
+            alike = (actions.profiles[:, stay] == profile[stay]).all(axis=1)
+            best = utilities[player][alike].max(axis=0)
+            expected[row, :, player] = best - utilities[player][row]
+    gains = drawn.dissatisfaction(actions.profiles)
+    assert gains == pytest.approx(expected, abs=SINGLE)
+    worst = (expected / UNITS[:2]).max(axis=2).mean(axis=1)
+    assert drawn.worst_of_all_profiles() == pytest.approx(worst, abs=SINGLE)
+
+
+def test_games_are_drawn_from_all_models_that_may_be_true() -> None:
+    actions = Actions({"one": {"x": Numeric((0.0, 1.0))}})
+    models = []
+    for better in (1.0, 5.0):
+        known = Hyperparameters.shared(9.0, 9.0, correlations=[0.8], noise=1e-6, n_features=1)
+        gp = MultiOutputGP(known)
+        gp.add(np.array([0.0]), 1, 0.0)
+        gp.add(np.array([1.0]), 1, better)
+        models.append(gp)
+    drawn = DrawnGames(actions, [models], np.array([2.0]), 8, np.random.default_rng(0))
+    gains = drawn.dissatisfaction(np.array([[0.0]]))[0, :, 0]
+    assert gains == pytest.approx(np.repeat([1.0, 5.0], 4), abs=0.02)
+    assert drawn.worst_of_all_profiles() == pytest.approx([1.5, 0.0], abs=0.02)
+
+
+def test_profiles_that_are_not_a_product_are_too_many() -> None:
+    actions = Actions({name: {name: Numeric()} for name in "abc"})
+    known = Hyperparameters.shared(2.0, 2.0, correlations=[0.8], noise=0.01, n_features=3)
+    models = [MultiOutputGP(known) for _ in range(3)]
+    drawn = DrawnGames(actions, [[gp] for gp in models], UNITS, 4, np.random.default_rng(0))
+    assert (drawn.dissatisfaction(actions.profiles[:5]) >= 0.0).all()
+    with pytest.raises(ValueError, match=r"^actions must be so few"):
+        drawn.worst_of_all_profiles()

@@ -1,0 +1,373 @@
+"""What is made of observations: gradients, and hyperparameters that are found again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mfhpo.games import Hyperparameters, MultiOutputGP
+from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
+from mfhpo.games.model.marginal_likelihood import Assumptions, Observations, loss, loss_and_gradient
+from mfhpo.games.model.mogp import covariance
+from tests.core.games.known_games import FloatArray
+
+KINDS = [(False, None), (False, 0.05), (True, None), (True, 0.05)]
+
+
+def assuming(
+    averaging: bool = False, noise: float | None = None, n_levels: int = 2, n_features: int = 1
+) -> Assumptions:
+    weights = np.array([1.0, 0.5, 0.2, 0.1])[:n_levels] if averaging else np.ones(n_levels)
+    return Assumptions(n_levels, np.arange(n_features), weights, averaging, noise)
+
+
+def n_parameters(assumptions: Assumptions) -> int:
+    """Length of the vector that is fitted."""
+    n_lower = 0 if assumptions.averaging else assumptions.n_levels - 1
+    n_lengths = len(set(assumptions.groups.tolist()))
+    return n_lengths + 2 * n_lower + n_lower + 1 + (assumptions.noise is None)
+
+
+def drawn_from(known: Hyperparameters, n: int, seed: int) -> Observations:
+    """Observations of one draw from the prior, half of the places at all levels."""
+    rng = np.random.default_rng(seed)
+    n_levels, n_features = known.length_scales.shape
+    features = rng.random((n, n_features))
+    features[n // 2 :] = features[: n - n // 2]
+    levels = rng.integers(n_levels, size=n)
+    total = covariance(known, (features, levels), (features, levels))
+    total += np.diag(known.noise[levels])
+    values = known.offsets[levels] + np.linalg.cholesky(total) @ rng.standard_normal(n)
+    return Observations.once(features, levels, values)
+
+
+def random_observations(seed: int, n: int, assumptions: Assumptions) -> Observations:
+    rng = np.random.default_rng(seed)
+    features = rng.random((n, len(assumptions.groups)))
+    levels = rng.integers(assumptions.n_levels, size=n)
+    return Observations.once(features, levels, rng.standard_normal(n))
+
+
+# The gradient.
+
+
+@pytest.mark.parametrize(("averaging", "noise"), KINDS)
+@given(seed=st.integers(0, 10_000), n_levels=st.integers(1, 3), unit=st.sampled_from([1.0, 0.6]))
+@settings(max_examples=10)
+def test_gradient_is_that_of_differences(
+    averaging: bool, noise: float | None, seed: int, n_levels: int, unit: float
+) -> None:
+    # Features 0 and 1 belong to one parameter.
+    assumptions = replace(
+        assuming(averaging, noise, n_levels, n_features=3), groups=np.array([0, 0, 1])
+    )
+    told = random_observations(seed, 12, assumptions)
+    rng = np.random.default_rng(seed)
+    parameters = rng.normal(-0.5, 0.7, n_parameters(assumptions))
+    step = 1e-5
+
+    def at(vector: FloatArray) -> float:
+        return loss(vector, told, assumptions, unit)
+
+    gradient = loss_and_gradient(parameters, told, assumptions, unit)[1]
+    differences = [
+        (at(parameters + step * one) - at(parameters - step * one)) / (2.0 * step)
+        for one in np.eye(len(parameters))
+    ]
+    assert gradient == pytest.approx(np.array(differences), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("averaging", [False, True])
+def test_loss_is_a_density_of_a_normal_vector(averaging: bool) -> None:
+    assumptions = assuming(averaging, noise=0.09, n_levels=2)
+    told = random_observations(0, 6, assumptions)
+    first, second = np.zeros(n_parameters(assumptions)), np.zeros(n_parameters(assumptions))
+    first[0], second[0] = np.log(0.3), np.log(0.6)
+
+    def density(length: float) -> float:
+        known = Hyperparameters(
+            length_scales=np.full((2, 1), length),
+            correlations=np.array([1.0 if averaging else 0.5]),
+            scales=np.ones(2),
+            noise=0.09 * assumptions.noise_weights,
+            offsets=np.zeros(2),
+        )
+        at = (told.features, told.levels)
+        total = covariance(known, at, at) + np.diag(known.noise[told.levels])
+        # A mean of standard deviation 1, and each level's own of .5 - one of both if they average.
+        same = np.ones((6, 6)) if averaging else told.levels[:, None] == told.levels
+        total += 1.0 + 0.25 * same
+        sign, determinant = np.linalg.slogdet(total)
+        assert sign == 1.0
+        return float(0.5 * determinant + 0.5 * told.values @ np.linalg.solve(total, told.values))
+
+    # The prior of the logarithm of a length scale: mean log .5, standard deviation 1.
+    prior = 0.5 * (np.log(0.3 / 0.5) ** 2 - np.log(0.6 / 0.5) ** 2)
+    got = loss(first, told, assumptions, 1.0) - loss(second, told, assumptions, 1.0)
+    assert got == pytest.approx(density(0.3) - density(0.6) + prior, abs=1e-5)
+
+
+# What is found.
+
+
+def test_what_data_were_drawn_from_is_found() -> None:
+    known = Hyperparameters(
+        length_scales=np.array([[0.1, 0.6], [0.15, 0.8]]),
+        correlations=np.array([0.9]),
+        scales=np.array([30.0, 20.0]),
+        noise=np.array([4.0, 4.0]),
+        offsets=np.array([100.0, 120.0]),
+    )
+    fits = [
+        fit(drawn_from(known, 160, seed), assuming(n_levels=2, n_features=2)) for seed in range(3)
+    ]
+    for found in fits:
+        assert 0.5 < found.length_scales[1, 0] / 0.15 < 2.0
+        assert found.length_scales[1, 1] > 2.0 * found.length_scales[1, 0]
+        assert 0.75 < found.correlations[0] < 0.99
+        assert 2.0 < found.noise[1] < 8.0
+        assert 8.0 < found.scales[1] < 50.0
+        assert abs(found.offsets[1] - 120.0) < 40.0
+    mean = np.mean([found.length_scales[1] for found in fits], axis=0)
+    assert 0.11 < mean[0] < 0.2
+    assert 0.5 < mean[1] < 1.6
+
+
+@pytest.mark.parametrize(
+    ("scales", "offsets"), [((20.0, 0.1), (100.0, 0.5)), ((1.0, 1.0), (100.0, 0.0))]
+)
+def test_levels_may_be_of_units_of_their_own(
+    scales: tuple[float, float], offsets: tuple[float, float]
+) -> None:
+    """What is predicted of the target is what it is where the levels are alike, in its unit."""
+    alike = Hyperparameters(
+        length_scales=np.full((2, 1), 0.2),
+        correlations=np.array([0.9]),
+        scales=np.ones(2),
+        noise=np.full(2, 0.01),
+        offsets=np.zeros(2),
+    )
+    some = np.linspace(0.0, 1.0, 21)[:, None]
+    for seed in range(3):
+        told = drawn_from(alike, 50, seed)
+        told = told.chosen(np.flatnonzero((told.levels == 0) | (np.arange(50) % 3 == 0)))
+        unlike = replace(
+            told,
+            values=np.array(offsets)[told.levels] + np.array(scales)[told.levels] * told.values,
+        )
+        expected, found = (_predicted(fit(of, assuming()), of, some) for of in (told, unlike))
+        assert np.abs((found - offsets[1]) / scales[1] - expected).mean() < 0.1
+
+
+def _predicted(known: Hyperparameters, told: Observations, features: FloatArray) -> FloatArray:
+    """Means at the target."""
+    model = MultiOutputGP(known)
+    for row, level, value in zip(told.features, told.levels, told.values, strict=True):
+        model.add(row, int(level), float(value))
+    return model.mean(features, known.n_levels - 1)
+
+
+def test_levels_that_say_nothing_of_each_other_are_found_out() -> None:
+    known = Hyperparameters.shared(20.0, 20.0, correlations=[0.0], noise=0.01, n_features=1)
+    found = fit(drawn_from(known, 120, seed=0), assuming())
+    assert found.correlations[0] < 0.5
+    same = replace(known, correlations=np.array([0.98]))
+    assert fit(drawn_from(same, 120, seed=0), assuming()).correlations[0] > 0.85
+
+
+def test_noise_of_levels_that_average() -> None:
+    known = Hyperparameters.averaging(20.0, costs=[1, 2], noise=0.3, n_features=1)
+    found = fit(drawn_from(known, 150, seed=1), assuming(averaging=True))
+    assert found.noise[0] == pytest.approx(0.3, rel=0.35)
+    assert found.noise[1] == pytest.approx(0.5 * found.noise[0])
+    assert found.correlations.tolist() == [1.0]
+    assert found.offsets[0] == found.offsets[1]
+
+
+def test_the_mean_of_levels_that_average_is_their_posterior_mean() -> None:
+    assumptions = assuming(averaging=True, noise=0.04)
+    told = Observations.once(
+        np.array([[0.0], [0.5], [1.0]]), np.array([0, 0, 1]), np.array([1.0, 3.0, 2.6])
+    )
+    guess = first_guess(told, assumptions)
+    at = (told.features, told.levels)
+    # In the values' own unit: a mean of variance 1.25 units around the average.
+    variance = 1.25 * told.values.var()
+    total = covariance(guess, at, at) + np.diag(guess.noise[told.levels]) + variance
+    mean = told.values.mean()
+    expected = mean + variance * np.linalg.solve(total, told.values - mean).sum()
+    assert guess.offsets == pytest.approx(np.full(2, expected), abs=1e-6)
+
+
+def test_known_noise_stays_as_it_is() -> None:
+    assumptions = assuming(noise=0.7)
+    told = random_observations(3, 20, assumptions)
+    told = replace(told, values=5.0 * told.values)
+    for found in (first_guess(told, assumptions), fit(told, assumptions)):
+        assert found.noise == pytest.approx(np.array([0.7, 0.7]))
+
+
+@pytest.mark.parametrize(("averaging", "noise"), KINDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_fit_is_better_than_the_first_guess(
+    averaging: bool, noise: float | None, seed: int
+) -> None:
+    assumptions = assuming(averaging, noise, n_levels=3)
+    rng = np.random.default_rng(seed)
+    x = rng.random((25, 1))
+    levels = rng.integers(3, size=25)
+    told = Observations.once(x, levels, np.sin(9.0 * x[:, 0]) + 0.2 * rng.standard_normal(25))
+
+    def surprise(known: Hyperparameters) -> float:
+        at = (told.features, told.levels)
+        total = covariance(known, at, at) + np.diag(known.noise[levels])
+        away = told.values - known.offsets[levels]
+        return float(np.linalg.slogdet(total)[1] + away @ np.linalg.solve(total, away))
+
+    assert surprise(fit(told, assumptions)) < surprise(first_guess(told, assumptions)) - 1.0
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1e-3, 0.0), (2e4, -3e5)])
+def test_the_unit_of_utilities_does_not_matter(factor: float, shift: float) -> None:
+    assumptions = assuming()
+    known = Hyperparameters.shared(20.0, 20.0, correlations=[0.8], noise=0.05, n_features=1)
+    told = drawn_from(known, 40, seed=2)
+    other = replace(told, values=factor * told.values + shift)
+    for make in (first_guess, fit):
+        found, moved = make(told, assumptions), make(other, assumptions)
+        assert moved.length_scales == pytest.approx(found.length_scales, rel=1e-3)
+        assert moved.correlations == pytest.approx(found.correlations, rel=1e-3)
+        assert moved.scales == pytest.approx(factor * found.scales, rel=1e-3)
+        assert moved.noise == pytest.approx(factor**2 * found.noise, rel=1e-2)
+        expected = factor * found.offsets + shift
+        assert moved.offsets == pytest.approx(expected, abs=1e-3 * factor)
+
+
+# Few observations, and many.
+
+
+@pytest.mark.parametrize(("averaging", "noise"), KINDS)
+@pytest.mark.parametrize("value", [0.0, 3.0, -1e6])
+def test_one_observation(averaging: bool, noise: float | None, value: float) -> None:
+    told = Observations.once(np.array([[0.4]]), np.array([1]), np.array([value]))
+    for make in (first_guess, fit):
+        found = make(told, assuming(averaging, noise))
+        assert found.offsets == pytest.approx(np.full(2, value), abs=1e-9)
+        gp = MultiOutputGP(found)
+        gp.add(told.features[0], 1, value)
+        assert gp.predict(np.array([[0.9]]), 1)[0].item() == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("averaging", "noise"), KINDS)
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9])
+def test_constant_values(averaging: bool, noise: float | None, value: float) -> None:
+    told = random_observations(0, 12, assuming(averaging, noise))
+    told = replace(told, values=np.full(12, value))
+    found = fit(told, assuming(averaging, noise))
+    gp = MultiOutputGP(found)
+    for x, level in zip(told.features, told.levels, strict=True):
+        gp.add(x, int(level), value)
+    means, variances = gp.predict(np.linspace(0.0, 1.0, 5)[:, None], 1)
+    assert means == pytest.approx(np.full(5, value), rel=1e-9, abs=1e-6)
+    assert np.isfinite(variances).all()
+
+
+def test_what_is_hidden_by_known_noise_may_be_as_large_as_that() -> None:
+    """Otherwise one value would say that there is nothing to find out."""
+    told = Observations.once(np.array([[0.4]]), np.array([1]), np.array([0.0]))
+    found = first_guess(told, assuming(noise=0.01))
+    assert found.scales == pytest.approx(np.full(2, 0.1))
+    assert found.noise == pytest.approx(np.full(2, 0.01))
+
+
+def test_the_same_place_many_times() -> None:
+    told = Observations.once(np.full((40, 1), 0.5), np.arange(40) % 2, np.linspace(-1.0, 1.0, 40))
+    found = fit(told, assuming())
+    # They differ in nothing but their noise: the variance of the values is .35.
+    assert found.noise[0] == pytest.approx(0.35, rel=0.3)
+
+
+def test_of_many_observations_some_are_taken() -> None:
+    known = Hyperparameters.shared(20.0, 20.0, correlations=[0.8], noise=0.05, n_features=1)
+    told = drawn_from(known, 399, seed=4)
+    # 200 of them, the first and the last among them: each second one.
+    half = Observations.once(told.features[::2], told.levels[::2], told.values[::2])
+    found, expected = fit(told, assuming()), fit(half, assuming())
+    assert found.length_scales.tolist() == expected.length_scales.tolist()
+    assert found.offsets.tolist() == expected.offsets.tolist()
+
+
+def test_drawn_hyperparameters_spread_as_the_priors_where_nothing_is_known() -> None:
+    told = Observations.once(np.array([[0.4]]), np.array([1]), np.array([3.0]))
+    assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.ones(2))
+    drawn = drawn_hyperparameters(told, assumptions, 400, np.random.default_rng(0))
+    lengths = np.log([known.length_scales[-1, 0] for known in drawn])
+    assert lengths.mean() == pytest.approx(np.log(0.5), abs=0.2)
+    assert lengths.std() == pytest.approx(1.0, abs=0.15)
+
+
+def test_means_of_levels_are_drawn_from_their_posterior() -> None:
+    told = Observations.once(np.array([[0.4], [0.5]]), np.array([1, 1]), np.array([3.0, 4.0]))
+    drawn = drawn_hyperparameters(told, assuming(), 400, np.random.default_rng(0))
+    offsets = np.array([known.offsets for known in drawn])
+    unit = 0.5  # standard deviation of the values
+    # A priori 1.12 units; two near values tell where it is but for the scale of the utility, 1.
+    assert offsets[:, 1].mean() == pytest.approx(3.5, abs=0.15)
+    assert 0.5 * unit < offsets[:, 1].std() < 1.0 * unit
+    # Of each level's own part, .5 units, such observations tell next to nothing.
+    apart = offsets[:, 0] - offsets[:, 1]
+    assert apart.std() == pytest.approx(math.sqrt(2.0) * 0.5 * unit, rel=0.15)
+
+
+def test_drawn_hyperparameters_agree_where_much_is_known() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((150, 1))
+    values = np.sin(9.0 * x[:, 0]) + 0.2 * rng.standard_normal(150)
+    told = Observations.once(x, rng.integers(2, size=150), values)
+    assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.ones(2))
+    best = fit(told, assumptions)
+    drawn = drawn_hyperparameters(told, assumptions, 100, np.random.default_rng(1))
+    # Noise is relative to each level's scale: both levels' together are known from all values.
+    noise = np.log([known.noise for known in drawn]).mean(axis=1)
+    # The variance of the noise's logarithm is about 2 / n.
+    assert noise.mean() == pytest.approx(np.log(best.noise).mean(), abs=0.05)
+    assert noise.std() == pytest.approx(math.sqrt(2.0 / 150.0), rel=0.3)
+    lengths = np.log([known.length_scales[-1, 0] for known in drawn])
+    assert lengths.std() < 0.4
+    again = drawn_hyperparameters(told, assumptions, 100, np.random.default_rng(1))
+    assert [known.noise[0] for known in again] == [known.noise[0] for known in drawn]
+
+
+def test_repeated_observations_count_as_they_do_one_by_one() -> None:
+    """The density of all is that of the means times that of what is around them."""
+    rng = np.random.default_rng(3)
+    x, levels = rng.random((6, 1)), np.array([0, 1, 0, 1, 0, 1])
+    counts = np.array([1, 2, 3, 1, 4, 2])
+    values = [rng.standard_normal(count) for count in counts]
+    apart = Observations.once(
+        np.repeat(x, counts, axis=0), np.repeat(levels, counts), np.concatenate(values)
+    )
+    merged = Observations(
+        x,
+        levels,
+        np.array([of.mean() for of in values]),
+        counts.astype(float),
+        np.array([((of - of.mean()) ** 2).sum() for of in values]),
+    )
+    assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.array([1.0, 0.5]))
+    size = 6
+    for seed in range(4):
+        first, second = (0.5 * np.random.default_rng(s).standard_normal(size) for s in (seed, 9))
+        differences = []
+        for told in (apart, merged):
+            (one, slope), (two, _) = (
+                loss_and_gradient(at, told, assumptions, 1.0) for at in (first, second)
+            )
+            differences.append([one - two, *slope])
+        # Jitter counts once for each row.
+        assert differences[0] == pytest.approx(differences[1], rel=1e-4, abs=1e-5)

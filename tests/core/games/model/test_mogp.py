@@ -1,0 +1,305 @@
+"""The Gaussian process over fidelities against a direct solve of the whole system."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.games import Hyperparameters, MultiOutputGP
+from mfhpo.games.model.mogp import covariance
+from tests.core.games.known_games import (
+    FloatArray,
+    IntArray,
+    covariance_matrix,
+    direct_posterior,
+    drawn_hyperparameters,
+)
+
+CLOSE: dict[str, Any] = {"abs": 1e-9, "rel": 1e-9}
+
+
+class Case:
+    """A process with some observations, and points to look at."""
+
+    def __init__(
+        self, seed: int, n: int, n_levels: int = 3, n_features: int = 2, n_points: int = 6
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        self.known = drawn_hyperparameters(rng, n_levels, n_features)
+        self.features: FloatArray = rng.random((n, n_features))
+        self.levels: IntArray = rng.integers(n_levels, size=n)
+        self.values: FloatArray = rng.standard_normal(n)
+        self.points: FloatArray = rng.random((n_points, n_features))
+        self.gp = MultiOutputGP(self.known, self.points)
+        for x, level, value in zip(self.features, self.levels, self.values, strict=True):
+            self.gp.add(x, int(level), float(value))
+
+    def direct(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
+        """Means and covariances of the utilities at a level."""
+        at = (features, np.full(len(features), level))
+        return direct_posterior(self.known, (self.features, self.levels), self.values, at)
+
+    def direct_with_target(self, features: FloatArray, level: int) -> FloatArray:
+        """Covariances of the utilities at a level with those at the target."""
+        n, top = len(features), self.known.n_levels - 1
+        at = (np.concatenate((features, features)), np.repeat([level, top], n))
+        told = (self.features, self.levels)
+        both = direct_posterior(self.known, told, self.values, at)[1]
+        return both[np.arange(n), n + np.arange(n)]
+
+
+cases = st.builds(
+    Case,
+    seed=st.integers(0, 10_000),
+    n=st.integers(0, 12),
+    n_levels=st.integers(1, 4),
+    n_features=st.integers(1, 3),
+)
+
+
+# The prior.
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 3))
+def test_covariance_is_the_recursion(seed: int, n_levels: int, n_features: int) -> None:
+    rng = np.random.default_rng(seed)
+    known = drawn_hyperparameters(rng, n_levels, n_features)
+    left = (rng.random((7, n_features)), rng.integers(n_levels, size=7))
+    right = (rng.random((5, n_features)), rng.integers(n_levels, size=5))
+    assert covariance(known, left, right) == pytest.approx(
+        covariance_matrix(known, left, right), abs=1e-12
+    )
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5))
+def test_covariance_is_positive_semidefinite(seed: int, n_levels: int) -> None:
+    rng = np.random.default_rng(seed)
+    known = drawn_hyperparameters(rng, n_levels, 2)
+    at = (rng.random((30, 2)), rng.integers(n_levels, size=30))
+    matrix = covariance(known, at, at)
+    assert matrix == pytest.approx(matrix.T, abs=1e-12)
+    assert np.linalg.eigvalsh(matrix).min() > -1e-12 * np.abs(matrix).max() * len(matrix)
+    assert np.diag(matrix) == pytest.approx(known.scales[at[1]] ** 2)
+
+
+def test_covariance_by_hand() -> None:
+    known = Hyperparameters.shared(1.0, 4.0, correlations=[0.6], noise=0.1, n_features=1)
+    x = np.array([[0.0], [0.5]])
+    low, high = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
+    target, own = np.exp(-0.25), np.exp(-1.0)
+    assert covariance(known, (x, high), (x, high))[0, 1] == pytest.approx(target)
+    assert covariance(known, (x, low), (x, high))[0, 1] == pytest.approx(0.6 * target)
+    assert covariance(known, (x, low), (x, low))[0, 1] == pytest.approx(0.36 * target + 0.64 * own)
+
+
+def test_levels_that_average_have_one_function() -> None:
+    known = Hyperparameters.averaging(2.0, costs=[1, 5], noise=0.5, n_features=1)
+    gp = MultiOutputGP(known)
+    gp.add(np.array([0.3]), 0, 1.2)
+    for level in (0, 1):
+        mean, variance = gp.predict(np.array([[0.3]]), level)
+        assert (mean.item(), variance.item()) == pytest.approx((1.2 / 1.5, 0.5 / 1.5))
+    gp.add(np.array([0.3]), 1, 0.9)
+    # Weights 1 / .5 and 1 / .1, and 1 of the prior.
+    mean, variance = gp.predict(np.array([[0.3]]), 1)
+    assert (mean.item(), variance.item()) == pytest.approx(((2 * 1.2 + 10 * 0.9) / 13, 1 / 13))
+
+
+def test_before_anything_is_known() -> None:
+    known = drawn_hyperparameters(np.random.default_rng(0), 2, 1)
+    gp = MultiOutputGP(known, np.array([[0.2], [0.7]]))
+    mean, variance = gp.predict(np.array([[0.4]]), 0)
+    assert (mean.item(), variance.item()) == pytest.approx((known.offsets[0], known.scales[0] ** 2))
+    assert gp.n == 0
+    assert gp.point_means == pytest.approx(np.full(2, known.offsets[1]))
+    assert gp.point_variances == pytest.approx(np.repeat(known.scales[:, None] ** 2, 2, axis=1))
+
+
+# The posterior.
+
+
+@given(cases)
+def test_predictions_are_those_of_a_direct_solve(case: Case) -> None:
+    rng = np.random.default_rng(1)
+    features = rng.random((5, case.features.shape[1]))
+    for level in range(case.known.n_levels):
+        means, covariances = case.direct(features, level)
+        predicted = case.gp.predict(features, level)
+        assert predicted[0] == pytest.approx(means, **CLOSE)
+        assert predicted[1] == pytest.approx(np.diag(covariances), **CLOSE)
+        assert case.gp.mean(features, level) == pytest.approx(means, **CLOSE)
+        assert case.gp.covariances(features, level) == pytest.approx(covariances, **CLOSE)
+        variances, shared = case.gp.with_target(features, level)
+        assert variances == pytest.approx(np.diag(covariances), **CLOSE)
+        assert shared == pytest.approx(case.direct_with_target(features, level), **CLOSE)
+
+
+@given(cases)
+def test_what_is_kept_for_points_is_what_is_predicted(case: Case) -> None:
+    top = case.known.n_levels - 1
+    assert case.gp.point_means == pytest.approx(case.direct(case.points, top)[0], **CLOSE)
+    for level in range(top + 1):
+        covariances = case.direct(case.points, level)[1]
+        assert case.gp.point_variances[level] == pytest.approx(np.diag(covariances), **CLOSE)
+        assert case.gp.point_covariances[level] == pytest.approx(
+            case.direct_with_target(case.points, level), **CLOSE
+        )
+
+
+@given(cases, st.data())
+def test_deviations(case: Case, data: st.DataObject) -> None:
+    n_features = case.features.shape[1]
+    columns = np.array(
+        sorted(data.draw(st.sets(st.integers(0, n_features - 1), min_size=1), label="columns"))
+    )
+    rng = np.random.default_rng(2)
+    features, own = rng.random((3, n_features)), rng.random((4, len(columns)))
+    deviating = np.repeat(features[:, None, :], 4, axis=1)
+    deviating[:, :, columns] = own
+    means, covariances = case.direct(deviating.reshape(12, n_features), case.known.n_levels - 1)
+    found = case.gp.deviations(features, own, columns)
+    assert found.means() == pytest.approx(means.reshape(3, 4), **CLOSE)
+    chosen = rng.integers(4, size=(3, 2))
+    variances = np.take_along_axis(np.diag(covariances).reshape(3, 4), chosen, axis=1)
+    assert found.variances(chosen) == pytest.approx(variances, **CLOSE)
+
+
+@given(st.integers(0, 10_000))
+def test_observations_of_the_same_utility_are_merged(seed: int) -> None:
+    case = Case(seed=seed, n=0)
+    rng = np.random.default_rng(seed)
+    places = rng.random((3, 2))
+    chosen = rng.integers(3, size=20)
+    case.features, case.levels = places[chosen], rng.integers(2, size=20)
+    case.values = rng.standard_normal(20)
+    for x, level, value in zip(case.features, case.levels, case.values, strict=True):
+        case.gp.add(x, int(level), float(value))
+    assert case.gp.n == len(set(zip(chosen.tolist(), case.levels.tolist(), strict=True)))
+    means, covariances = case.direct(case.points, 2)
+    assert case.gp.point_means == pytest.approx(means, **CLOSE)
+    assert case.gp.point_variances[2] == pytest.approx(np.diag(covariances), **CLOSE)
+    shared = case.direct_with_target(case.points, 0)
+    assert case.gp.point_covariances[0] == pytest.approx(shared, **CLOSE)
+    predicted, variances = case.gp.predict(case.points, 2)
+    assert predicted == pytest.approx(means, **CLOSE)
+    assert variances == pytest.approx(np.diag(covariances), **CLOSE)
+    case.gp.add(places[0], 2, 0.3)
+    case.features = np.concatenate((case.features, places[:1]))
+    case.levels, case.values = np.append(case.levels, 2), np.append(case.values, 0.3)
+    assert case.gp.point_means == pytest.approx(case.direct(case.points, 2)[0], **CLOSE)
+
+
+def test_a_mean_of_observations_counts_as_they_do() -> None:
+    known = drawn_hyperparameters(np.random.default_rng(1), 2, 1)
+    one_by_one, at_once = (MultiOutputGP(known, np.array([[0.2]])) for _ in range(2))
+    for value in (1.0, 2.0, 6.0):
+        one_by_one.add(np.array([0.5]), 1, value)
+    at_once.add(np.array([0.5]), 1, 3.0, count=3)
+    for gp in (one_by_one, at_once):
+        gp.add(np.array([0.5]), 1, 0.5)
+    assert one_by_one.point_means == pytest.approx(at_once.point_means)
+    assert one_by_one.point_variances == pytest.approx(at_once.point_variances)
+    assert one_by_one.noise == pytest.approx(known.noise[[1]] / 4)
+
+
+def test_more_observations_than_there_was_room_for() -> None:
+    case = Case(seed=3, n=150)
+    assert case.gp.n == 150
+    means, covariances = case.direct(case.points, 2)
+    assert case.gp.point_means == pytest.approx(means, **CLOSE)
+    assert case.gp.point_variances[2] == pytest.approx(np.diag(covariances), **CLOSE)
+    assert case.gp.predict(case.points, 2)[0] == pytest.approx(means, **CLOSE)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_the_same_point_many_times(noise: float) -> None:
+    known = Hyperparameters.shared(0.9, 0.8, correlations=[1.0], noise=noise, n_features=2)
+    gp = MultiOutputGP(known, np.array([[0.5, 0.5]]))
+    values = np.random.default_rng(0).standard_normal(200)
+    for index, value in enumerate(values):
+        gp.add(np.array([0.5, 0.5]), index % 2, value)
+    # All of them measure the same: the mean of 200 values and the prior's 0.
+    left = known.noise[0]
+    mean, variance = gp.predict(np.array([[0.5, 0.5]]), 1)
+    assert mean.item() == pytest.approx(values.sum() / (200 + left), abs=1e-6)
+    assert variance.item() == pytest.approx(left / (200 + left), rel=1e-3, abs=1e-8)
+    assert gp.point_means.item() == pytest.approx(mean.item(), abs=1e-6)
+
+
+# What is under way.
+
+
+@given(cases, st.integers(0, 3))
+def test_what_is_under_way_leaves_means_and_lessens_variances(case: Case, level: int) -> None:
+    level = min(level, case.known.n_levels - 1)
+    place = np.full(case.features.shape[1], 0.4)
+    means = [case.gp.predict(case.points, at)[0] for at in range(case.known.n_levels)]
+    kept = case.gp.point_means
+    case.gp.add(place, level, None)
+    case.features = np.concatenate((case.features, place[None, :]))
+    case.levels = np.append(case.levels, level)
+    case.values = np.append(case.values, 123.0)  # variances do not depend on it
+    for at in range(case.known.n_levels):
+        predicted, variances = case.gp.predict(case.points, at)
+        assert predicted == pytest.approx(means[at], **CLOSE)
+        expected = np.diag(case.direct(case.points, at)[1])
+        assert variances == pytest.approx(expected, **CLOSE)
+        assert case.gp.point_variances[at] == pytest.approx(expected, **CLOSE)
+    assert case.gp.point_means == pytest.approx(kept, **CLOSE)
+    assert case.gp.mean(case.points, 0) == pytest.approx(means[0], **CLOSE)
+
+
+@pytest.mark.parametrize("n", [0, 10, 60])
+def test_what_was_added_is_forgotten(n: int) -> None:
+    case, same = Case(seed=5, n=n), Case(seed=5, n=n)
+    rng = np.random.default_rng(9)
+    mark = case.gp.mark()
+    for _ in range(30):
+        case.gp.add(rng.random(2), int(rng.integers(3)), None)
+    case.gp.restore(mark)
+    for gp in (case.gp, same.gp):
+        gp.add(np.array([0.1, 0.9]), 1, 0.7)
+    assert case.gp.n == same.gp.n == n + 1
+    assert case.gp.point_means.tolist() == same.gp.point_means.tolist()
+    assert case.gp.point_variances.tolist() == same.gp.point_variances.tolist()
+    assert case.gp.point_covariances.tolist() == same.gp.point_covariances.tolist()
+    for left, right in zip(
+        case.gp.predict(case.points, 0), same.gp.predict(case.points, 0), strict=True
+    ):
+        assert left.tolist() == right.tolist()
+
+
+@given(cases)
+def test_observations_that_are_learned_at_once(case: Case) -> None:
+    """They tell the same as one by one, now and once more was learned."""
+    if not case.gp.n:
+        return
+    counts = 1.0 + np.arange(len(case.values))
+    one_by_one = MultiOutputGP(case.known)
+    for x, level, value, count in zip(case.features, case.levels, case.values, counts, strict=True):
+        one_by_one.add(x, int(level), float(value), int(count))
+    at_once = MultiOutputGP.of(case.known, case.features, case.levels, case.values, counts)
+    assert at_once.n == one_by_one.n
+    for _ in range(3):
+        for level in range(case.known.n_levels):
+            found = at_once.predict(case.points, level)
+            assert found[0] == pytest.approx(one_by_one.predict(case.points, level)[0], **CLOSE)
+            assert found[1] == pytest.approx(one_by_one.predict(case.points, level)[1], **CLOSE)
+        for gp in (at_once, one_by_one):
+            gp.add(case.points[0], 0, 0.5)  # the second time it is merged with the first
+            gp.add(case.points[1], case.known.n_levels - 1, -0.5)
+
+
+def test_what_was_learned_at_once_takes_little_memory() -> None:
+    rng = np.random.default_rng(0)
+    known = Hyperparameters.shared(3.0, 3.0, correlations=[0.8], noise=0.1, n_features=2)
+    n = 300
+    gp = MultiOutputGP.of(
+        known, rng.random((n, 2)), np.ones(n, dtype=np.int64), rng.standard_normal(n), np.ones(n)
+    )
+    arrays = [value for value in vars(gp).values() if isinstance(value, np.ndarray)]
+    assert sum(array.nbytes for array in arrays) < 1.1 * 8 * n**2

@@ -1,0 +1,138 @@
+"""What evaluations cost, where players have levels of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfhpo.games import MFUCBPNE
+from mfhpo.games.costs import LevelCosts
+from mfhpo.games.information import best_levels
+from mfhpo.search import Numeric
+from tests.core.games.known_games import step
+
+PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
+PLAYERS = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
+COSTS = {"row": (1.0, 8.0), "column": (1.5, 4.0, 12.0)}
+
+
+def tracking(profile: Mapping[str, float], levels: Sequence[int]) -> list[float]:
+    """Each player follows the other; each level of each player is off by something else."""
+    x, y = profile["x"], profile["y"]
+    row = -((x - 0.6 * y - (0.05, 0.0)[levels[0]]) ** 2)
+    return [row, -100.0 * (y - 0.5 - 0.2 * x - (0.1, 0.03, 0.0)[levels[1]]) ** 2]
+
+
+def test_what_a_query_costs() -> None:
+    costs = LevelCosts(COSTS, list(PLAYERS), joint=False)
+    assert costs.tops == (1, 2)
+    assert costs.of((0, 1)) == 5.0
+    assert (costs.least, costs.mean_lowest, costs.of_evaluation) == (2.5, 1.25, 20.0)
+    assert costs.table().tolist() == [[1.0, 8.0, 8.0], [1.5, 4.0, 12.0]]
+    joint = LevelCosts((1.0, 8.0), list(PLAYERS), joint=True)
+    assert (joint.of((1, 1)), joint.least, joint.table().tolist()) == (8.0, 1.0, [[1.0, 8.0]])
+    assert not LevelCosts({"row": [2], "column": [3]}, list(PLAYERS), False).has_cheaper_levels
+
+
+@pytest.mark.parametrize(
+    ("costs", "joint", "words"),
+    [
+        ({"row": (1, 8)}, False, r"entry for each of the players \['row', 'column'\]"),
+        ({"row": (1, 8), "column": (3, 2)}, False, r"costs\['column'\] must increase strictly"),
+        ({"row": (0, 8), "column": (2, 3)}, False, r"costs\['row'\]\[0\]"),
+        (COSTS, True, "one run serves all players"),
+        ((), False, "must not be empty"),
+    ],
+)
+def test_costs_that_do_not_fit(costs: Any, joint: bool, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        MFUCBPNE(PLAYERS, costs, 50, joint=joint)
+
+
+def test_levels_that_a_player_does_not_have_are_never_chosen() -> None:
+    # By hand: 3 for 1 + 1.5 beats all else, though the row's third level would cost no more.
+    information = np.array([[[2.0, 3.0, -np.inf], [1.0, 1.1, 1.2]]])
+    table = LevelCosts(COSTS, list(PLAYERS), joint=False).table()
+    for budget in (20.0, 19.0, 3.0):
+        levels, ratios = best_levels(information, table, budget)
+        assert levels.tolist() == [[0, 0]]
+        assert ratios.tolist() == [1.2]
+
+
+def test_players_with_levels_of_their_own() -> None:
+    policy = MFUCBPNE(PLAYERS, COSTS, 120.0)
+    seen = set()
+    while (query := policy.ask()) is not None:
+        step(policy, query)
+        seen.add(query.levels)
+        policy.tell(query, tracking(query.profile, query.levels))
+    assert {row for row, _ in seen} == {0, 1}
+    assert len({column for _, column in seen}) >= 2
+    assert policy.cost == sum(policy.cost_of(query) for query, _ in policy._told) <= 120.0
+    answer = policy.recommend()
+    assert answer.n_evaluations >= 2
+    # The nearest places to .341 and .568.
+    assert abs(answer.profile["x"] - 0.3 / 0.88) <= 1.5 / 16
+    assert abs(answer.profile["y"] - 0.5 / 0.88) <= 1.5 / 16
+
+
+def test_a_player_without_a_cheaper_level_does_not_keep_others_from_theirs() -> None:
+    policy = MFUCBPNE(PLAYERS, {"row": (1, 8), "column": (0.5,)}, 60.0)
+    levels = []
+    while (query := policy.ask()) is not None:
+        step(policy, query)
+        levels.append(query.levels)
+        policy.tell(query, tracking(query.profile, (query.levels[0], 2)))
+    assert set(levels) == {(0, 0), (1, 0)}
+
+
+@pytest.mark.parametrize("cheap", [1.0, 1e-4])
+def test_a_cheap_level_of_one_player_leaves_exploration_to_others(cheap: float) -> None:
+    policy = MFUCBPNE(PLAYERS, {"row": (1, 8), "column": (cheap, 8)}, 80.0)
+    n_explored = 0
+    while (query := policy.ask()) is not None:
+        n_explored += not policy.is_evaluation(query)
+        policy.tell(query, tracking(query.profile, (query.levels[0], 2 * query.levels[1])))
+    assert n_explored >= 4
+
+
+def test_the_same_costs_by_player() -> None:
+    """It does not matter in which way they are given."""
+    queries = []
+    for costs in ((1.0, 8.0), {"row": (1.0, 8.0), "column": (1.0, 8.0)}):
+        policy = MFUCBPNE(PLAYERS, costs, 60.0, seed=3)
+        asked = []
+        while (query := policy.ask()) is not None:
+            policy.tell(query, tracking(query.profile, (query.levels[0], 2 * query.levels[1])))
+            asked.append(query)
+        queries.append(asked)
+    assert queries[0] == queries[1]
+
+
+def test_a_state_is_loaded_again() -> None:
+    policy = MFUCBPNE(PLAYERS, COSTS, 120.0)
+    for _ in range(5):
+        query = policy.ask()
+        assert query is not None
+        policy.tell(query, tracking(query.profile, query.levels))
+    again = MFUCBPNE(PLAYERS, COSTS, 120.0)
+    again.load_state_dict(policy.state_dict())
+    assert again.ask() == policy.ask()
+    with pytest.raises(ValueError, match=r"from 0 to \(1, 1\)"):
+        MFUCBPNE(PLAYERS, {"row": (1, 8), "column": (2, 3)}, 60.0).load_state_dict(
+            {"told": [{"profile": {"x": 0.0, "y": 0.0}, "levels": [2, 1], "utilities": [0, 0]}]}
+        )
+
+
+@pytest.mark.parametrize("averaging", [False, True])
+def test_known_noise_is_each_players_own_by_its_costs(averaging: bool) -> None:
+    policy = MFUCBPNE(PLAYERS, COSTS, 60.0, averaging=averaging, sigma=0.5)
+    row, column = (model.hyperparameters.noise for model in policy.models)
+    expected: tuple[list[float], list[float]] = ([0.25] * 2, [0.25] * 3)
+    if averaging:
+        expected = ([0.25, 0.25 / 8], [0.25 / 1.5, 0.25 / 4, 0.25 / 12])
+    assert row == pytest.approx(np.array(expected[0]))
+    assert column == pytest.approx(np.array(expected[1]))

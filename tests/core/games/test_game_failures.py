@@ -1,0 +1,175 @@
+"""Profiles that cannot be measured, and players of whom nothing is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy, Query
+from mfhpo.games.model.fitting import _even
+from mfhpo.games.model.observed import ObservedUtilities
+from mfhpo.search import Numeric
+
+PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
+PLAYERS = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
+ONE = np.ones(1)
+
+
+def tracking(profile: Mapping[str, float]) -> list[float]:
+    x, y = profile["x"], profile["y"]
+    return [-((x - 0.6 * y) ** 2), -((y - 0.5 - 0.2 * x) ** 2)]
+
+
+def play(
+    policy: GamePolicy, game: Callable[[Query], Sequence[float | None]]
+) -> list[tuple[Query, Sequence[float | None]]]:
+    played = []
+    while (query := policy.ask()) is not None:
+        values = game(query)
+        policy.tell(query, values)
+        played.append((query, values))
+    return played
+
+
+@pytest.mark.parametrize("cheap_level", [True, False])
+def test_what_crashes_at_the_target_is_left(cheap_level: bool) -> None:
+    """A full run needs more memory than there is; cheap ones say nothing of that."""
+    policy: GamePolicy = UCBPNE(PLAYERS, (1,), 25, joint=True)
+    if cheap_level:
+        policy = MFUCBPNE(PLAYERS, (1, 9), 200, joint=True)
+
+    def game(query: Query) -> Sequence[float | None]:
+        crashes = policy.is_evaluation(query) and query.profile["y"] > 0.55
+        return [None, None] if crashes else tracking(query.profile)
+
+    played = play(policy, game)
+    failed = [tuple(query.profile.values()) for query, values in played if values[0] is None]
+    assert max(map(failed.count, failed)) <= 3
+    assert len(failed) <= 0.5 * len(played)
+    answer = policy.recommend()
+    assert answer.profile["y"] <= 0.55
+    # The best that the column has there.
+    assert answer.profile["y"] == pytest.approx(0.5, abs=0.13)
+
+
+def test_where_all_failed_so_far_something_else_is_tried() -> None:
+    policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+    profiles = [tuple(query.profile.values()) for query, _ in play(policy, lambda _: [None, None])]
+    assert len(set(profiles)) >= 15
+    # Many under way are different ones, too.
+    policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+    query = policy.ask()
+    assert query is not None
+    policy.tell(query, [None, None])
+    pending: list[Query] = []
+    while (query := policy.ask(pending)) is not None:
+        pending.append(query)
+    assert len({tuple(query.profile.values()) for query in pending}) >= 15
+
+
+def test_what_fails_now_and_then_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not so what fails always."""
+    queries = []
+    for values in ([1.0, 1.0], [None, None]):
+        policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+        first = policy.ask()
+        assert first is not None
+        for told in (values, [None, None], [None, None]):
+            policy.tell(first, told)
+        # Whatever else is told, the first is as good as it gets.
+        policy.tell(Query({"x": PLACES[8], "y": PLACES[8]}, (0, 0)), [0.0, 0.0])
+        monkeypatch.setattr(policy, "_choose", lambda *_, best=first: best)
+        queries.append(policy.ask() == first)
+    assert queries == [True, False]
+
+
+def observed(*told: tuple[float, int, float | None]) -> list[tuple[float, int, float]]:
+    """The failures after observations at places and levels, None for those that failed."""
+    seen = ObservedUtilities()
+    for place, level, value in told:
+        if value is None:
+            seen.fail(place * ONE, level)
+        else:
+            seen.add(place * ONE, level, value)
+    return [(one.features.item(), one.level, one.worst) for one in seen.failures(0.4 * ONE)]
+
+
+def test_which_failures_count() -> None:
+    told = (0.9, 1, 3.0), (0.8, 1, 2.0)
+    assert observed(*told, (0.1, 1, None)) == []
+    assert observed(*told, (0.1, 1, None), (0.4, 1, None)) == [(0.1, 1, 2.0), (0.4, 1, 2.0)]
+    assert observed(*told, (0.1, 1, None), (0.6, 1, None)) == []  # too far apart
+    assert observed(*told, (0.1, 1, None), (0.4, 1, None), (0.2, 1, 9.0)) == []
+    assert observed(*told, (0.1, 1, None), (0.1, 1, None)) == [(0.1, 1, 2.0)]
+
+
+def test_what_is_near_says_nothing_of_a_profile_that_failed_again() -> None:
+    told = (0.9, 1, 3.0), (0.2, 1, 2.0), (0.1, 1, None), (0.1, 1, None)
+    assert observed(*told) == [(0.1, 1, 2.0)]
+    assert observed(*told, (0.1, 1, 4.0)) == []
+
+
+def test_a_cheap_success_does_not_undo_a_failure() -> None:
+    told = (0.9, 1, 3.0), (0.1, 1, None), (0.2, 1, None)
+    assert observed(*told, (0.1, 0, 7.0)) == observed(*told) == [(0.1, 1, 3.0), (0.2, 1, 3.0)]
+    # But one above tells that what failed at a cheap level can be measured.
+    cheap = (0.9, 0, 3.0), (0.1, 0, None), (0.2, 0, None)
+    assert observed(*cheap, (0.1, 1, 7.0)) == []
+
+
+def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one() -> None:
+    """Levels may have units of their own."""
+    told = (0.9, 0, 100.0), (0.1, 1, None), (0.2, 1, None)
+    assert observed(*told) == [(0.1, 1, 100.0), (0.2, 1, 100.0)]
+    assert observed(*told, (0.9, 1, 0.5)) == [(0.1, 1, 0.5), (0.2, 1, 0.5)]
+
+
+def test_a_worse_worst_is_learned() -> None:
+    policy = UCBPNE(PLAYERS, (1,), 40, joint=True)
+    at = [{"x": PLACES[index], "y": 0.5} for index in (0, 1, 12, 16)]
+    for profile, value in zip(at, (None, None, 1.0, 0.0), strict=True):
+        policy.tell(Query(profile, (0, 0)), [value, value])
+    crashed = policy.actions.features_of(at[:1])
+    before = policy.models[0].mean(crashed, 0).item()
+    policy.tell(Query({"x": 1.0, "y": 0.0}, (0, 0)), [-9.0, -9.0])
+    assert policy.models[0].mean(crashed, 0).item() < before - 3.0
+
+
+def test_a_player_that_was_never_measured() -> None:
+    policy = MFUCBPNE(PLAYERS, (1, 4), 60, joint=True)
+    play(policy, lambda query: [tracking(query.profile)[0], math.inf])
+    answer = policy.recommend()
+    gain, utility = answer.dissatisfaction["column"], answer.utilities["column"]
+    assert (gain.mean, gain.interval) == (math.inf, (0.0, math.inf))
+    assert math.isnan(utility.mean)
+    assert utility.interval == (-math.inf, math.inf)
+    assert answer.epsilon == math.inf
+    # The other one's objective decides.
+    assert abs(answer.profile["x"] - 0.6 * answer.profile["y"]) < 0.1
+    assert answer.dissatisfaction["row"].mean < 0.05
+
+
+@pytest.mark.parametrize(
+    ("utilities", "levels", "error"),
+    [(["1", 0.0], (0, 0), TypeError), ([0.0, 0.0], (0.5, 0), ValueError)],
+)
+def test_what_is_no_number_or_no_level(utilities: Any, levels: Any, error: type[Exception]) -> None:
+    policy = MFUCBPNE(PLAYERS, (1, 4), 60)
+    with pytest.raises(error, match=r"^utilities must be numbers|^query\.levels must be an index"):
+        policy.tell(Query({"x": 0.0, "y": 0.0}, levels), utilities)
+    no_hyperparameters: Any = [1, 2]
+    with pytest.raises(TypeError, match=r"^hyperparameters must be of Hyperparameters"):
+        MFUCBPNE(PLAYERS, (1, 4), 60, hyperparameters=no_hyperparameters)
+
+
+def test_weights_are_evened_out_until_enough_count() -> None:
+    alike = np.array([0.0, -0.1, -0.2, -0.1])
+    assert _even(alike, 3) == pytest.approx(np.exp(alike))
+    apart = np.array([0.0, -50.0, -51.0, -80.0])
+    weights = _even(apart, 2)
+    assert weights.sum() ** 2 / (weights**2).sum() >= 2.0
+    assert (np.diff(weights) < 0.0).all()

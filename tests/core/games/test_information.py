@@ -1,0 +1,191 @@
+"""Information by determinants, and the levels of the most information for the cost."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.games import Hyperparameters, MultiOutputGP
+from mfhpo.games.information import best_levels, information_at_level, information_of_target
+from tests.core.games.known_games import FloatArray, direct_posterior, drawn_hyperparameters
+
+SLACK = 1e-9
+
+
+# What an observation tells.
+
+
+def process(seed: int, n: int, n_levels: int) -> tuple[MultiOutputGP, FloatArray]:
+    """A process that has seen something, and its posterior covariance matrices at a place.
+
+    They are those of the utilities at all levels there, shape (M, M), by a direct solve.
+    """
+    rng = np.random.default_rng(seed)
+    known = drawn_hyperparameters(rng, n_levels, 2)
+    gp = MultiOutputGP(known, np.array([[0.4, 0.6]]))
+    features, levels = rng.random((n, 2)), rng.integers(n_levels, size=n)
+    for x, level in zip(features, levels, strict=True):
+        gp.add(x, int(level), 0.0)
+    at = (np.repeat(gp.points, n_levels, axis=0), np.arange(n_levels))
+    return gp, direct_posterior(known, (features, levels), np.zeros(n), at)[1]
+
+
+@given(st.integers(0, 10_000), st.integers(0, 8), st.integers(1, 4))
+def test_information_is_what_entropies_differ_by(seed: int, n: int, n_levels: int) -> None:
+    gp, posterior = process(seed, n, n_levels)
+    top = n_levels - 1
+    noise = gp.hyperparameters.noise
+    of_target = information_of_target(
+        gp.point_variances, gp.point_covariances, gp.point_variances[-1], noise[:, None]
+    )
+    at_level = information_at_level(gp.point_variances, noise[:, None])
+    for level in range(n_levels):
+        # H(u_M) + H(y_m) - H(u_M, y_m), of normal variables.
+        both = posterior[np.ix_([level, top], [level, top])].copy()
+        if level == top:
+            both[:] = posterior[top, top]
+        both[0, 0] += noise[level]
+        expected = 0.5 * np.log(both[0, 0] * both[1, 1] / np.linalg.det(both))
+        assert of_target[level].item() == pytest.approx(expected, abs=1e-9)
+        own = 0.5 * np.log((posterior[level, level] + noise[level]) / noise[level])
+        assert at_level[level].item() == pytest.approx(own, abs=1e-9)
+        # What is between them cannot tell more than itself.
+        assert of_target[level].item() <= at_level[level].item() + 1e-9
+    assert of_target[top].item() == pytest.approx(at_level[top].item(), abs=1e-9)
+
+
+def test_information_by_hand() -> None:
+    # r**2 = .6**2 / (1 * (1 + .2)) = .3.
+    one = np.ones(1)
+    told = information_of_target(one, 0.6 * one, one, 0.2)
+    assert told.item() == pytest.approx(-0.5 * np.log(0.7))
+    assert information_at_level(one, 0.2).item() == pytest.approx(0.5 * np.log(6.0))
+
+
+def test_a_level_without_correlation_tells_nothing_of_the_target() -> None:
+    known = Hyperparameters.shared(1.0, 1.0, correlations=[0.0], noise=0.1, n_features=1)
+    gp = MultiOutputGP(known, np.array([[0.5]]))
+    told = information_of_target(
+        gp.point_variances, gp.point_covariances, gp.point_variances[-1], 0.1
+    )
+    assert told[0].item() == pytest.approx(0.0, abs=1e-12)
+    assert told[1].item() == pytest.approx(0.5 * np.log(11.0))
+    assert information_at_level(gp.point_variances, 0.1)[0].item() == pytest.approx(told[1].item())
+
+
+def test_nothing_is_left_to_tell() -> None:
+    nothing, one = np.zeros(1), np.ones(1)
+    assert information_of_target(nothing, nothing, nothing, 0.0).item() == 0.0
+    assert information_of_target(one, nothing, nothing, 0.1).item() == 0.0
+    # All there is, without noise: much, yet finite.
+    assert 5.0 < information_of_target(one, one, one, 0.0).item() < 50.0
+
+
+# The levels.
+
+
+def brute_force(information: FloatArray, costs: FloatArray, budget: float) -> FloatArray:
+    """The best ratio of each profile among all vectors of levels that the budget allows."""
+    n_players, n_levels = costs.shape
+    players = np.arange(n_players)
+    best = np.full(len(information), -np.inf)
+    for levels in itertools.product(range(n_levels), repeat=n_players):
+        paid = costs[players, levels].sum()
+        if paid <= budget * (1.0 + SLACK):
+            best = np.maximum(best, information[:, players, levels].sum(axis=1) / paid)
+    return best
+
+
+@st.composite
+def choices(draw: st.DrawFn, costs_of: st.SearchStrategy[float]) -> tuple[FloatArray, FloatArray]:
+    """Information of some profiles and costs that grow from level to level."""
+    n_players, n_levels = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 100_000)))
+    row = st.lists(costs_of, min_size=n_levels, max_size=n_levels).map(sorted)
+    costs = np.array([draw(row) for _ in range(n_players)], dtype=float)
+    information = rng.exponential(size=(3, n_players, n_levels)) ** 2
+    return np.round(information, draw(st.sampled_from([1, 12]))), costs
+
+
+def check(information: FloatArray, costs: FloatArray, budget: float, *, exact: bool = True) -> None:
+    """The levels are affordable, their ratios are as told, and no others have better ones."""
+    levels, ratios = best_levels(information, costs, budget)
+    players = np.arange(len(costs))
+    paid = costs[players, levels].sum(axis=1)
+    assert (paid <= budget * (1.0 + 2.0 * SLACK)).all()
+    gained = np.take_along_axis(information, levels[:, :, None], axis=2).sum(axis=(1, 2))
+    assert gained / paid == pytest.approx(ratios, rel=1e-8, abs=1e-12)
+    best = brute_force(information, costs, budget)
+    assert (ratios <= best * (1.0 + 1e-8)).all()
+    # Costs without a common unit are rounded up to thousandths of the budget.
+    within = budget if exact else budget * (1.0 - 1e-3 * len(costs))
+    assert (ratios >= brute_force(information, costs, within) * (1.0 - 1e-8)).all()
+
+
+@given(choices(st.floats(0.1, 20.0)))
+def test_levels_where_the_budget_does_not_bind(case: tuple[FloatArray, FloatArray]) -> None:
+    information, costs = case
+    check(information, costs, float(costs.max(axis=1).sum()))
+
+
+@given(choices(st.integers(1, 12)), st.floats(0.0, 1.0))
+def test_levels_within_a_budget(case: tuple[FloatArray, FloatArray], share: float) -> None:
+    information, costs = case
+    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
+    check(information, costs, float(np.round(least + share * (most - least))))
+
+
+@given(choices(st.integers(1, 12)), st.floats(0.0, 1.0), st.sampled_from([0.1, 1e-4, 1 / 3, 1e5]))
+def test_levels_within_a_budget_in_another_unit(
+    case: tuple[FloatArray, FloatArray], share: float, unit: float
+) -> None:
+    information, costs = case
+    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
+    budget = float(np.round(least + share * (most - least)))
+    common = costs.min() == 1.0
+    check(information, unit * costs, unit * budget, exact=bool(common))
+
+
+@given(choices(st.floats(0.1, 20.0)), st.floats(0.0, 1.0))
+def test_levels_within_a_budget_of_costs_without_a_unit(
+    case: tuple[FloatArray, FloatArray], share: float
+) -> None:
+    information, costs = case
+    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
+    check(information, costs, float(least + share * (most - least)), exact=False)
+
+
+def test_levels_by_hand() -> None:
+    information = np.array([[[0.2, 0.5], [0.1, 1.0]]])
+    costs = np.array([[1.0, 8.0], [1.0, 2.0]])
+    # (.2 + 1) / 3 = .4; (.2 + .1) / 2 = .15; (.5 + 1) / 10; (.5 + .1) / 9.
+    levels, ratios = best_levels(information, costs, budget=10.0)
+    assert (levels.tolist(), ratios.tolist()) == ([[0, 1]], pytest.approx([0.4]))
+    levels, ratios = best_levels(information, costs, budget=2.0)
+    assert (levels.tolist(), ratios.tolist()) == ([[0, 0]], pytest.approx([0.15]))
+
+
+def test_without_information_any_levels_that_are_affordable() -> None:
+    levels, ratios = best_levels(np.zeros((2, 2, 2)), np.array([[1.0, 8.0]] * 2), budget=9.0)
+    assert ratios.tolist() == [0.0, 0.0]
+    assert np.array([1.0, 8.0])[levels].sum(axis=1).max() <= 9.0
+
+
+def test_a_budget_that_pays_for_nothing() -> None:
+    costs = np.array([[2.0, 8.0], [3.0, 8.0]])
+    with pytest.raises(ValueError, match=r"^budget must be at least 5, .* got 4\.5"):
+        best_levels(np.ones((1, 2, 2)), costs, budget=4.5)
+    assert best_levels(np.ones((1, 2, 2)), costs, budget=5.0)[0].tolist() == [[0, 0]]
+
+
+def test_costs_are_rounded_up() -> None:
+    """Half of a thousandth too much: rounded down or to the nearest, both could be at the top."""
+    costs = np.array([[0.1, 5.0049], [0.1, 5.0049]])
+    information = np.array([[[0.0, 1.0], [0.0, 1.0]]])
+    levels, ratios = best_levels(information, costs, budget=10.0)
+    assert sorted(levels[0].tolist()) == [0, 1]
+    assert ratios.tolist() == pytest.approx([1.0 / 5.1049])

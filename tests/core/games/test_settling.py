@@ -1,0 +1,182 @@
+"""Where best responses lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mfhpo.games import MFUCBPNE, Hyperparameters, MultiOutputGP, Query
+from mfhpo.games.actions import Actions
+from mfhpo.games.answers import Answers
+from mfhpo.games.dissatisfaction import Beliefs, Estimate
+from mfhpo.games.settling import _unrest, best_response, settled
+from mfhpo.search import Numeric
+from tests.core.games.known_games import FloatArray
+
+UNITS = np.ones(2)
+
+
+def two_players(x: Numeric | None = None) -> Actions:
+    return Actions({"row": {"x": x or Numeric()}, "column": {"y": Numeric()}})
+
+
+def knowing(
+    utility: Callable[[FloatArray], float], n_features: int = 2, mean: float = 0.0
+) -> MultiOutputGP:
+    """A model after many exact observations of a smooth utility."""
+    known = Hyperparameters.shared(4.0, 4.0, correlations=[0.8], noise=1e-6, n_features=n_features)
+    model = MultiOutputGP(replace(known, offsets=np.full(2, mean)))
+    for place in np.random.default_rng(0).random((100 * n_features - 140, n_features)):
+        model.add(place, 1, utility(place))
+    return model
+
+
+def wanting(player: int, best: float, n_features: int = 2) -> MultiOutputGP:
+    """A model of a player that wants to be at a place, whatever the others do."""
+    return knowing(lambda place: -float((place[player] - best) ** 2), n_features)
+
+
+def guessing(actions: Actions, seed: int, n: int) -> MultiOutputGP:
+    """A model after observations at random, at both levels."""
+    rng = np.random.default_rng(seed)
+    known = Hyperparameters.shared(5.0, 5.0, correlations=[0.8], noise=0.01, n_features=2)
+    model = MultiOutputGP(known, actions.features(actions.profiles))
+    for place in rng.random((n, 2)):
+        model.add(place, int(rng.integers(2)), rng.standard_normal())
+    return model
+
+
+def largest_gain(profile: FloatArray, models: Sequence[MultiOutputGP]) -> float:
+    """By brute force: one player at a time, deviations .00125 apart."""
+    gains = []
+    for player, model in enumerate(models):
+        there = np.repeat(profile[None, :], 801, axis=0)
+        there[:, player] = np.linspace(0.0, 1.0, 801)
+        utility = model.predict(there, 1)[0]
+        here = float(model.predict(profile[None, :], 1)[0][0])
+        gains.append(max(float(utility.max()), here) - here)
+    return max(gains)
+
+
+@pytest.mark.parametrize("best", [(0.4119, 0.7129), (0.0, 0.9871), (1.0, 0.0)])
+def test_best_responses_settle_between_the_actions_of_the_grid(best: tuple[float, float]) -> None:
+    models = [wanting(0, best[0]), wanting(1, best[1])]
+    # The grid's actions are .025 apart; what is believed is some .002 off.
+    for start in (np.array([0.5, 0.5]), np.array([0.0, 1.0])):
+        assert settled(start, two_players(), models, UNITS) == pytest.approx(best, abs=4e-3)
+
+
+def test_whole_numbers_stay_whole() -> None:
+    whole = Numeric(tuple(np.linspace(0.0, 1.0, 201).tolist()))
+    models = [wanting(0, 0.4101), wanting(1, 0.7129)]
+    reached = settled(np.array([0.5, 0.5]), two_players(whole), models, UNITS)
+    assert reached[0] == pytest.approx(0.41, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_settling_makes_nothing_worse(seed: int) -> None:
+    actions, rng = two_players(), np.random.default_rng(seed)
+    models = [guessing(actions, 10 * seed + player, n=25) for player in range(2)]
+    least = Beliefs(actions, models, beta=1.5).least(Estimate.MEAN, rng)
+    for start in (least, rng.random(2)):
+        reached = settled(start, actions, models, UNITS)
+        assert largest_gain(reached, models) <= largest_gain(start, models) + 1e-6
+
+
+def test_players_who_run_after_each_other_are_left_where_they_were() -> None:
+    """Row wants to be where column is, column to be far from row: there is no rest."""
+    row = knowing(lambda place: -float((place[0] - place[1]) ** 2))
+    column = knowing(lambda place: float((place[0] - place[1]) ** 2))
+    start = np.array([0.5, 0.5])
+    models = [row, column]
+    assert largest_gain(start, models) == pytest.approx(0.25, abs=0.01)
+    assert settled(start, two_players(), models, UNITS).tolist() == start.tolist()
+
+
+def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it() -> None:
+    """With slopes of 1.5 and -1.5 responses circle around (.5, .5), further out each time."""
+    row = knowing(lambda place: -float((place[0] - 0.5 - 1.5 * (place[1] - 0.5)) ** 2))
+    column = knowing(lambda place: -float((place[1] - 0.5 + 1.5 * (place[0] - 0.5)) ** 2))
+    models = [row, column]
+    start = np.array([1.0, 0.55])
+    reached = settled(start, two_players(), models, UNITS)
+    assert largest_gain(reached, models) < 0.25 * largest_gain(start, models)
+
+
+def test_gains_are_counted_in_units() -> None:
+    """Row would gain .3**2, column .2**2."""
+    models = [wanting(0, 0.7), wanting(1, 0.5)]
+    profile, actions = np.array([0.4, 0.3]), two_players()
+    assert _unrest(profile, actions, models, UNITS) == pytest.approx(0.09, abs=2e-3)
+    smaller = np.array([1.0, 0.1])
+    assert _unrest(profile, actions, models, smaller) == pytest.approx(0.4, abs=0.02)
+
+
+def test_a_best_response_moves_one_player() -> None:
+    model = wanting(1, 0.25)
+    moved = best_response(np.array([0.123, 0.9]), 1, two_players(), model, unit=1.0)
+    assert moved.tolist() == pytest.approx([0.123, 0.25])
+
+
+def unobserved() -> MultiOutputGP:
+    return MultiOutputGP(
+        Hyperparameters.shared(4.0, 4.0, correlations=[0.8], noise=1e-6, n_features=2)
+    )
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize(
+    "model", [unobserved(), knowing(lambda place: 7.0, mean=7.0)], ids=["unobserved", "constant"]
+)
+def test_a_player_with_nothing_to_gain_stays(model: MultiOutputGP, player: int) -> None:
+    """By its model 7 everywhere, up to rounding, or nothing at all."""
+    profile = np.array([0.613, 0.287])
+    moved = best_response(profile, player, two_players(), model, unit=7.0)
+    assert moved.tolist() == profile.tolist()
+
+
+@pytest.fixture(scope="module")
+def three_players() -> Answers:
+    """Best for a is .3, or else .6; b wants to be where c is, and c is content."""
+    numbers = {name: {name: Numeric()} for name in "abc"}
+    following = knowing(lambda place: -float((place[1] - place[2]) ** 2), 3)
+    content = knowing(lambda place: 5.0, 3, mean=5.0)
+    likeliest = [wanting(0, 0.3, n_features=3), following, content]
+    possible = [[likeliest[0], wanting(0, 0.6, n_features=3)], [following] * 2, [content] * 2]
+    constants = [None, None, 5.0]
+    return Answers(Actions(numbers), likeliest, possible, constants, np.random.default_rng(0))
+
+
+def test_an_answer_is_by_the_likeliest_models(three_players: Answers) -> None:
+    stable = three_players.most_stable(np.array([0.9, 0.1, 0.8]))
+    assert stable == pytest.approx([0.3, 0.8, 0.8], abs=0.01)
+
+
+def test_deviations_are_by_the_likeliest_models(three_players: Answers) -> None:
+    found = three_players.deviations(np.array([0.9, 0.1, 0.8]), 0.9)
+    assert found["a"].profile["a"] == pytest.approx(0.3, abs=0.02)
+    assert found["b"].profile["b"] == pytest.approx(0.8, abs=0.02)
+    # Nothing is better for c than to stay.
+    assert found["c"].profile["c"] == pytest.approx(0.8, abs=1e-12)
+
+
+@pytest.mark.parametrize("content", [7.0, None], ids=["constant", "never measured"])
+def test_the_others_find_their_places_around_a_player_who_has_no_wish(
+    content: float | None,
+) -> None:
+    """a wants to be where c is, b half-way between them; c was seen from .5 to .8 only.
+
+    If c were sent to an end of its range, nobody would know what the others gain there.
+    """
+    game = {name: {name: Numeric()} for name in "abc"}
+    policy = MFUCBPNE(game, [1, 8], budget=2_000)
+    rng = np.random.default_rng(0)
+    for a, b, c in rng.random((40, 3)) * [1.0, 1.0, 0.3] + [0.0, 0.0, 0.5]:
+        utilities = [-float((a - c) ** 2), -float((b - (a + c) / 2.0) ** 2), content]
+        policy.tell(Query({"a": a, "b": b, "c": c}, (1, 1, 1)), utilities)
+    answer = policy.recommend().profile
+    assert answer["a"] == pytest.approx(answer["c"], abs=0.05)
+    assert answer["b"] == pytest.approx(answer["c"], abs=0.05)

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.identification.bounds.lower_bound import cost_lower_bound, predict_cost
+from mfhpo.identification.elimination import IISE, SuccessiveElimination
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.confidence import HoeffdingRadius, Radius
+from mfhpo.knowledge.noise import Bounded, SubGaussian
+from mfhpo.problem import Problem
+from mfhpo.simulation.instances import GaussianInstance, load_instance
+from mfhpo.simulation.runner import run_rounds
+
+INFORMATION = math.log(1.0 / (2.4 * 0.001))  # for delta = .001
+
+
+class RootRadius(Radius):
+    """B(n) = 1 / sqrt(n), whatever the level: pull counts can be worked out by hand."""
+
+    theorem = "none"
+    assumption = "none"
+
+    def _widths(
+        self,
+        n: npt.NDArray[np.float64],
+        level: float,
+        squares: npt.NDArray[np.float64],
+        prediction_errors: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.float64]:
+        return 1.0 / np.sqrt(n)
+
+
+def two_levels(n_arms: int, bias: Bias, sigma: float = 1.0) -> Problem:
+    return Problem(n_arms, costs=(1.0, 100.0), bias=bias, noise=SubGaussian(sigma))
+
+
+class TestTheorem1:
+    def test_each_arm_is_told_apart_where_it_is_cheapest(self) -> None:
+        # Arm 1: 1 - .1 - .05 = .85 at the cheap fidelity, cost 2 / .85^2; 200 at the target.
+        # Arm 0: .95 - 0 - .1 = .85 as well.
+        bound = cost_lower_bound(
+            two_levels(2, Bias.max(0.1, 0.0)), 0.001, means=[[0.95, 0.05], [1.0, 0.0]]
+        )
+        assert bound == pytest.approx(INFORMATION * 2 * 2 / 0.85**2)
+
+    def test_a_fidelity_with_too_much_bias_does_not_help(self) -> None:
+        # Gap .4, xi .5: only the target is left, 100 * 2 / .4^2 for each arm.
+        bound = cost_lower_bound(two_levels(2, Bias.max(0.5, 0.0)), 0.001, gaps=[0.4])
+        assert bound == pytest.approx(INFORMATION * 2 * 100 * 2 / 0.16)
+
+    def test_the_worst_case_of_remark_1_needs_twice_the_bias(self) -> None:
+        # Best arm underestimated by xi, the others overestimated: distances gap - 2 xi.
+        problem = two_levels(3, Bias.max(0.1, 0.0), sigma=2.0)
+        means = [[0.9, 0.1, -0.9], [1.0, 0.0, -1.0]]
+        bound = cost_lower_bound(problem, 0.001, means=means)
+        assert bound == pytest.approx(INFORMATION * 8 * (1 / 0.8**2 + 1 / 0.8**2 + 1 / 1.8**2))
+
+    def test_noise_may_differ_between_fidelities(self) -> None:
+        problem = Problem(2, (1.0, 4.0), Bias.max(0.0, 0.0), SubGaussian((4.0, 1.0)))
+        # 1 * 2 * 16 at the cheap fidelity, 4 * 2 * 1 at the target.
+        assert cost_lower_bound(problem, 0.001, gaps=[1.0]) == pytest.approx(INFORMATION * 2 * 8)
+
+    def test_order_bounds_compare_with_the_other_arms_biases(self) -> None:
+        # Biases -.3 and -.25, gamma .1. Arm 1 as good as arm 0 would have a bias of at least
+        # -.3 - .1: 1 - .4 - (-.25) = .85. Arm 0 as bad as arm 1: at most -.25 + .1: .7 + .15.
+        problem = two_levels(2, Bias.order(0.1, 0.0))
+        bound = cost_lower_bound(problem, 0.001, means=[[0.7, -0.25], [1.0, 0.0]])
+        assert bound == pytest.approx(INFORMATION * 2 * 2 / 0.85**2)
+
+    def test_order_bounds_are_about_all_other_arms(self) -> None:
+        # Biases 0, .1, -.1, gamma .2. Nearest biases: arm 0: .2 - .1 = .1 above its own, so
+        # 1 - .1 - 0 = .9; arms 1, 2: 0 - .2 below the others' largest: arm 1: 1 - .2 - .1 = .7,
+        # arm 2 (others up to .1): 1 + .1 - .2 - (-.1) = 1.
+        problem = two_levels(3, Bias.order(0.2, 0.0))
+        bound = cost_lower_bound(problem, 0.001, means=[[1.0, 0.1, -0.1], [1.0, 0.0, 0.0]])
+        assert bound == pytest.approx(INFORMATION * 2 * (1 / 0.9**2 + 1 / 0.7**2 + 1 / 1.0**2))
+
+    def test_a_tolerance_lengthens_the_distances_and_frees_near_ties(self) -> None:
+        problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
+        # Gaps 1 and 2, epsilon .5: the answer is forced for all three arms.
+        strict = cost_lower_bound(problem, 0.001, gaps=[1.0, 2.0], epsilon=0.5)
+        assert strict == pytest.approx(INFORMATION * 2 * (2 / 1.5**2 + 1 / 2.5**2))
+        # Epsilon 1: the second arm is a right answer too; only the third must be told apart.
+        loose = cost_lower_bound(problem, 0.001, gaps=[1.0, 2.0], epsilon=1.0)
+        assert loose == pytest.approx(INFORMATION * 2 / 3.0**2)
+        assert cost_lower_bound(problem, 0.001, gaps=[1.0, 2.0], epsilon=2.0) == 0.0
+
+    def test_degenerate_races(self) -> None:
+        pair = two_levels(2, Bias.max(0.1, 0.0))
+        assert cost_lower_bound(pair, 0.001, gaps=[0.0]) == math.inf
+        assert cost_lower_bound(pair, 0.5, gaps=[0.0]) == 0.0  # guessing is right often enough
+        assert cost_lower_bound(two_levels(1, Bias.max(0.1, 0.0)), 0.001, gaps=[]) == 0.0
+        silent = two_levels(2, Bias.max(0.1, 0.0), sigma=0.0)
+        assert cost_lower_bound(silent, 0.001, gaps=[1.0]) == 0.0
+
+    @pytest.mark.parametrize(
+        ("name", "se", "se_ratio", "iise", "iise_ratio"),
+        [
+            ("synthetic_a", 1.433e8, 297, 1.622e7, 33.6),
+            ("synthetic_b", 2.655e8, 138, 7.077e7, 36.7),
+        ],
+    )
+    def test_published_instances(
+        self,
+        data_folder: Path,
+        name: str,
+        se: float,
+        se_ratio: float,
+        iise: float,
+        iise_ratio: float,
+    ) -> None:
+        instance = load_instance(data_folder / "iise" / f"{name}.npz")
+        bound = cost_lower_bound(instance.problem(), 0.001, means=instance.means)
+        assert se / bound == pytest.approx(se_ratio, rel=0.005)
+        assert iise / bound == pytest.approx(iise_ratio, rel=0.005)
+
+
+class TestPrediction:
+    def test_worked_by_hand(self) -> None:
+        # xi .125: margin .25, alpha = 2 * .25 / (3 - 1) = .25, so the cheap phase lasts 256 pulls.
+        problem = Problem(4, (1.0, 9.0), Bias.max(0.125, 0.0), SubGaussian(1.0))
+        prediction = predict_cost(problem, 0.05, gaps=[1.25, 0.5, 0.25], radius=RootRadius())
+        # Cheap: 2 B <= 1.25 - .25 at 4 pulls, 2 B <= .5 - .25 at 64; gap .25 stays for 256, and
+        # so does the best. Target: 2 B <= .25 at 64, for the last two.
+        assert prediction.pulls == (4 + 64 + 256 + 256, 64 + 64)
+        assert prediction.expected == 580 + 9 * 128
+        # 4 B <= 1.25 - .5 at 29; gaps .5 and .25 are lost to 2 * .25 and cost 256 each. Target:
+        # 4 B <= .5 at 64, 4 B <= .25 at 256.
+        assert prediction.guaranteed == (29 + 3 * 256) + 9 * (64 + 2 * 256)
+        # 2 B <= gap at 3, 16 and 64.
+        assert prediction.top_fidelity_only == 9 * (3 + 16 + 2 * 64)
+        assert prediction.lower_bound < prediction.expected
+
+    def test_known_means_replace_the_worst_case(self) -> None:
+        problem = Problem(2, (1.0, 9.0), Bias.order(0.25, 0.0), SubGaussian(1.0))
+        prediction = predict_cost(
+            problem, 0.05, means=[[0.75, 0.0], [0.5, 0.0]], radius=RootRadius()
+        )
+        # 2 B <= .75 - .25 at 16, surely once 4 B <= .75 - .25 at 64.
+        assert prediction.pulls == (32, 0)
+        assert (prediction.expected, prediction.guaranteed) == (32, 128)
+
+    def test_the_tolerance_ends_the_race(self) -> None:
+        problem = Problem(2, (1.0,), Bias.max(0.0), SubGaussian(1.0))
+        prediction = predict_cost(problem, 0.05, gaps=[0.25], epsilon=0.25, radius=RootRadius())
+        # Noise-free 2 B <= .25 + .25 at 16 pulls; surely once 2 B <= .25 at 64 (4 B <= .25: 256).
+        assert (prediction.expected, prediction.guaranteed) == (2 * 16, 2 * 64)
+
+    def test_the_tolerance_can_spare_the_target(self) -> None:
+        # Section 4.3: epsilon = .5 is above the margin .25, two equal arms end at the cheap one.
+        problem = Problem(2, (1.0, 9.0), Bias.max(0.125, 0.0), SubGaussian(1.0))
+        prediction = predict_cost(problem, 0.05, gaps=[0.0], epsilon=0.5, radius=RootRadius())
+        assert prediction.pulls == (2 * 64, 0)
+        assert prediction.guaranteed == 2 * 64
+
+    def test_a_tie_never_ends(self) -> None:
+        problem = two_levels(2, Bias.max(0.1, 0.0))
+        prediction = predict_cost(problem, 0.05, gaps=[0.0])
+        assert prediction.expected == prediction.guaranteed == math.inf
+        assert prediction.pulls[1] == math.inf
+        assert 0.0 < prediction.pulls[0] < math.inf
+
+    def test_one_arm_costs_nothing(self) -> None:
+        prediction = predict_cost(two_levels(1, Bias.max(0.1, 0.0)), 0.05, gaps=[])
+        assert (prediction.expected, prediction.guaranteed) == (0.0, 0.0)
+
+    @given(
+        seed=st.integers(0, 10**6),
+        kind=st.sampled_from(["max", "order"]),
+        epsilon=st.sampled_from([0.0, 0.1, 0.6]),
+        preselect=st.booleans(),
+    )
+    def test_equals_what_the_engine_pays_without_noise(
+        self, seed: int, kind: str, epsilon: float, preselect: bool
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        target = np.concatenate(([1.0], 1.0 - rng.uniform(0.2, 2.0, 5)))
+        means = target + np.array([[0.2], [0.05], [0.0]]) * rng.uniform(-1.0, 1.0, (3, 6))
+        silent = GaussianInstance(means, [1.0, 8.0, 30.0], variance=0.0)
+        problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
+        radius = HoeffdingRadius(0.5)
+        prediction = predict_cost(
+            problem, 0.05, means=means, epsilon=epsilon, radius=radius, preselect=preselect
+        )
+        race = IISE(
+            problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False, preselect=preselect
+        )
+        paid = run_rounds(race, silent, rng, resolution=0.0).cost
+        assert paid == pytest.approx(prediction.expected)
+        top = SuccessiveElimination(problem, delta=0.05, epsilon=epsilon, radius=radius)
+        paid_at_the_top = run_rounds(top, silent, rng, resolution=0.0).cost
+        assert paid_at_the_top == pytest.approx(prediction.top_fidelity_only)
+        assert prediction.lower_bound <= prediction.expected <= prediction.guaranteed
+
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.5])
+    def test_the_guarantee_holds(self, kind: str, epsilon: float) -> None:
+        rng = np.random.default_rng(1)
+        target = np.linspace(1.0, 0.0, 5)
+        means = target + np.array([[0.05], [0.0]]) * rng.uniform(-1.0, 1.0, (2, 5))
+        instance = GaussianInstance(means, [1.0, 20.0], variance=0.25)
+        problem = instance.problem("max" if kind == "max" else "order")
+        guesses = [
+            predict_cost(problem, 0.1, means=means, epsilon=epsilon),
+            predict_cost(problem, 0.1, gaps=target[0] - target, epsilon=epsilon),
+        ]
+        assert guesses[0].guaranteed <= guesses[1].guaranteed
+        costs = []
+        for _ in range(100):
+            race = IISE(problem, delta=0.1, epsilon=epsilon, audit=False)
+            costs.append(run_rounds(race, instance, rng).cost)
+        assert np.mean(np.array(costs) > guesses[0].guaranteed) <= 0.1
+        assert np.mean(costs) == pytest.approx(guesses[0].expected, rel=0.3)
+
+    def test_published_instance(self, data_folder: Path) -> None:
+        instance = load_instance(data_folder / "iise" / "synthetic_a.npz")
+        for kind, mean_cost in (("max", 1.622e7), ("order", 3.595e6)):
+            prediction = predict_cost(
+                instance.problem("max" if kind == "max" else "order"),
+                0.001,
+                means=instance.means,
+                radius=HoeffdingRadius(1.0),
+                preselect=False,
+            )
+            assert prediction.expected == pytest.approx(mean_cost, rel=0.05)
+            assert prediction.top_fidelity_only == pytest.approx(1.433e8, rel=0.1)
+
+
+class TestErrors:
+    def test_something_is_not_declared(self) -> None:
+        bias, noise = Bias.max(0.1, 0.0), SubGaussian(1.0)
+        with pytest.raises(ValueError, match="costs=None"):
+            predict_cost(Problem(2, None, bias, noise, n_fidelities=2), 0.05, gaps=[1.0])
+        with pytest.raises(ValueError, match="bias=None"):
+            predict_cost(Problem(2, (1, 2), None, noise), 0.05, gaps=[1.0])
+        with pytest.raises(ValueError, match=r"sigma = \(b - a\) / 2"):
+            predict_cost(Problem(2, (1, 2), bias, Bounded(0.0, 1.0)), 0.05, gaps=[1.0])
+
+    def test_gaps_and_means(self) -> None:
+        problem = two_levels(3, Bias.max(0.1, 0.0))
+        with pytest.raises(ValueError, match="exactly one"):
+            predict_cost(problem, 0.05)
+        with pytest.raises(ValueError, match="exactly one"):
+            cost_lower_bound(problem, 0.05, gaps=[1.0, 1.0], means=[[1.0, 0.0, 0.0]] * 2)
+        for wrong in ([1.0], [-1.0, 1.0], [1.0, 1.0, 1.0], [math.nan, 1.0]):
+            with pytest.raises(ValueError, match="gaps must be"):
+                predict_cost(problem, 0.05, gaps=wrong)
+        with pytest.raises(ValueError, match=r"shape \(fidelities, arms\) = \(2, 3\)"):
+            predict_cost(problem, 0.05, means=[[1.0, 0.0]] * 2)
+
+    def test_numbers_out_of_range(self) -> None:
+        problem = two_levels(2, Bias.max(0.1, 0.0))
+        with pytest.raises(ValueError, match="delta"):
+            predict_cost(problem, 0.0, gaps=[1.0])
+        with pytest.raises(ValueError, match="epsilon"):
+            predict_cost(problem, 0.05, gaps=[1.0], epsilon=-1.0)
+        with pytest.raises(ValueError, match="radius has 1"):
+            predict_cost(problem, 0.05, gaps=[1.0], radius=[RootRadius()])
+
+    def test_all_k_gaps_are_the_same_as_the_others(self) -> None:
+        problem = two_levels(3, Bias.max(0.1, 0.0))
+        assert predict_cost(problem, 0.05, gaps=[1.0, 0.0, 0.5]) == predict_cost(
+            problem, 0.05, gaps=[1.0, 0.5]
+        )

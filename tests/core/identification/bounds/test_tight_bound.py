@@ -1,0 +1,284 @@
+"""The tight lower bound on a race's cost, by hand, by its properties and as published."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.identification.bounds.lower_bound import cost_lower_bound
+from mfhpo.identification.bounds.tight_bound import TightBound, tight_cost_lower_bound
+from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import Gaussian, SubGaussian
+from mfhpo.problem import Problem
+from mfhpo.simulation.instances import GaussianInstance, load_instance
+
+numbers = st.integers(0, 2**32 - 1)
+
+
+def bound(
+    means: Any,
+    costs: Any = (1.0,),
+    xi: Any = None,
+    sigma: Any = 1.0,
+    delta: float = 0.05,
+) -> TightBound:
+    n_fidelities, n_arms = np.shape(means)
+    bias = Bias.max(*(np.zeros(n_fidelities) if xi is None else xi))
+    problem = Problem(n_arms, costs=tuple(costs), bias=bias, noise=SubGaussian(sigma))
+    return tight_cost_lower_bound(problem, delta, means=means)
+
+
+def random_instance(seed: int) -> GaussianInstance:
+    rng = np.random.default_rng(seed)
+    n_fidelities, n_arms = int(rng.integers(1, 4)), int(rng.integers(2, 6))
+    targets = rng.permutation(np.arange(n_arms)) + rng.uniform(0.0, 0.5, n_arms)
+    xi = np.append(np.sort(rng.uniform(0.0, 1.0, n_fidelities - 1))[::-1], 0.0)
+    biases = xi[:, None] * rng.uniform(-1.0, 1.0, (n_fidelities, n_arms))
+    costs = np.cumprod(rng.uniform(1.5, 8.0, n_fidelities))
+    return GaussianInstance(targets + biases, costs, xi=xi, variance=float(rng.uniform(0.1, 4.0)))
+
+
+def of_instance(instance: GaussianInstance, delta: float = 0.05) -> TightBound:
+    return tight_cost_lower_bound(instance.problem(), delta, means=instance.means)
+
+
+class TestByHand:
+    def test_two_arms(self) -> None:
+        # Pulls n of each give n / 2 * gap^2 / (2 sigma^2) = n / 4 of information: 4 pulls of each.
+        found = bound([[0.0, 1.0]])
+        assert found.coefficient == pytest.approx(8.0, rel=2e-4)
+        assert found.cost == pytest.approx(8.0 * math.log(1.0 / 0.12), rel=2e-4)
+        assert found.shares == pytest.approx(np.array([[0.5], [0.5]]), abs=0.01)
+
+    @pytest.mark.parametrize("n_arms", [2, 3, 5, 10])
+    @pytest.mark.parametrize(("gap", "sigma"), [(1.0, 1.0), (0.3, 2.0)])
+    def test_equal_gaps(self, n_arms: int, gap: float, sigma: float) -> None:
+        # With a of the best and b of each other: a b / (a + b) * gap^2 / (2 sigma^2) >= 1. The
+        # least a + (K - 1) b has a = sqrt(K - 1) b.
+        root = math.sqrt(n_arms - 1)
+        found = bound([[gap] + [0.0] * (n_arms - 1)], sigma=sigma)
+        assert found.coefficient == pytest.approx(
+            (1.0 + root) ** 2 * 2.0 * sigma**2 / gap**2, rel=2e-4
+        )
+        assert found.shares[0, 0] == pytest.approx(root / (root + n_arms - 1), abs=0.02)
+
+    def test_a_cheap_fidelity_that_is_as_good(self) -> None:
+        found = bound([[0.0, 1.0], [0.0, 1.0]], costs=(0.5, 10.0), xi=(0.0, 0.0))
+        assert found.coefficient == pytest.approx(8.0 * 0.5, rel=2e-4)
+        assert found.shares[:, 1].tolist() == [0.0, 0.0]
+
+    def test_a_cheap_fidelity_whose_bias_hides_half_the_gap(self) -> None:
+        # Arms 4 apart, xi = 1: 2 are left, so that it takes a quarter of the pulls that 1 takes.
+        # The target alone would cost 8 / 16 of its own cost, 10.
+        found = bound([[0.0, 4.0], [0.0, 4.0]], costs=(0.5, 10.0), xi=(1.0, 0.0))
+        assert found.coefficient == pytest.approx(8.0 / 4.0 * 0.5, rel=2e-4)
+
+    def test_a_useless_fidelity(self) -> None:
+        # The bias can be all of the gap.
+        found = bound([[0.0, 1.0], [0.0, 1.0]], costs=(0.01, 10.0), xi=(0.5, 0.0))
+        assert found.coefficient == pytest.approx(80.0, rel=2e-4)
+        assert found.shares[:, 0] == pytest.approx([0.0, 0.0], abs=1e-6)
+
+    def test_noise_of_each_fidelity(self) -> None:
+        # Half the standard deviation and four times the cost: the same.
+        cheap = bound([[0.0, 1.0]], costs=(1.0,), sigma=1.0).coefficient
+        both = bound([[0.0, 1.0]] * 2, costs=(1.0, 5.0), xi=(0.0, 0.0), sigma=(1.0, 0.5))
+        assert both.coefficient == pytest.approx(cheap, rel=2e-4)
+        quarter = bound([[0.0, 1.0]] * 2, costs=(1.0, 2.0), xi=(0.0, 0.0), sigma=(1.0, 0.5))
+        assert quarter.coefficient == pytest.approx(cheap / 2.0, rel=2e-4)
+
+    def test_one_arm_needs_nothing(self) -> None:
+        found = bound([[3.0], [3.0]], costs=(1.0, 2.0), xi=(1.0, 0.0))
+        assert (found.cost, found.coefficient) == (0.0, 0.0)
+        assert found.shares.tolist() == [[0.5, 0.5]]
+
+    def test_a_delta_that_needs_nothing(self) -> None:
+        # ln(1 / (2.4 delta)) is negative.
+        found = bound([[0.0, 1.0]], delta=0.5)
+        assert found.cost == 0.0
+        assert found.coefficient == pytest.approx(8.0, rel=2e-4)
+
+
+class TestProperties:
+    @given(seed=numbers, scale=st.sampled_from([1e-6, 0.1, 1e5]), shift=st.sampled_from([0.0, 7.0]))
+    def test_units_do_not_matter(self, seed: int, scale: float, shift: float) -> None:
+        instance = random_instance(seed)
+        found = of_instance(instance)
+        other = GaussianInstance(
+            (instance.means + shift) * scale,
+            instance.costs * 1e4,
+            xi=instance.xi * scale,
+            variance=instance.variance * scale**2,
+        )
+        assert of_instance(other).coefficient == pytest.approx(1e4 * found.coefficient, rel=4e-4)
+
+    @given(seed=numbers)
+    def test_the_order_of_the_arms_does_not_matter(self, seed: int) -> None:
+        instance = random_instance(seed)
+        turned = GaussianInstance(
+            instance.means[:, ::-1], instance.costs, xi=instance.xi, variance=instance.variance
+        )
+        found = of_instance(turned).coefficient
+        assert found == pytest.approx(of_instance(instance).coefficient, rel=4e-4)
+
+    @given(seed=numbers)
+    def test_it_is_tighter_than_the_bound_for_one_arm_at_a_time(self, seed: int) -> None:
+        instance = random_instance(seed)
+        looser = cost_lower_bound(instance.problem(), 0.01, means=instance.means)
+        assert of_instance(instance, 0.01).cost >= looser * (1.0 - 2e-4)
+
+    @given(seed=numbers)
+    def test_its_shares_attain_it(self, seed: int) -> None:
+        # C* of cost, spent by these shares, has every alternative at a distance of 1.
+        instance = random_instance(seed)
+        found = of_instance(instance)
+        assert found.shares.sum() == pytest.approx(1.0)
+        assert (found.shares >= 0.0).all()
+        means = np.ascontiguousarray(instance.means.T)
+        pulls = found.shares * found.coefficient / instance.costs
+        variances = np.full(means.shape, instance.variance)
+        likelihood = OwnBiasLikelihood(means, pulls, variances, instance.xi, prior=0.0)
+        others = np.flatnonzero(np.arange(instance.n_arms) != instance.best_arm)
+        information, _ = likelihood.against(instance.best_arm, others)
+        assert information.min() == pytest.approx(1.0, rel=1e-3)
+
+    @given(seed=numbers)
+    def test_no_other_shares_are_better(self, seed: int) -> None:
+        instance = random_instance(seed)
+        rng = np.random.default_rng(seed)
+        found = of_instance(instance)
+        means = np.ascontiguousarray(instance.means.T)
+        variances = np.full(means.shape, instance.variance)
+        others = np.flatnonzero(np.arange(instance.n_arms) != instance.best_arm)
+        for mixed in (0.05, 0.5, 1.0):
+            drawn = rng.dirichlet(np.ones(means.size)).reshape(means.shape)
+            shares = (1.0 - mixed) * found.shares + mixed * drawn
+            likelihood = OwnBiasLikelihood(
+                means, shares / instance.costs, variances, instance.xi, prior=0.0
+            )
+            information, _ = likelihood.against(instance.best_arm, others)
+            assert 1.0 / max(information.min(), 1e-12) >= found.coefficient * (1.0 - 2e-4)
+
+
+class TestMeansOutsideTheBounds:
+    @given(seed=numbers)
+    def test_of_a_bad_arm_are_moved_within_them(self, seed: int) -> None:
+        instance = random_instance(seed)
+        rng = np.random.default_rng(seed)
+        target = instance.means[-1]
+        within, broken = instance.means.copy(), instance.means.copy()
+        gaps = target.max() - target
+        worst = int(np.argmin(target))
+        broken[:, worst] = target[worst] + instance.xi + rng.uniform(0.1, 0.9) * gaps[worst]
+        broken[-1, worst] = target[worst]
+        within[:, worst] = target[worst] + instance.xi
+        found = tight_cost_lower_bound(instance.problem(), 0.05, means=broken)
+        expected = tight_cost_lower_bound(instance.problem(), 0.05, means=within)
+        assert found.coefficient == pytest.approx(expected.coefficient, rel=1e-9)
+
+    @pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+    def test_rounding_is_no_breach(self, unit: float) -> None:
+        # .1 + .2 is not .3.
+        means = unit * np.array([[0.1 + 0.2, 1.1], [0.1, 0.9]])
+        found = bound(means, (1.0, 5.0), (unit * 0.2, 0.0), sigma=unit)
+        assert found.coefficient > 0.0
+        best = unit * np.array([[0.1, 0.9 + 0.1 + 0.1], [0.1, 0.9]])
+        assert bound(best, (1.0, 5.0), (unit * 0.2, 0.0), sigma=unit).coefficient > 0.0
+
+
+class TestPublished:
+    @pytest.mark.parametrize(("name", "ratio"), [("bai_5x2", 57 / 30), ("bai_4x5", 85 / 41)])
+    def test_ratio_of_the_two_bounds(self, data_folder: Path, name: str, ratio: float) -> None:
+        # IISE's cost over either bound is published: 57 and 30, 85 and 41.
+        instance = load_instance(data_folder / "iise" / f"{name}.npz")
+        assert isinstance(instance, GaussianInstance)
+        tight = of_instance(instance, 0.001).cost
+        looser = cost_lower_bound(instance.problem(), 0.001, means=instance.means)
+        # Both figures are rounded to whole numbers: within 1 / 60 and 1 / 82 of what they were.
+        assert tight / looser == pytest.approx(ratio, rel=0.03)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("name", "ratio"), [("synthetic_a", 297 / 145), ("synthetic_b", 138 / 65)]
+    )
+    def test_all_arms_of_the_synthetic_instances(
+        self, data_folder: Path, name: str, ratio: float
+    ) -> None:
+        instance = load_instance(data_folder / "iise" / f"{name}.npz")
+        assert isinstance(instance, GaussianInstance)
+        tight = of_instance(instance, 0.001)
+        looser = cost_lower_bound(instance.problem(), 0.001, means=instance.means)
+        assert tight.cost / looser == pytest.approx(ratio, rel=0.03)
+        assert tight.shares.shape == (instance.n_arms, instance.n_fidelities)
+
+
+class TestErrors:
+    PROBLEM = Problem(2, costs=(1.0, 2.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
+    MEANS = ((0.0, 1.0), (0.0, 1.0))
+
+    def test_two_best_arms(self) -> None:
+        with pytest.raises(ValueError, match="two best arms, 1 and 2"):
+            bound([[0.0, 1.0, 1.0]])
+
+    @pytest.mark.parametrize(
+        "means", [[[0.0, 1.0]], [0.0, 1.0], [[0.0], [1.0]], [[0.0, math.nan], [0.0, 1.0]]]
+    )
+    def test_means_of_another_shape(self, means: Any) -> None:
+        with pytest.raises(ValueError, match=r"finite and have shape \(fidelities, arms\)"):
+            tight_cost_lower_bound(self.PROBLEM, 0.05, means=means)
+
+    @pytest.mark.parametrize(
+        "problem",
+        [
+            Problem(2, costs=(1.0, 2.0), bias=Bias.max(0.1, 0.0)),
+            Problem(2, costs=(1.0, 2.0), bias=Bias.max(0.1, 0.0), noise=Gaussian()),
+            Problem(2, costs=(1.0, 2.0), noise=SubGaussian(1.0)),
+            Problem(2, None, Bias.max(0.1, 0.0), SubGaussian(1.0), n_fidelities=2),
+        ],
+    )
+    def test_what_is_not_declared(self, problem: Problem) -> None:
+        with pytest.raises(ValueError, match="needs declared costs, bias and noise"):
+            tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
+
+    def test_order_bounds(self) -> None:
+        problem = Problem(2, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
+        with pytest.raises(ValueError, match="use cost_lower_bound"):
+            tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
+
+    @pytest.mark.parametrize("sigma", [0.0, (0.0, 1.0)])
+    def test_no_noise(self, sigma: Any) -> None:
+        problem = Problem(2, (1.0, 2.0), Bias.max(0.1, 0.0), SubGaussian(sigma))
+        with pytest.raises(ValueError, match="needs a positive sigma"):
+            tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
+
+    @pytest.mark.parametrize(
+        ("means", "arm", "least"),
+        [
+            # The best arm, by .2.
+            ([[0.0, 1.3], [0.0, 1.0]], 1, 0.3),
+            # Another arm, by 1 or more: that is as much as it is behind.
+            ([[1.1, 1.0], [0.0, 1.0]], 0, 1.1),
+            ([[-2.0, 1.0], [0.0, 1.0]], 0, 2.0),
+        ],
+    )
+    def test_means_that_break_the_bounds(self, means: Any, arm: int, least: float) -> None:
+        with pytest.raises(ValueError, match=f"arm {arm} at fidelity 0.* at least {least:.6g}"):
+            tight_cost_lower_bound(self.PROBLEM, 0.05, means=means)
+
+    def test_a_bound_that_is_not_found_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("mfhpo.identification.bounds.tight_bound._MOST_CUTS", 1)
+        instance = random_instance(3)
+        with pytest.raises(RuntimeError, match="not found in 1 rounds"):
+            of_instance(instance)
+
+    @pytest.mark.parametrize("delta", [0.0, 1.0, math.nan])
+    def test_delta(self, delta: float) -> None:
+        with pytest.raises(ValueError, match="delta must lie strictly between 0 and 1"):
+            tight_cost_lower_bound(self.PROBLEM, delta, means=self.MEANS)

@@ -1,0 +1,284 @@
+"""Elimination of arms whose runs are trained in stages: by hand, and against curves one by one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
+from mfhpo.identification.curves.gains import as_gain, checked_bounds, gains_of
+from mfhpo.identification.curves.staged_elimination import BoundedElimination, PhasedElimination
+
+NAN = math.nan
+GAINS = [(0.0, 0.4), (0.0, 0.1), (0.0, 0.0)]
+
+
+def begin(race, *firsts):
+    """Enter arms and show their values at the first stage."""
+    curves = []
+    for arm, first in enumerate(firsts):
+        race.enter(arm)
+        curves.append(np.array([first, NAN, NAN]))
+        race.observe(arm, curves[-1], 0, 0)
+    return curves
+
+
+def show(race, arm, curve, stage, value):
+    curve[stage] = value
+    return race.observe(arm, curve, stage, stage)
+
+
+# By bounds.
+
+
+def test_the_run_with_the_largest_upper_end_goes_first():
+    race = BoundedElimination(GAINS)
+    _first, second = begin(race, 0.3, 0.5)
+    race.enter(2)
+    # Not seen yet; .9 at best; .7 at best. What other runs of the arm tell comes later.
+    assert race.turn(2, -1, 0) < race.turn(1, 0, 0) < race.turn(0, 0, 0) < race.turn(1, -1, 1)
+    show(race, 1, second, 1, 0.55)
+    assert race.turn(0, 0, 0) < race.turn(1, 1, 0)  # .7 against .65
+
+
+def test_an_arm_that_is_let_go_stays_out_and_its_upper_end_is_remembered():
+    race = BoundedElimination(GAINS)
+    first, second = begin(race, 0.3, 0.1)
+    assert race.let_go() == []
+    show(race, 0, first, 1, 0.6)
+    ((arm, verdict),) = race.let_go()
+    assert (arm, verdict.reach, verdict.bar, verdict.incumbent) == (1, 0.5, 0.6, 0)
+    race.enter(1)
+    assert race.active == {0}
+    assert show(race, 1, second, 1, 0.9) == []  # a result that came late changes nothing
+    assert race.active == {0}
+    assert race.let_go() == []
+
+
+def test_the_answer_stands_up_to_arms_that_were_let_go_by_one_that_failed():
+    race = BoundedElimination(GAINS)
+    first, _, _third = begin(race, 0.5, 0.35, 0.1)
+    show(race, 0, first, 1, 0.8)
+    assert [arm for arm, _ in race.let_go()] == [2, 1]  # .5 and .75 at best, against .8
+    race.fail(0)
+    race.enter(3)
+    late = np.array([0.3, 0.5, 0.6])
+    race.observe(3, late, 2, 2)
+    answer = race.recommend(cost=5.0, finished=True, complete=True)
+    assert (answer.arm, answer.certified) == (3, False)
+    assert "by at most 0.15" in answer.reason  # .75 against .6
+    assert answer.compared == 3
+    assert (answer.cost, answer.pulls) == (5.0, 3)
+    late_but_better = np.array([0.5, 0.7, 0.75])
+    race.enter(4)
+    race.observe(4, late_but_better, 2, 2)
+    assert [arm for arm, _ in race.let_go()] == [3]
+    assert race.recommend(5.0, True, True).certified
+
+
+def test_what_is_missing_for_a_certificate_is_said():
+    race = BoundedElimination(GAINS)
+    assert race.recommend(0.0, False, True).arm is None
+    first, _second = begin(race, 0.6, 0.1)
+    race.let_go()
+    assert race.recommend(2.0, False, complete=False).reason == "not all arms have begun"
+    assert "has not finished yet" in race.recommend(2.0, False, True).reason
+    race.enter(2)
+    assert race.recommend(2.0, False, True).reason == "the bounds allow that another arm is better"
+    race.fail(2)
+    show(race, 0, first, 2, 0.7)
+    answer = race.recommend(3.0, True, True)
+    assert answer.certified
+    assert (answer.mean, answer.interval, answer.remaining_cost) == (0.7, (0.7, 0.7), 0.0)
+
+
+def test_bounds_that_are_contradicted_are_widened_for_all():
+    race = BoundedElimination(GAINS)
+    first, _second = begin(race, 0.1, 0.3)
+    assert show(race, 0, first, 2, 0.8) == [0]  # gained .7
+    assert race.gains[0].tolist() == pytest.approx([0.0, 0.7])
+    assert race.let_go() == []  # the second: 1.0 at best, not .7
+    assert race.contradicting == {0}
+    assert "contradicted by 1 of the arms" in race.recommend(0.0, True, True).reason
+
+
+def test_rounding_is_no_contradiction():
+    race = BoundedElimination([(0.0, 0.1), (0.0, 0.0)])
+    race.enter(0)
+    curve = np.array([0.2, NAN])
+    race.observe(0, curve, 0, 0)
+    curve[1] = 0.1 + 0.2
+    race.observe(0, curve, 1, 1)
+    assert not race.contradicting
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 100)),
+        max_size=40,
+        unique_by=lambda entry: entry[:2],
+    )
+)
+def test_whoever_curves_one_by_one_would_stop_is_let_go(observations):
+    """In any order of the observations, and no others, by the rule applied to every arm."""
+    race = BoundedElimination(GAINS, noise=0.02)
+    seen = {arm: np.full(3, NAN) for arm in range(6)}
+    for arm in range(6):
+        race.enter(arm)
+    for arm, stage, value in observations:
+        if arm in race.out:
+            continue
+        seen[arm][stage] = value / 100
+        race.observe(arm, seen[arm], stage, stage)
+        gone = {arm for arm, _ in race.let_go()}
+        if race.contradicting:
+            return
+        judged = BoundedCurves(GAINS, 0.02)
+        others = list(seen.items())
+        expected = {a for a in seen if judged.judge(a, seen[a], others).stop}
+        assert gone <= expected
+        assert expected <= race.out
+
+
+# By a tolerance that halves.
+
+
+def test_phases_come_one_after_the_other_and_the_best_go_first():
+    race = PhasedElimination(3)
+    _first, second = begin(race, 0.3, 0.5)
+    race.enter(2)
+    assert race.turn(2, -1, 0) < race.turn(1, 0, 0) < race.turn(0, 0, 0)
+    show(race, 1, second, 1, 0.9)
+    assert race.turn(0, 0, 0) < race.turn(1, 1, 0)
+
+
+def test_arms_are_compared_where_all_their_runs_have_come():
+    """Values spread over .8 of [0, 1]: the tolerance at the second stage is .8."""
+    race = PhasedElimination(3)
+    curves = begin(race, *np.linspace(0.0, 1.0, 11))
+    for arm in (9, 10):
+        show(race, arm, curves[arm], 1, 1.0)
+    another = np.array([0.1, 0.1, NAN])
+    race.observe(0, another, 1, standing=0)
+    assert race.let_go() == []  # its first run is still at the first stage
+    show(race, 0, curves[0], 1, 0.1)
+    assert [arm for arm, _ in race.let_go()] == [0]  # .1 + .8 < 1
+
+
+def test_nothing_is_let_go_before_enough_runs_have_begun():
+    race = PhasedElimination(2, n_startup_runs=12)
+    for arm, value in enumerate([-5.0, *np.linspace(0.0, 1.0, 10)]):
+        race.enter(arm)
+        race.observe(arm, np.array([value, NAN]), 0, 0)
+    assert race.let_go() == []
+    race.enter(11)
+    race.observe(11, np.array([0.5, NAN]), 0, 0)
+    assert [arm for arm, _ in race.let_go()] == [0]
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_an_arm_that_has_left_counts_against_others_no_more(leaves):
+    """Values spread over .84 of [0, 1]: the tolerance at the first stage is 1.68."""
+    race = PhasedElimination(2)
+    for arm, value in enumerate((*np.linspace(0.0, 1.0, 41), -0.65)):
+        race.enter(arm)
+        race.observe(arm, np.array([value, NAN]), 0, 0)
+    if leaves:
+        race.fail(40)  # the best is .975 now
+    race.enter(42)
+    race.observe(42, np.array([-0.69, NAN]), 0, 0)
+    assert [arm for arm, _ in race.let_go()] == ([] if leaves else [42])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(-50, 50)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.sets(st.integers(0, 4), max_size=2),
+)
+def test_phases_agree_with_means_and_quantiles_computed_anew(observations, withdrawn):
+    curves = PhasedCurves(3)
+    values = {arm: [[], [], []] for arm in range(5)}
+    seen = [[], [], []]
+    for arm, stage, value in observations:
+        new = np.full(3, NAN)
+        new[stage] = value
+        curves.begin(new)
+        curves.add(arm, new)
+        values[arm][stage].append(value)
+        seen[stage].append(value)
+    for arm in withdrawn:
+        curves.withdraw(arm)
+        values[arm] = [[], [], []]
+    widths = [np.ptp(np.quantile(at, [0.1, 0.9])) if at else 0.0 for at in seen[:-1]]
+    assert curves.spread == pytest.approx(next((width for width in widths if width), math.inf))
+    for stage in range(3):
+        means = {arm: np.mean(values[arm][stage]) for arm in values if values[arm][stage]}
+        for arm in range(6):
+            others = {other: mean for other, mean in means.items() if other != arm}
+            verdict = curves.judge(arm, stage, 0.0)
+            assert verdict.bar == pytest.approx(max(others.values(), default=-math.inf))
+            assert others.get(verdict.incumbent, -math.inf) == pytest.approx(verdict.bar)
+
+
+def test_many_arms_are_compared_only_where_they_were_seen():
+    curves = PhasedCurves(2)
+    for arm in range(40):
+        curves.add(arm, np.array([-1.0 - arm, NAN]))
+    assert (curves.judge(40, 0, -9.0).bar, curves.judge(40, 0, -9.0).incumbent) == (-1.0, 0)
+    assert (curves.judge(40, 1, -9.0).bar, curves.judge(40, 1, -9.0).incumbent) == (-math.inf, None)
+
+
+def test_the_heuristic_answers_with_the_best_mean_and_no_certificate():
+    race = PhasedElimination(2)
+    for arm, finals in enumerate(((0.8, 0.9), (1.0, 0.4), (0.5,))):
+        race.enter(arm)
+        for final in finals:
+            race.observe(arm, np.array([0.5, final]), 1, 1)
+    answer = race.recommend(cost=9.0, finished=True, complete=True)
+    assert (answer.arm, answer.mean) == (0, pytest.approx(0.85))
+    assert not answer.certified
+    assert answer.interval == (-math.inf, math.inf)
+    assert "the mean is that of 2 values, the best of 3" in answer.reason
+
+
+# Bounds as users declare them.
+
+
+def test_bounds_are_sorted_and_mirrored():
+    bounds = checked_bounds({3: (-0.1, 0.0), 1: (-0.4, 0.1)}, int)
+    assert list(bounds) == [1, 3]
+    assert gains_of(bounds, (1, 3, 9), sign=-1.0).tolist() == [[-0.1, 0.4], [0.0, 0.1], [0.0, 0.0]]
+    assert gains_of(lambda step: 1 / step, (2, 4, 9)).tolist() == [
+        [-0.5, 0.5],
+        [-0.25, 0.25],
+        [0.0, 0.0],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bias", "words"),
+    [
+        ({}, "at least one step"),
+        ([0.1], "must be {step: bound}"),
+        ({1: 0.1, 3: 0.2}, "must not grow"),
+        ({1: (0.1, 0.2, 0.3)}, "a number or a pair"),
+        ({1: (0.1, 0.2)}, "0 in between"),
+    ],
+)
+def test_wrong_bounds_are_named(bias, words):
+    with pytest.raises(ValueError, match=words):
+        checked_bounds(bias, int)
+
+
+def test_a_bound_is_a_number_or_a_pair():
+    assert as_gain(1, 0.2) == (-0.2, 0.2)
+    assert as_gain(1, np.array([-0.1, 0.2])) == (-0.1, 0.2)
+    with pytest.raises(TypeError, match="a number or a pair of numbers"):
+        as_gain(1, None)

@@ -1,0 +1,88 @@
+"""Which policy is recommended for what is known, and that it can be made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mfhpo.identification.choice import recommend_policy
+from mfhpo.identification.elimination import IISE
+from mfhpo.identification.lucb import MFLUCB
+from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.problem import Problem
+from mfhpo.regret.elimination import MFElimination
+from mfhpo.regret.mf_ucb import MFUCB
+
+OWN, ORDER = Bias.max(0.1, 0.0), Bias.order(0.1, 0.0)
+
+
+def problem(noise: Noise, bias: Bias | None = OWN) -> Problem:
+    return Problem(4, costs=(1.0, 10.0), bias=bias, noise=noise)
+
+
+@pytest.mark.parametrize("bias", [OWN, ORDER, None])
+@pytest.mark.parametrize("noise", [SubGaussian(0.1), SubGaussian((0.1, 0.2)), EstimatedNoise()])
+def test_one_scale_of_the_noise(noise: Noise, bias: Bias | None) -> None:
+    choice = recommend_policy(problem(noise, bias))
+    assert choice.policy is MFTopTwo
+    assert "scale" in choice.reason
+
+
+@pytest.mark.parametrize(("bias", "policy"), [(OWN, MFLUCB), (ORDER, IISE), (None, IISE)])
+@pytest.mark.parametrize("noise", [Gaussian(), Bounded(0.0, 1.0)])
+def test_a_scale_of_each_arm(noise: Noise, bias: Bias | None, policy: type) -> None:
+    choice = recommend_policy(problem(noise, bias))
+    assert choice.policy is policy
+    assert "no scale of the noise is declared or shared" in choice.reason
+
+
+def test_nothing_is_known() -> None:
+    choice = recommend_policy(Problem(4, costs=None, n_fidelities=2))
+    assert choice.policy is MFTopTwo
+
+
+@pytest.mark.parametrize("noise", [SubGaussian(0.1), Bounded(0.0, 1.0)])
+def test_rewards(noise: Noise) -> None:
+    per_cost = recommend_policy(problem(noise), aim="reward per cost")
+    per_pull = recommend_policy(problem(noise), aim="reward per pull")
+    assert (per_cost.policy, per_pull.policy) == (MFUCB, MFElimination)
+    assert "proportion to their cost" in per_cost.reason
+    assert "whatever it costs" in per_pull.reason
+
+
+@pytest.mark.parametrize("aim", ["best", "", "reward"])
+def test_another_aim_is_an_error(aim: Any) -> None:
+    with pytest.raises(ValueError, match=f"aim must be one of best arm, .*, got {aim!r}"):
+        recommend_policy(problem(SubGaussian(0.1)), aim=aim)
+
+
+@pytest.mark.parametrize("aim", ["best arm", "reward per cost", "reward per pull"])
+@pytest.mark.parametrize("noise", [SubGaussian(0.1), Bounded(0.0, 1.0), Gaussian()])
+def test_what_is_chosen_can_be_made(aim: Any, noise: Noise) -> None:
+    declared = problem(noise)
+    policy = recommend_policy(declared, aim).make(declared)
+    assert len(policy.ask(3)) == 3
+
+
+def test_options_are_passed_on() -> None:
+    declared = problem(SubGaussian(0.1))
+    policy = recommend_policy(declared).make(declared, delta=0.2, epsilon=0.3, budget=7.0)
+    assert isinstance(policy, MFTopTwo)
+    assert (policy.delta, policy.epsilon, policy.budget) == (0.2, 0.3, 7.0)
+    assert policy.problem is declared
+
+
+def test_an_option_that_the_policy_does_not_have_is_an_error() -> None:
+    declared = problem(SubGaussian(0.1))
+    with pytest.raises(TypeError, match="MFTopTwo was chosen, and cannot be made with explore"):
+        recommend_policy(declared).make(declared, explore="A")
+
+
+def test_order_bounds_are_of_no_use_for_reward_per_cost() -> None:
+    with pytest.raises(ValueError, match="aim='reward per cost' needs bounds on every arm's own"):
+        recommend_policy(problem(SubGaussian(0.1), ORDER), aim="reward per cost")
+    choice = recommend_policy(problem(SubGaussian(0.1), ORDER), aim="reward per pull")
+    assert choice.policy is MFElimination

@@ -1,0 +1,258 @@
+"""MF-GRAD: a step worked out by hand, the published figures, and whether delta is kept."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfhpo.identification.gradient import MFGrad
+from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import Gaussian, SubGaussian
+from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.simulation.instances import GaussianInstance, load_instance
+from mfhpo.simulation.runner import run, run_repeats
+from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
+
+EASY = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
+
+
+def two_arms(**options: Any) -> MFGrad:
+    """Two arms, two fidelities, sigma^2 = 1/2, so that a pull has the weight 1."""
+    problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(math.sqrt(0.5)))
+    return MFGrad(problem, **{"delta": 1e-3, "learning_rate": 0.25, "stop": "published"} | options)
+
+
+def pull_every_pair(policy: MFGrad) -> None:
+    """Arm 0 is at 3 at both fidelities, arm 1 at 0."""
+    for arm, value in ((0, 3.0), (1, 0.0)):
+        for fidelity in (0, 1):
+            policy.tell(Pull(arm, fidelity), Observation(value))
+
+
+class TestByHand:
+    def test_first_every_pair(self) -> None:
+        policy = two_arms()
+        assert policy.ask(4) == [Pull(0, 0), Pull(0, 1), Pull(1, 0), Pull(1, 1)]
+
+    def step(self, rate: float) -> np.ndarray[Any, Any]:
+        """Planned pulls after the first step, shape (2, 2).
+
+        By symmetry the nearest case is at 1.5. It is 3 - 0.5 - 1.5 = 1 from the cheap means and
+        1.5 from those at the target. Even shares of the cost cost 1 / mean(1, 1/4) = 1.6 a pull,
+        so that the gradients, distance^2 / (2 sigma^2) / cost * 1.6, are 1.6 and 0.9. One pull
+        more is planned in proportion to exp(rate * gradient) / cost, a quarter of it evenly.
+        """
+        shares = np.exp(rate * np.array([1.6, 0.9])) / np.array([1.0, 4.0])
+        pulls = 0.75 * shares / (2.0 * shares.sum()) + 0.25 / 4.0
+        return np.tile(1.0 + pulls, (2, 1))
+
+    @pytest.mark.parametrize(
+        ("learning_rate", "rate"),
+        [
+            (0.25, 0.25),
+            (2, 2.0),
+            ("decreasing", 1.0),
+            # ln(K M) over the sum of squared largest entries, 1.6^2.
+            ("adaptive", math.sqrt(math.log(4.0)) / 1.6),
+        ],
+    )
+    def test_one_step(self, learning_rate: Any, rate: float) -> None:
+        policy = two_arms(learning_rate=learning_rate)
+        pull_every_pair(policy)
+        planned = np.array(policy.state_dict()["planned_pulls"])
+        assert planned == pytest.approx(self.step(rate))
+        # The pairs that lag most are the cheap ones; the earlier arm is pulled.
+        assert policy.ask() == [Pull(0, 0)]
+        assert policy.ask(2) == [Pull(0, 0), Pull(1, 0)]
+
+    def test_rates_after_a_second_step(self) -> None:
+        policy = two_arms(learning_rate="decreasing")
+        pull_every_pair(policy)
+        first = np.array(policy.state_dict()["gradients"])
+        assert first == pytest.approx(np.array([[1.6, 0.9]] * 2))
+        policy.tell(Pull(0, 0), Observation(3.0))
+        state = policy.state_dict()
+        assert state["steps"] == 2
+        assert np.array(state["planned_pulls"]).sum() == pytest.approx(6.0)
+        assert (np.array(state["gradients"]) > first).all()
+
+    def test_published_threshold(self) -> None:
+        # ln(K / delta) + M ln(ln t + 1), t = 4.
+        policy = two_arms(delta=0.1, audit=False)
+        pull_every_pair(policy)
+        expected = math.log(2 / 0.1) + 2.0 * math.log(math.log(4.0) + 1.0)
+        assert policy.threshold == pytest.approx(expected)
+        # The likelihood ratio is 2 * (1 + 1.5^2) = 6.5, above 4.74: it is over.
+        assert policy.finished
+        assert policy.recommend().arm == 0
+        # At delta = 0.001 it is not: 9.34.
+        policy = two_arms()
+        pull_every_pair(policy)
+        assert not policy.finished
+
+    def test_the_published_stop_eliminates_nobody_before_the_end(self) -> None:
+        instance = GaussianInstance([[0.0, 0.9, 1.0]], [1.0], variance=0.04)
+        policy = MFGrad(instance.problem(), stop="published", delta=0.01)
+        rng = np.random.default_rng(0)
+        while not policy.finished:
+            assert len(policy.active) == 3
+            [pull] = policy.ask()
+            policy.tell(pull, Observation(instance.draw(rng, pull.arm, pull.fidelity)))
+        assert policy.recommend().arm == 2
+
+    def test_the_mixture_stop_is_that_of_the_others(self) -> None:
+        grad, top = (policy(EASY.problem(), delta=0.02) for policy in (MFGrad, MFTopTwo))
+        assert grad.threshold == top.threshold == pytest.approx(math.log(3 / 0.02))
+
+
+class TestManyArms:
+    def test_while_many_are_left_pulls_are_those_of_the_top_two(self) -> None:
+        problem = EASY.problem()
+        grad, top = MFGrad(problem, max_arms=2), MFTopTwo(problem)
+        rng = np.random.default_rng(0)
+        compared = 0
+        while len(top.active) > 2:
+            [pull] = top.ask()
+            assert grad.ask() == [pull]
+            observation = Observation(EASY.draw(rng, pull.arm, pull.fidelity))
+            grad.tell(pull, observation)
+            top.tell(pull, observation)
+            compared += 1
+        assert compared >= 4
+        assert grad.state_dict()["steps"] <= 1
+
+    def test_arms_that_come_back_have_a_plan_of_their_own(self) -> None:
+        # Two arms follow the gradient for long; then the leader fails, and a third one comes back
+        # that was pulled 30 times: what is planned starts at what was pulled.
+        problem = Problem(4, (1.0,), Bias.max(0.0), SubGaussian(1.0))
+        policy = MFGrad(problem, max_arms=3, delta=1e-6)
+        for _ in range(30):
+            for arm, value in enumerate((9.0, 1.1, 1.0, 0.9)):
+                policy.tell(Pull(arm, 0), Observation(value))
+        assert policy.active.tolist() == [0]
+        policy.withdraw(0)
+        assert policy.active.tolist() == [1, 2, 3]
+        state = policy.state_dict()
+        lag = np.array(state["planned_pulls"])[1:, 0] - 30.0
+        assert lag.sum() == pytest.approx(1.0)
+        assert (lag > 0.0).all()
+        assert state["steps"] == 1
+
+    def test_sums_take_as_many_steps(self) -> None:
+        policy = MFGrad(EASY.problem(), delta=1e-9)
+        for arm in range(4):
+            for fidelity in range(2):
+                policy.tell_sum(Pull(arm, fidelity), 1, float(EASY.means[fidelity, arm]))
+        before = policy.state_dict()
+        assert before["steps"] == 1
+        policy.tell_sum(Pull(3, 0), 5, 4.5)
+        after = policy.state_dict()
+        assert after["steps"] == 6
+        planned = np.array(after["planned_pulls"]) - np.array(before["planned_pulls"])
+        assert planned.sum() == pytest.approx(5.0)
+
+
+class TestErrors:
+    @pytest.mark.parametrize("learning_rate", [0.0, -1.0, math.inf, math.nan, "fast", None, [0.25]])
+    def test_learning_rate(self, learning_rate: Any) -> None:
+        with pytest.raises(ValueError, match="learning_rate must be"):
+            two_arms(learning_rate=learning_rate)
+
+    def test_stop(self) -> None:
+        with pytest.raises(ValueError, match="stop must be 'mixture' or 'published', got 'never'"):
+            two_arms(stop="never")
+
+    def test_max_arms(self) -> None:
+        with pytest.raises(ValueError, match="max_arms must be at least 2, got 1"):
+            two_arms(max_arms=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "published", "error", "at_most"),
+    [("bai_5x2", 564.0, 20.0, 600.0), ("bai_4x5", 85.8, 1.8, 95.0)],
+)
+def test_published_figures(
+    data_folder: Path, name: str, published: float, error: float, at_most: float
+) -> None:
+    instance = load_instance(data_folder / "iise" / f"{name}.npz")
+    runs = 25
+    found = {}
+    for label, options in (
+        ("published", {"learning_rate": 0.25, "stop": "published"}),
+        ("default", {}),
+    ):
+        costs, wrong = [], 0
+        for seed in range(runs):
+            policy = MFGrad(instance.problem(), delta=0.01, audit=False, **options)
+            result = run(policy, instance, np.random.default_rng(seed))
+            costs.append(result.cost)
+            wrong += result.arm != instance.best_arm
+        assert wrong <= most_allowed(runs, 0.01)
+        found[label] = np.mean(costs), np.std(costs) / math.sqrt(runs)
+    mean, own_error = found["published"]
+    assert mean == pytest.approx(published, abs=4.0 * math.hypot(own_error, error / 1.96))
+    mean, own_error = found["default"]
+    assert mean - 2.0 * own_error < at_most
+
+
+def test_blocks_of_pulls_end_with_the_same_answer() -> None:
+    rng = np.random.default_rng(0)
+    result = run_repeats(MFGrad(EASY.problem()), EASY, rng, resolution=0.1)
+    assert (result.arm, result.certified) == (3, True)
+
+
+CONDITIONS = {
+    "max": Hard(),
+    "order, nearly a tie": Hard("order", gap=0.001, most_pulls=120),
+    "max, epsilon": Hard(gap=1.3, epsilon=1.2),
+    "Gaussian noise": Hard(noise=Gaussian(), gap=0.2, n_arms=2, most_pulls=120),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", ["mixture", "published"])
+@pytest.mark.parametrize("name", list(CONDITIONS))
+def test_delta_is_kept(name: str, stop: Any) -> None:
+    hard, delta, races = CONDITIONS[name], 0.2, 40
+    wrong, certified = wrong_and_certified(
+        hard,
+        lambda problem: MFGrad(
+            problem, delta=delta, audit=False, epsilon=hard.tolerance, stop=stop
+        ),
+        races,
+        seed=12,
+    )
+    assert wrong <= most_allowed(races, delta)
+    assert certified >= 0.8 * races or name not in ("max", "max, epsilon")
+
+
+def test_the_published_stop_says_what_it_is() -> None:
+    problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
+    assert "unproven" in MFGrad(problem, stop="published").recommend().conditions[-1]
+    assert "unproven" not in " ".join(MFGrad(problem).recommend().conditions)
+
+
+def test_the_published_stop_needs_all_arms_at_once() -> None:
+    problem = Problem(40, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
+    with pytest.raises(ValueError, match="max_arms=32 is below the 40 arms"):
+        MFGrad(problem, stop="published")
+    MFGrad(problem, stop="published", max_arms=40)
+
+
+@pytest.mark.parametrize("rate", [np.float32(0.1), np.int64(1), 0.25])
+def test_a_learning_rate_of_any_type_of_number(rate: Any) -> None:
+    problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
+    MFGrad(problem, learning_rate=rate)
+
+
+@pytest.mark.parametrize("rate", [True, 0.0, -1.0, math.inf, "fast", None])
+def test_a_learning_rate_that_is_none(rate: Any) -> None:
+    problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
+    with pytest.raises(ValueError, match="learning_rate must be 'adaptive', 'decreasing'"):
+        MFGrad(problem, learning_rate=rate)

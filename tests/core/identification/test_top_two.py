@@ -1,0 +1,434 @@
+"""MFTopTwo: pulls by hand, what a race goes through, and whether delta is kept."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.identification.gradient import MFGrad
+from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
+from mfhpo.knowledge.confidence import MixtureRadius
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.simulation.instances import GaussianInstance, load_instance
+from mfhpo.simulation.runner import run, run_repeats
+from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
+
+numbers = st.integers(0, 2**32 - 1)
+
+EASY = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
+
+
+def tell(policy: MFTopTwo, *told: tuple[int, int, float]) -> None:
+    for arm, fidelity, value in told:
+        policy.tell(Pull(arm, fidelity), Observation(value))
+
+
+def three_arms(costs: tuple[float, float] = (1.0, 4.0), **options: Any) -> MFTopTwo:
+    return MFTopTwo(Problem(3, costs, Bias.max(0.5, 0.0), SubGaussian(1.0)), **options)
+
+
+class TestByHand:
+    def test_first_every_arm_at_the_cheapest_fidelity(self) -> None:
+        policy = three_arms()
+        assert policy.ask(3) == [Pull(0, 0), Pull(1, 0), Pull(2, 0)]
+        assert policy.ask(1, [Pull(0, 0)]) == [Pull(1, 0)]
+        tell(policy, (1, 1, 0.3))  # nobody asked for it, but it is a value of arm 1
+        assert policy.ask(2) == [Pull(0, 0), Pull(2, 0)]
+
+    @pytest.mark.parametrize(("dear", "fidelity"), [(4.0, 0), (1.5, 1)])
+    def test_rival_turn_and_fidelity(self, dear: float, fidelity: int) -> None:
+        policy = three_arms((1.0, dear))
+        tell(policy, (0, 0, 3.0), (1, 0, 1.0), (2, 0, 0.0))
+        # Arm 0 leads. Arm 1 is nearer than arm 2: [0.5, 1.5] and [2.5, 3.5] are 1 apart, the
+        # nearest case is at 2. Both arms owe it the same; 3 pulls times the golden ratio are
+        # 1.854, and 0.854 is above 1/2: the rival's turn. It may be farther than it looks by
+        # sqrt(2 ln 2) = 1.177. Its distance is 2 - 1.5 and its other edge 2 - 0.5, so that the
+        # index is 0.5 + 1.177 at the cheap fidelity and (1.5 + 1.177) / sqrt(cost) at the target:
+        # 1.339 for a cost of 4, 2.186 for 1.5.
+        assert policy.ask() == [Pull(1, fidelity)]
+
+    def test_the_leaders_turn(self) -> None:
+        policy = three_arms()
+        tell(policy, (0, 0, 3.0), (1, 0, 1.0), (2, 0, 0.0), (2, 0, 0.0))
+        # 4 pulls times the golden ratio are 2.472, and 0.472 is below 1/2.
+        assert policy.ask() == [Pull(0, 0)]
+
+    def test_rarely_pulled_arms_are_rivals_first(self) -> None:
+        policy = three_arms(delta=1e-6)
+        # Both rivals are at 1; arm 1 was seen more often, and its evidence is stronger.
+        tell(policy, (0, 0, 3.0), (2, 0, 1.0), *[(1, 0, 1.0)] * 4)
+        assert {pull.arm for pull in policy.ask(2)} <= {0, 2}
+
+    @pytest.mark.parametrize(("dear", "fidelity"), [(4.0, 0), (1.5, 1)])
+    def test_order_bounds(self, dear: float, fidelity: int) -> None:
+        problem = Problem(2, (1.0, dear), Bias.order(0.5, 0.0), SubGaussian(1.0))
+        policy = MFTopTwo(problem)
+        tell(policy, (0, 0, 2.0), (1, 0, 0.0))
+        # The difference is 2, in doubt by 2 sqrt(2 ln 2) = 2.355. At the cheap fidelity
+        # 2 - 0.5 + 2.355 = 3.855; at the target at most (2 + 0.5 + 2.355) / sqrt(cost): 2.43 for a
+        # cost of 4, 3.96 for 1.5. 2 pulls times the golden ratio leave 0.236: the leader.
+        assert policy.ask() == [Pull(0, fidelity)]
+
+    def test_a_dear_fidelity_that_nothing_is_hoped_of_is_not_tried(self) -> None:
+        policy = three_arms((1.0, 1e6))
+        result = run(
+            policy,
+            GaussianInstance([[3.0, 0.0, 0.2], [3.1, 0.1, 0.1]], [1.0, 1e6]),
+            np.random.default_rng(0),
+        )
+        assert result.certified
+        assert result.cost == result.pulls
+
+    def test_where_the_bias_hides_the_gap_it_goes_to_the_target(self) -> None:
+        instance = GaussianInstance(
+            [[0.5, 0.5], [1.0, 0.0]], [1.0, 10.0], xi=[0.5, 0.0], variance=0.01
+        )
+        result = run(MFTopTwo(instance.problem()), instance, np.random.default_rng(0))
+        assert (result.arm, result.certified) == (0, True)
+        assert result.cost < 200.0
+
+    def test_threshold(self) -> None:
+        assert three_arms(delta=0.1).threshold == pytest.approx(math.log(2 / 0.1))
+        bounded = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), Bounded(0.0, 1.0))
+        assert MFTopTwo(bounded, delta=0.1).threshold == pytest.approx(math.log(2 / 0.05))
+        # A tenth for the variance, and before that a half for bias bounds that are estimated.
+        noisy = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), EstimatedNoise())
+        assert MFTopTwo(noisy, delta=0.1).threshold == pytest.approx(math.log(2 / 0.09))
+        unknown = Problem(3, (1.0, 4.0))
+        assert MFTopTwo(unknown, delta=0.1).threshold == pytest.approx(math.log(2 / 0.09))
+        eliminates = MFTopTwo(unknown, delta=0.1, estimated_bias="eliminate")
+        assert eliminates.threshold == pytest.approx(math.log(2 / 0.045))
+
+
+class TestPublishedInstances:
+    def test_the_dear_target_is_rarely_pulled(self, data_folder: Path) -> None:
+        instance = load_instance(data_folder / "iise" / "bai_4x5.npz")
+        at_target = pulls = 0
+        rng = np.random.default_rng(0)
+        for _ in range(10):
+            policy = MFTopTwo(instance.problem(), delta=0.01)
+            assert run(policy, instance, rng).arm == instance.best_arm
+            at_target += sum(policy.summary(arm, 4)[0] for arm in range(4))
+            pulls += policy.pulls
+        assert at_target < 0.05 * pulls
+
+    @pytest.mark.slow
+    def test_it_is_cheaper_than_what_is_published(self, data_folder: Path) -> None:
+        # MF-GRAD with its published stop, which is no guarantee, has 564 and 85.8.
+        for name, runs, published in (("bai_5x2", 12, 564.0), ("bai_4x5", 12, 85.8)):
+            instance = load_instance(data_folder / "iise" / f"{name}.npz")
+            costs = [
+                run(
+                    MFTopTwo(instance.problem(), delta=0.01), instance, np.random.default_rng(seed)
+                ).cost
+                for seed in range(runs)
+            ]
+            assert np.mean(costs) + 2.0 * np.std(costs) / math.sqrt(runs) < published, name
+
+    @pytest.mark.slow
+    def test_what_never_ends_for_others_ends(self, data_folder: Path) -> None:
+        # At the cheap fidelity the best arm looks worse by .04, within its bias bound.
+        instance = load_instance(data_folder / "iise" / "forever.npz")
+        policy = MFTopTwo(instance.problem(), delta=0.1)
+        result = run_repeats(
+            policy, instance, np.random.default_rng(1), resolution=0.05, max_pulls=10**7
+        )
+        assert result.certified
+        assert result.arm == instance.best_arm
+
+
+class TestRace:
+    def test_measure(self) -> None:
+        for measure in (0, 12):
+            policy = MFTopTwo(EASY.problem(), measure=measure)
+            result = run(policy, EASY, np.random.default_rng(0))
+            assert (result.arm, result.certified) == (3, True)
+            assert policy.summary(3, 1)[0] >= measure
+
+    def test_budget(self) -> None:
+        policy = MFTopTwo(EASY.problem(), budget=7.0)
+        result = run(policy, EASY, np.random.default_rng(0))
+        assert not result.certified
+        assert result.cost <= 7.0
+        assert "budget" in policy.recommend().reason
+
+    def test_epsilon_ends_a_tie(self) -> None:
+        twins = GaussianInstance([[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]], [1.0, 5.0], variance=0.25)
+        policy = MFTopTwo(twins.problem(), epsilon=0.5)
+        result = run(policy, twins, np.random.default_rng(0), max_pulls=3000)
+        assert result.certified
+        assert result.arm in (1, 2)
+        assert {1, 2} <= set(policy.active.tolist())
+        assert "by epsilon" in policy.recommend().reason
+
+    def test_a_tie_never_ends(self) -> None:
+        twins = GaussianInstance([[1.0, 1.0]], [1.0], variance=0.25)
+        policy = MFTopTwo(twins.problem(), delta=1e-4)
+        assert not run(policy, twins, np.random.default_rng(0), max_pulls=2000).certified
+        counts = [policy.summary(arm, 0)[0] for arm in (0, 1)]
+        assert min(counts) > 0.3 * max(counts)
+
+    def test_one_arm(self) -> None:
+        policy = MFTopTwo(Problem(1, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0)))
+        assert policy.finished
+        assert policy.recommend().arm == 0
+
+    def test_an_audit_brings_arms_back(self) -> None:
+        # Arm 0 seems better by 5 at the cheap fidelity, where arm 1 breaks its bound. Arm 2 is
+        # so much worse that it leaves again at once.
+        policy = three_arms(delta=0.05)
+        tell(policy, *[(0, 0, 5.0), (1, 0, 0.0), (2, 0, -9.0)] * 8)
+        assert policy.active.tolist() == [0]
+        with pytest.warns(BiasContradictedWarning):
+            tell(policy, *[(1, 1, 6.0)] * 30)
+        assert policy.active.tolist() == [0, 1]
+        assert policy.bias is not None
+        assert policy.bias.bounds[0] > 3.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BiasContradictedWarning)
+            tell(policy, *[(0, 1, 5.0), (2, 1, -9.0)] * 30, *[(1, 1, 6.0)] * 40)
+        assert policy.finished
+        assert policy.recommend().arm == 1
+
+    def test_a_withdrawn_leader_gives_back_what_it_beat(self) -> None:
+        policy = three_arms()
+        tell(policy, *[(0, 0, 9.0), (1, 0, 4.0), (2, 0, 0.0)] * 8)
+        assert policy.active.tolist() == [0]
+        policy.withdraw(0)
+        # Arm 2 was beaten by arm 0 or by arm 1; 4 apart, it is beaten by arm 1 at once.
+        assert policy.active.tolist() == [1]
+        policy.withdraw(1)
+        assert policy.active.tolist() == [2]
+
+    def test_a_merged_arm_keeps_what_it_beat(self) -> None:
+        policy = three_arms()
+        tell(policy, (0, 0, 9.0), *[(1, 0, 9.0), (2, 0, 0.0)] * 8)
+        assert policy.active.tolist() == [0, 1]
+        policy.withdraw(1, duplicate_of=0)
+        assert policy.active.tolist() == [0]
+        assert policy.recommend().certified
+
+    @pytest.mark.parametrize("noise", [EstimatedNoise(), Gaussian()])
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
+    def test_the_noise_is_unknown_at_first(self, noise: Noise, policy: type[MFTopTwo]) -> None:
+        # Bias and costs are declared, so that there is no pilot.
+        race = policy(EASY.problem(noise=noise))
+        assert not race.piloting
+        result = run(race, EASY, np.random.default_rng(0), max_pulls=1000)
+        assert (result.arm, result.certified) == (3, True)
+
+    def test_unequal_counts_with_order_bounds(self) -> None:
+        # What was pulled often at one fidelity cannot be compared with the other's other fidelity.
+        problem = Problem(2, (1.0, 4.0), Bias.order(0.5, 0.0), SubGaussian(1.0))
+        policy = MFTopTwo(problem)
+        tell(policy, *[(0, 0, 9.0)] * 50, *[(1, 1, 0.0)] * 50)
+        assert policy.active.tolist() == [0, 1]
+        pulls = policy.ask(6)
+        assert {(0, 1), (1, 0)} & {(pull.arm, pull.fidelity) for pull in pulls}
+        instance = GaussianInstance([[9.0, 6.0], [8.8, 6.2]], [1.0, 4.0])
+        result = run(policy, instance, np.random.default_rng(0), max_pulls=200)
+        assert (result.arm, result.certified) == (0, True)
+
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
+    def test_lost_pulls_never_stall_it(self, policy: type[MFTopTwo], kind: Any) -> None:
+        # The first pulls of every pair are under way for ever.
+        race = policy(EASY.problem(kind))
+        lost = [Pull(arm, fidelity) for arm in range(4) for fidelity in range(2)]
+        rng = np.random.default_rng(0)
+        while not race.finished and race.pulls < 500:
+            for pull in race.ask(2, lost):
+                race.tell(pull, Observation(EASY.draw(rng, pull.arm, pull.fidelity)))
+        assert race.recommend().arm == 3
+        assert race.recommend().certified
+
+    @pytest.mark.parametrize("workers", [8, 20])
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
+    def test_many_workers(self, policy: type[MFTopTwo], workers: int) -> None:
+        result = run(policy(EASY.problem()), EASY, np.random.default_rng(0), workers=workers)
+        assert (result.arm, result.certified) == (3, True)
+        assert result.elapsed < result.cost / 2
+
+    @pytest.mark.parametrize("sigma", [(0.0, 0.1), (0.1, 0.0), 0.0])
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
+    def test_fidelities_without_noise(
+        self, policy: type[MFTopTwo], kind: Any, scale: float, sigma: Any
+    ) -> None:
+        quiet = GaussianInstance(EASY.means * scale, EASY.costs, variance=0.0)
+        noise = (
+            SubGaussian(scale * np.array(sigma))
+            if sigma == 0.0
+            else SubGaussian(tuple(scale * part for part in sigma))
+        )
+        result = run(
+            policy(quiet.problem(kind, noise)), quiet, np.random.default_rng(0), max_pulls=500
+        )
+        assert (result.arm, result.certified) == (3, True)
+
+    @pytest.mark.parametrize("options", [{"variant": "own"}, {"variant": "order"}])
+    def test_a_variant_that_contradicts_the_bounds(self, options: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="variant"):
+            three_arms(**options)
+
+    def test_a_radius_is_an_error(self) -> None:
+        with pytest.raises(TypeError, match="radius: MFTopTwo decides by likelihood ratios"):
+            three_arms(radius=MixtureRadius(1.0))
+        assert three_arms(radius=None).ask() == [Pull(0, 0)]
+
+
+class TestExtremes:
+    @pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0), (1e5, 400.0)])
+    def test_a_dear_target_is_not_pulled_more_than_it_is_worth(
+        self, dear: float, most: float
+    ) -> None:
+        # The target alone takes 60 to 150 of its pulls; the cheap fidelity tells nothing at all.
+        instance = GaussianInstance(
+            [[0.5, 0.5, 0.5], [0.4, 0.5, 0.6]], [1.0, dear], xi=[0.1, 0.0], variance=0.01
+        )
+        for seed in range(3):
+            policy = MFTopTwo(instance.problem("max"), delta=0.05, audit=False)
+            result = run_repeats(policy, instance, np.random.default_rng(seed), resolution=0.02)
+            assert (result.arm, result.certified) == (2, True)
+            assert result.cost < most * dear
+
+    @pytest.mark.parametrize("bias", [Bias.max(0.01, 0.0), Bias.order(0.02, 0.0)])
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    def test_without_noise_a_few_pulls_are_enough(self, bias: Bias, scale: float) -> None:
+        bounds = [scale * bound for bound in bias.bounds]
+        problem = Problem(3, (1.0, 10.0), replace(bias, bounds=tuple(bounds)), SubGaussian(0.0))
+        means = scale * np.array([[0.0, 0.01], [0.015, 0.02], [0.02, 0.03]])
+        policy = MFTopTwo(problem)
+        while not policy.finished:
+            assert policy.pulls < 30
+            [pull] = policy.ask()
+            tell(policy, (pull.arm, pull.fidelity, means[pull.arm, pull.fidelity]))
+        assert policy.recommend().arm == 2
+
+    def test_one_fidelity_without_noise(self) -> None:
+        noise = SubGaussian((0.0, 1.0))
+        policy = MFTopTwo(Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), noise))
+        tell(policy, (0, 0, 1.0), (1, 0, 0.0))
+        assert policy.recommend().certified
+
+
+class TestUnits:
+    """The same pulls in any unit; powers of two, so that rounding is the same too."""
+
+    @staticmethod
+    def pulls(
+        policy: type[MFTopTwo],
+        seed: int,
+        kind: Any,
+        scale: float = 1.0,
+        cost: float = 1.0,
+        n: int = 1,
+    ) -> list[Pull]:
+        rng = np.random.default_rng(seed)
+        targets = rng.uniform(0.0, 2.0, 4)
+        means = scale * np.array([targets + rng.uniform(-0.2, 0.2, 4), targets])
+        costs = cost * np.array([1.0, 5.0])
+        problem = Problem(
+            4, tuple(costs.tolist()), Bias(kind, (scale * 0.25, 0.0)), SubGaussian(scale * 0.5)
+        )
+        race = policy(problem, audit=False)
+        told: list[Pull] = []
+        while not race.finished and len(told) < 60:
+            for pull in race.ask(n):
+                told.append(pull)
+                value = means[pull.fidelity, pull.arm] + scale * 0.5 * rng.standard_normal()
+                race.tell(pull, Observation(float(value)))
+        return told
+
+    @given(
+        seed=numbers,
+        kind=st.sampled_from(["max", "order"]),
+        scale=st.sampled_from([2.0**-30, 0.25, 8.0, 2.0**40]),
+        policy=st.sampled_from([MFTopTwo, MFGrad]),
+        n=st.sampled_from([1, 3]),
+    )
+    def test_of_values(
+        self, seed: int, kind: Any, scale: float, policy: type[MFTopTwo], n: int
+    ) -> None:
+        assert self.pulls(policy, seed, kind, scale, n=n) == self.pulls(policy, seed, kind, n=n)
+
+    @given(
+        seed=numbers,
+        kind=st.sampled_from(["max", "order"]),
+        cost=st.sampled_from([4.0**-8, 16.0, 4.0**10]),
+        policy=st.sampled_from([MFTopTwo, MFGrad]),
+    )
+    def test_of_costs(self, seed: int, kind: Any, cost: float, policy: type[MFTopTwo]) -> None:
+        assert self.pulls(policy, seed, kind, cost=cost) == self.pulls(policy, seed, kind)
+
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    @pytest.mark.parametrize("shift", [-1024.0, 1024.0])
+    def test_where_values_lie_does_not_matter_to_pulls_under_way(
+        self, kind: Any, shift: float
+    ) -> None:
+        # Arm 0 and arm 1 were seen at the cheap fidelity; their first pulls at the target, and the
+        # first of arm 2, are under way.
+        asked = []
+        for offset in (0.0, shift):
+            problem = Problem(3, (1.0, 4.0), Bias(kind, (0.5, 0.0)), SubGaussian(1.0))
+            policy = MFTopTwo(problem)
+            tell(policy, (0, 0, 3.0 + offset), (1, 0, 2.0 + offset))
+            asked.append(policy.ask(12, [Pull(0, 1), Pull(1, 1), Pull(2, 0)]))
+        assert asked[0] == asked[1]
+
+
+CONDITIONS = {
+    "max": Hard(),
+    "order": Hard("order"),
+    "max, nearly a tie": Hard(gap=0.001, most_pulls=150),
+    "order, nearly a tie": Hard("order", gap=0.001, most_pulls=150),
+    "max, epsilon": Hard(gap=1.3, epsilon=1.2),
+    "order, epsilon": Hard("order", gap=1.3, epsilon=1.2),
+    "two arms": Hard(n_arms=2, gap=0.001, most_pulls=200),
+    "estimated noise": Hard(noise=EstimatedNoise(), gap=0.2, most_pulls=150),
+    "Gaussian noise": Hard(noise=Gaussian(), gap=0.2, n_arms=2, most_pulls=150),
+    "Bernoulli": Hard("order", noise=Bounded(0.0, 1.0), bernoulli=True, gap=0.2, most_pulls=120),
+}
+ENDS = ("max", "order", "max, epsilon", "order, epsilon")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CONDITIONS))
+def test_delta_is_kept(name: str) -> None:
+    delta, races = 0.2, 60
+    wrong, certified = wrong_and_certified(
+        CONDITIONS[name],
+        lambda problem: MFTopTwo(
+            problem, delta=delta, audit=False, epsilon=CONDITIONS[name].tolerance
+        ),
+        races,
+        seed=11,
+    )
+    assert wrong <= most_allowed(races, delta)
+    # A policy that never answers is never wrong.
+    assert certified >= 0.8 * races or name not in ENDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["two arms", "order, nearly a tie"])
+def test_noise_that_is_declared_too_small_is_found_out(name: str) -> None:
+    # The noise has a scale of 2: the tests above can see errors.
+    delta, races = 0.2, 60
+    wrong, _ = wrong_and_certified(
+        replace(CONDITIONS[name], noise=SubGaussian(0.7)),
+        lambda problem: MFTopTwo(problem, delta=delta, audit=False),
+        races,
+        seed=11,
+    )
+    assert wrong > most_allowed(races, delta)

@@ -1,0 +1,324 @@
+"""Bias bounds: declared, estimated (by hand and by coverage), audited (by hand and by property)."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from mfhpo.knowledge.bias import Bias, Contradiction, estimate_bias, find_contradiction
+from mfhpo.racing.labels import Labels
+
+FloatArray = npt.NDArray[np.float64]
+Kind = Literal["max", "order"]
+both_kinds = pytest.mark.parametrize("kind", ["max", "order"])
+
+# Declared
+
+
+def test_margins_by_hand() -> None:
+    assert Bias.max(0.5, 0.25, 0.0).margins == (1.0, 0.5, 0.0)
+    assert Bias.order(0.5, 0.25, 0.0).margins == (0.5, 0.25, 0.0)
+    assert Bias.underestimating(0.5, 0.0) == Bias.order(0.5, 0.0)
+    assert Bias.max(1, 0) == Bias("max", (1.0, 0.0), "declared")
+
+
+def test_one_fidelity_has_no_bias() -> None:
+    assert Bias.max(0.0).margins == (0.0,)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((), "bias must have one bound per fidelity, got none"),
+        ((-0.1, 0.0), r"bias\[0\] must be a finite number of at least 0, got -0.1"),
+        ((0.1, math.nan, 0.0), r"bias\[1\] must be a finite number of at least 0, got nan"),
+        ((math.inf, 0.0), r"bias\[0\] must be a finite number of at least 0, got inf"),
+        (
+            (0.2, 0.1),
+            r"bias must end with 0, the target's bias, got \[0.2, 0.1\]; append 0.0 if the target "
+            "was left out",
+        ),
+    ],
+)
+def test_errors_name_the_bound_and_the_remedy(bounds: tuple[float, ...], message: str) -> None:
+    for make in (Bias.max, Bias.order, Bias.underestimating):
+        with pytest.raises(ValueError, match=message):
+            make(*bounds)
+
+
+def test_an_unknown_kind_is_named() -> None:
+    with pytest.raises(ValueError, match="kind must be 'max' or 'order', got 'mean'"):
+        Bias("mean", (0.0,))
+
+
+def test_widening_never_narrows() -> None:
+    bias = Bias.order(0.3, 0.1, 0.0)
+    assert bias.widened(0, 0.5) == Bias("order", (0.5, 0.1, 0.0), "widened")
+    assert bias.widened(0, 0.2) == Bias("order", (0.3, 0.1, 0.0), "widened")
+    assert bias == Bias.order(0.3, 0.1, 0.0)
+
+
+def test_the_target_cannot_be_widened() -> None:
+    with pytest.raises(ValueError, match="bias must end with 0"):
+        Bias.max(0.3, 0.0).widened(1, 0.1)
+
+
+# Estimated
+
+
+def test_estimate_by_hand() -> None:
+    # Differences -0.2 and -0.4: mean -0.3, sd 0.1414214. One degree of freedom: t at probability p
+    # is tan(pi (p - 1/2)); 1 - 0.1 / (2 * 1) = 0.95 gives tan(0.45 pi) = 6.3137515. Reach:
+    # 6.3137515 * 0.1414214 * sqrt(1 + 1/2) = 1.0935739.
+    differences = np.array([[-0.2, 0.0], [-0.4, 0.0]])
+    bias = estimate_bias(differences, "max", 1, 0.1)
+    assert (bias.kind, bias.source) == ("max", "estimated")
+    assert bias.bounds == pytest.approx((0.3 + 1.0935739, 0.0), abs=1e-6)
+    bias = estimate_bias(differences, "order", 1, 0.1)
+    assert (bias.kind, bias.source) == ("order", "estimated")
+    assert bias.bounds == pytest.approx((2.0 * 1.0935739, 0.0), abs=1e-6)
+
+
+def test_estimate_pays_for_the_number_of_arms_by_hand() -> None:
+    # Five arms share 0.1: 1 - 0.1 / 10 = 0.99, tan(0.49 pi) = 31.820516.
+    differences = np.array([[0.0, 1.0, 0.0], [0.0, 3.0, 0.0]])
+    bias = estimate_bias(differences, "max", 5, 0.1)
+    # Fidelity 0 has neither a mean nor a spread; fidelity 1: 2 + 31.820516 * sqrt(2) * sqrt(1.5).
+    assert bias.bounds == pytest.approx((0.0, 2.0 + 31.820516 * math.sqrt(3.0), 0.0), abs=1e-4)
+
+
+def test_estimate_is_exact_without_any_spread() -> None:
+    differences = np.array([[-0.5, 0.0]] * 4)
+    assert estimate_bias(differences, "max", 100, 0.05).bounds == (0.5, 0.0)
+    assert estimate_bias(differences, "order", 100, 0.05).bounds == (0.0, 0.0)
+
+
+@given(
+    st.lists(st.floats(-10.0, 10.0), min_size=2, max_size=8),
+    st.integers(1, 1000),
+    st.floats(0.001, 0.5),
+    st.floats(0.01, 100.0),
+)
+def test_estimate_properties(column: list[float], n_arms: int, level: float, unit: float) -> None:
+    differences = np.array([[value, 0.0] for value in column])
+    largest = estimate_bias(differences, "max", n_arms, level).bounds[0]
+    spread = estimate_bias(differences, "order", n_arms, level).bounds[0]
+    # In the unit of the values; wider for more arms; the order bound needs no more than twice the
+    # reach, and a shift of all arms leaves it as it is.
+    scaled = estimate_bias(unit * differences, "max", n_arms, level).bounds[0]
+    assert scaled == pytest.approx(unit * largest, rel=1e-9)
+    assert estimate_bias(differences, "max", 2 * n_arms, level).bounds[0] >= largest
+    assert spread == pytest.approx(2.0 * (largest - abs(np.mean(column))), abs=1e-9)
+    shifted = differences + np.array([3.0, 0.0])
+    assert estimate_bias(shifted, "order", n_arms, level).bounds[0] == pytest.approx(
+        spread, rel=1e-6, abs=1e-9
+    )
+
+
+def test_estimate_does_not_change_its_argument() -> None:
+    differences = np.array([[0.1, 0.0], [0.3, 0.0]])
+    estimate_bias(differences, "max", 3, 0.05)
+    assert differences.tolist() == [[0.1, 0.0], [0.3, 0.0]]
+
+
+def test_a_pilot_needs_two_arms() -> None:
+    with pytest.raises(ValueError, match="a pilot needs at least 2 arms, got 1"):
+        estimate_bias(np.zeros((1, 2)), "max", 3, 0.05)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
+def test_the_level_is_a_probability(level: float) -> None:
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+        estimate_bias(np.zeros((2, 2)), "max", 3, level)
+
+
+@both_kinds
+@pytest.mark.parametrize("pilot_arms", [2, 4, 10])
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_estimate_covers_all_arms_with_the_stated_probability(
+    kind: Kind, pilot_arms: int, noise: float
+) -> None:
+    # 2000 races of 12 arms, of which the pilot sees the first; the bias of one fidelity may fail
+    # with probability 0.1, so that more than the 99.9 % quantile of binom(2000, 0.1) is a defect.
+    races, n_arms, level = 2000, 12, 0.1
+    rng = np.random.default_rng([1, pilot_arms, int(10 * noise)])
+    failures = 0
+    for _ in range(races):
+        biases = rng.normal(0.3, 1.0, n_arms)
+        seen = biases[:pilot_arms] + noise * rng.standard_normal(pilot_arms)
+        differences = np.stack([seen, np.zeros(pilot_arms)], axis=1)
+        bound = estimate_bias(differences, kind, n_arms, level).bounds[0]
+        true = np.abs(biases).max() if kind == "max" else np.ptp(biases)
+        failures += bool(true > bound)
+    assert failures <= binom.ppf(0.999, races, level)
+
+
+# Audited
+
+INF = math.inf
+
+
+def test_max_contradiction_by_hand() -> None:
+    # Arm 7 differs by 2.0 - 0.5 = 1.5 ± 0.1 + 0.2; 0.3 + 0.0 is allowed: 0.9 too much. Arm 4
+    # differs by 1.0 ± 0.0: 0.7 too much.
+    means = np.array([[1.0, 0.0], [2.0, 0.5]])
+    radii = np.array([[0.0, 0.0], [0.1, 0.2]])
+    found = find_contradiction(Bias.max(0.3, 0.0), 0, means, radii, [4, 7])
+    assert found is not None
+    assert (found.fidelity, found.reference, found.arms) == (0, 1, (7,))
+    assert found.observed == pytest.approx(1.5)
+    assert found.uncertainty == pytest.approx(0.3)
+    assert found.allowed == pytest.approx(0.3)
+    assert found.widened_to == pytest.approx(1.8)
+    # The same, seen from the target.
+    assert find_contradiction(Bias.max(0.3, 0.0), 1, means, radii, [4, 7]) == found
+
+
+def test_order_contradiction_by_hand() -> None:
+    # Biases 1.0 ± 0.0 and -0.5 ± 0.3 (0.1 + 0.2): apart by 1.5 ± 0.3, allowed 0.4. The common
+    # shift of 10 means nothing.
+    means = np.array([[11.0, 0.0], [9.5, 0.0], [10.2, 0.0]])
+    radii = np.array([[0.0, 0.0], [0.1, 0.2], [0.0, 0.0]])
+    bias = Bias.order(0.4, 0.0)
+    found = find_contradiction(bias, 0, means, radii, [3, 1, 2])
+    assert found is not None
+    assert (found.fidelity, found.reference, found.arms) == (0, 1, (3, 1))
+    assert found.observed == pytest.approx(1.5)
+    assert found.uncertainty == pytest.approx(0.3)
+    assert found.widened_to == pytest.approx(1.8)
+
+
+def test_two_cheap_fidelities_by_hand() -> None:
+    # 0 against 1: 1.0 apart, allowed 0.2 + 0.1. The cheaper one is blamed: 1.0 - 0.1 = 0.9.
+    means, radii = np.array([[1.0, 0.0, 0.0]]), np.array([[0.0, 0.0, INF]])
+    for fidelity in (0, 1):
+        found = find_contradiction(Bias.max(0.2, 0.1, 0.0), fidelity, means, radii, [0])
+        assert found is not None
+        assert (found.fidelity, found.reference) == (0, 1)
+        assert found.widened_to == pytest.approx(0.9)
+
+
+def test_the_message_names_arm_fidelities_and_figures() -> None:
+    text = Contradiction(0, 2, (5,), 1.5, 0.25, 0.3, 1.75).describe(Labels())
+    assert text == (
+        "arm 5: the values at fidelity 0 and fidelity 2 differ by 1.5 ± 0.25, but the bias bounds "
+        "allow at most 0.3; the bound at fidelity 0 is widened to 1.75 and the arms it had "
+        "eliminated are put back"
+    )
+    assert (
+        Contradiction(0, 2, (5, 3), 1.5, 0.25, 0.3, 1.75)
+        .describe(Labels())
+        .startswith("arm 5 and arm 3: ")
+    )
+
+
+@both_kinds
+def test_what_was_not_seen_contradicts_nothing(kind: Kind) -> None:
+    bias = Bias(kind, (0.0, 0.0, 0.0))
+    means = np.array([[5.0, -5.0, 0.0], [-5.0, 5.0, 0.0]])
+    nothing = np.full((2, 3), INF)
+    assert find_contradiction(bias, 0, means, nothing, [0, 1]) is None
+    one_each = np.array([[0.1, INF, INF], [INF, 0.1, INF]])
+    assert find_contradiction(bias, 0, means, one_each, [0, 1]) is None
+    assert find_contradiction(bias, 0, np.zeros((0, 3)), np.zeros((0, 3)), []) is None
+
+
+@pytest.mark.parametrize("fidelity", [0, 1])
+def test_an_infinite_radius_hides_one_arm_only(fidelity: int) -> None:
+    means = np.array([[5.0, 0.0], [9.0, 0.0], [0.0, 0.0]])
+    radii = np.array([[0.0, 0.0], [0.0, INF], [0.0, 0.0]])
+    found = find_contradiction(Bias.max(1.0, 0.0), fidelity, means, radii, [0, 1, 2])
+    assert found is not None
+    assert (found.arms, found.observed) == ((0,), 5.0)
+    found = find_contradiction(Bias.order(1.0, 0.0), fidelity, means, radii, [0, 1, 2])
+    assert found is not None
+    assert (set(found.arms), found.observed) == ({0, 2}, 5.0)
+
+
+tables = st.tuples(st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6), st.booleans())
+
+
+@given(tables, st.sampled_from(["max", "order"]))
+def test_nothing_is_found_while_intervals_and_bounds_hold(
+    table: tuple[int, int, int, bool], kind: Kind
+) -> None:
+    n_arms, n_fidelities, seed, at_the_edge = table
+    rng = np.random.default_rng(seed)
+    bounds = np.append(rng.uniform(0.0, 1.0, n_fidelities - 1), 0.0)
+    shape = (n_arms, n_fidelities)
+    # Shares of the bounds and of the radii that are used up: all of them, or a random part.
+    shares = rng.choice([-1.0, 1.0], shape) if at_the_edge else rng.uniform(-1.0, 1.0, shape)
+    if kind == "order":
+        biases = rng.normal(0.0, 5.0, n_fidelities) * (bounds > 0) + bounds * shares / 2.0
+    else:
+        biases = bounds * shares
+    true = rng.normal(0.0, 1.0, (n_arms, 1)) + biases
+    # An edge is reached up to rounding: the radii are a hair larger than the deviation.
+    radii = rng.uniform(0.0, 1.0, shape) + 1e-9
+    errors = rng.choice([-1.0, 1.0], shape) if at_the_edge else rng.uniform(-1.0, 1.0, shape)
+    means = true + (radii - 1e-9) * errors
+    radii[rng.random(shape) < 0.2] = INF
+    bias = Bias(kind, tuple(bounds.tolist()))
+    for fidelity in range(n_fidelities):
+        assert find_contradiction(bias, fidelity, means, radii, range(n_arms)) is None
+
+
+def explained(bias: Bias, fidelity: int, means: FloatArray, radii: FloatArray) -> bool:
+    """By definition: are there biases within the bounds, and means within the radii?"""
+    n_arms, n_fidelities = means.shape
+    for other in range(n_fidelities):
+        allowed = bias.bounds[fidelity] + bias.bounds[other] + 1e-9
+        low = means[:, fidelity] - means[:, other] - radii[:, fidelity] - radii[:, other]
+        high = means[:, fidelity] - means[:, other] + radii[:, fidelity] + radii[:, other]
+        for i in range(n_arms):
+            if other == fidelity:
+                continue
+            if bias.kind == "max" and (low[i] > allowed or high[i] < -allowed):
+                return False
+            if bias.kind == "order" and any(low[i] - high[j] > allowed for j in range(n_arms)):
+                return False
+    return True
+
+
+@given(tables, st.sampled_from(["max", "order"]))
+def test_it_fires_exactly_when_nothing_explains_what_was_seen_and_widens_enough(
+    table: tuple[int, int, int, bool], kind: Kind
+) -> None:
+    n_arms, n_fidelities, seed, _ = table
+    rng = np.random.default_rng(seed)
+    bounds = np.append(rng.uniform(0.0, 1.0, n_fidelities - 1), 0.0)
+    bias = Bias(kind, tuple(bounds.tolist()))
+    means = rng.normal(0.0, 1.5, (n_arms, n_fidelities))
+    radii = rng.uniform(0.0, 0.5, (n_arms, n_fidelities))
+    radii[rng.random(radii.shape) < 0.2] = INF
+    for fidelity in range(n_fidelities):
+        widened = bias
+        for _ in range(100):
+            found = find_contradiction(widened, fidelity, means, radii, range(n_arms))
+            assert (found is None) == explained(widened, fidelity, means, radii)
+            if found is None:
+                break
+            assert found.fidelity < found.reference
+            assert found.observed - found.uncertainty > found.allowed
+            assert found.widened_to > widened.bounds[found.fidelity]
+            widened = widened.widened(found.fidelity, found.widened_to)
+        else:
+            pytest.fail("a contradiction is found again and again")
+
+
+@both_kinds
+def test_rounding_contradicts_nothing(kind: Kind) -> None:
+    # A deterministic objective has no radius, and a bias of exactly the bound is no contradiction:
+    # among these targets, target + 0.3 - target differs from 0.3 by up to 1e-16.
+    targets = np.linspace(0.0, 1.0, 101)
+    signs = np.ones(101) if kind == "max" else np.where(np.arange(101) % 2, 0.5, -0.5)
+    means = np.stack([targets + 0.3 * signs, targets], axis=1)
+    bias = Bias(kind, (0.3, 0.0))
+    assert find_contradiction(bias, 0, means, np.zeros((101, 2)), range(101)) is None

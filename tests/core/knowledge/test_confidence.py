@@ -1,0 +1,453 @@
+"""Confidence radii: figures worked out by hand, properties, and coverage."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from mfhpo.knowledge.confidence import (
+    EmpiricalBernsteinRadius,
+    HoeffdingRadius,
+    MixtureRadius,
+    Radius,
+    StitchedRadius,
+    StudentMixtureRadius,
+    TightestRadius,
+    default_radius,
+    pulls_until,
+)
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
+
+FloatArray = npt.NDArray[np.float64]
+
+RADII: tuple[Radius, ...] = (
+    HoeffdingRadius(2.0),
+    StitchedRadius(2.0),
+    MixtureRadius(2.0),
+    MixtureRadius(2.0, tuned_for=1000.0),
+    EmpiricalBernsteinRadius(-1.0, 3.0),
+    StudentMixtureRadius(),
+    StudentMixtureRadius(prior=0.01),
+    TightestRadius((EmpiricalBernsteinRadius(-1.0, 3.0), MixtureRadius(2.0))),
+    TightestRadius((StudentMixtureRadius(), EmpiricalBernsteinRadius(-1.0, 3.0))),
+)
+every_radius = pytest.mark.parametrize("radius", RADII, ids=repr)
+
+levels = st.floats(1e-12, 0.99)
+counts = st.integers(1, 10**9)
+spreads = st.floats(0.0, 1e12)
+
+
+def at(
+    radius: Radius, count: float, level: float = 0.05, squares: float = 0.0, errors: float = 0.0
+) -> float:
+    """Evaluate one half-width."""
+    return float(radius(np.array(count), level, np.array(squares), np.array(errors)))
+
+
+# Figures worked out by hand
+
+
+def test_hoeffding_by_hand() -> None:
+    # 4 * 100^2 / 0.05 = 800000, its logarithm 13.59237; 2 * 13.59237 / 100 = 0.2718474, with root
+    # 0.5213899; times sigma = 2.
+    assert at(HoeffdingRadius(2.0), 100) == pytest.approx(1.0427796, rel=1e-6)
+
+
+def test_stitched_by_hand() -> None:
+    # zeta(1.4) = 3.105547 and ln(3.105547 / 0.025) = 4.822069. At n = 100, log2(100) = 6.643856 and
+    # l = 1.4 ln(7.643856) + 4.822069 = 7.669533; k1 = (2^0.25 + 2^-0.25) / sqrt(2) = 1.4355, and
+    # 1.4355 sqrt(7.669533 / 100) = 0.3975462. At n = 1, l = 4.822069: 1.4355 * 2.195921 = 3.152245.
+    assert at(StitchedRadius(1.0), 100) == pytest.approx(0.3975462, rel=1e-6)
+    assert at(StitchedRadius(10.0), 1) == pytest.approx(31.52245, rel=1e-6)
+
+
+@pytest.mark.parametrize("level", [1e-7, 1e-3, 0.1])
+@pytest.mark.parametrize("count", [1, 10, 1000, 10**6])
+def test_stitched_has_the_papers_rounded_constants(count: int, level: float) -> None:
+    logs = math.log(math.log(2 * count)) + 0.72 * math.log(10.4 / level)
+    assert at(StitchedRadius(1.0), count, level) == pytest.approx(
+        1.7 * math.sqrt(logs / count), rel=0.01
+    )
+
+
+def test_mixture_by_hand() -> None:
+    # x - ln(1 + x) = 2 ln(20) = 5.991465 has the root x = 8.211968 (ln(9.211968) = 2.220503), so
+    # rho = 64 / 8.211968 = 7.793503. At n = 64: (n + rho) = 71.793503, ln(71.793503 / 7.793503) =
+    # 2.220503, 71.793503 * 8.211968 = 589.5659, its root 24.28098, over 64: 0.3793903.
+    assert at(MixtureRadius(1.0, tuned_for=64.0), 64) == pytest.approx(0.3793903, rel=1e-6)
+    # At n = 1: 8.793503 (ln(8.793503 / 7.793503) + 5.991465) = 53.74754, with root 7.331271.
+    assert at(MixtureRadius(3.0, tuned_for=64.0), 1) == pytest.approx(3.0 * 7.331271, rel=1e-6)
+
+
+def test_empirical_bernstein_by_hand() -> None:
+    # In units of the range, V = 8 is 4 doublings above the start of 1/2: l = 1.4 ln 5 + 4.822069 =
+    # 7.075282; 1.4355 sqrt(8 * 7.075282) + 7.075282 = 17.875191, over 1000 pulls.
+    assert at(EmpiricalBernsteinRadius(0.0, 1.0), 1000, errors=8.0) == pytest.approx(
+        0.017875191, rel=1e-6
+    )
+    assert at(EmpiricalBernsteinRadius(5.0, 7.0), 1000, errors=32.0) == pytest.approx(
+        0.035750382, rel=1e-6
+    )
+    # Without any variance: 1.4355 sqrt(0.5 * 4.822069) + 4.822069 = 7.051043.
+    assert at(EmpiricalBernsteinRadius(0.0, 1.0), 100) == pytest.approx(0.07051043, rel=1e-6)
+
+
+def test_student_by_hand() -> None:
+    # T = (101 / 0.05^2)^(1/100) = 40400^0.01 = 1.1118951, n + c - T c = 99.888105;
+    # 0.1118951 * 101 * 99 / (100 * 99.888105) = 0.1120092, with root 0.3346778.
+    assert at(StudentMixtureRadius(1.0), 100, squares=99.0) == pytest.approx(0.3346778, rel=1e-6)
+    # c = 0.1, level 0.01: T = (20.1 / (0.1 * 0.0001))^(1/20) = 2010000^0.05 = 2.0661403;
+    # 1.0661403 * 20.1 * 19 / (20 * (20.1 - 0.20661403)) = 1.0233526, with root 1.0116089.
+    assert at(StudentMixtureRadius(0.1), 20, 0.01, squares=19.0) == pytest.approx(
+        1.0116089, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("prior", "level", "first"), [(1.0, 1e-3, 8), (1.0, 1e-7, 14), (0.1, 1e-3, 5), (0.1, 1e-7, 9)]
+)
+def test_student_is_infinite_for_too_few_pulls(prior: float, level: float, first: int) -> None:
+    radius = StudentMixtureRadius(prior)
+    assert at(radius, first - 1, level, squares=1.0) == math.inf
+    assert math.isfinite(at(radius, first, level, squares=1.0))
+
+
+def test_tightest_takes_the_smaller_at_half_the_level() -> None:
+    bernstein, mixture = EmpiricalBernsteinRadius(0.0, 1.0), MixtureRadius(0.5)
+    both = TightestRadius((bernstein, mixture))
+    few, many = at(both, 2, 0.1, errors=0.3), at(both, 10**5, 0.1, errors=100.0)
+    assert few == at(mixture, 2, 0.05)
+    assert many == at(bernstein, 10**5, 0.05, errors=100.0)
+    assert few < at(bernstein, 2, 0.05, errors=0.3)
+    assert many < at(mixture, 10**5, 0.05)
+
+
+# Where the formulas come from
+
+
+@pytest.mark.parametrize("level", [1e-12, 1e-7, 1e-3, 0.05, 0.5])
+@pytest.mark.parametrize("tuned_for", [1, 64, 5000])
+def test_no_other_rho_is_better_where_the_mixture_is_tuned(level: float, tuned_for: int) -> None:
+    def squared(rho: FloatArray) -> FloatArray:
+        total = tuned_for + rho
+        return np.asarray(total * (np.log(total / rho) - 2.0 * math.log(level)) / tuned_for**2)
+
+    best = float(squared(tuned_for * np.geomspace(1e-4, 1e4, 100_001)).min())
+    tuned = at(MixtureRadius(1.0, tuned_for), tuned_for, level) ** 2
+    assert best * (1.0 - 1e-6) <= tuned <= best * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("level", [1e-7, 0.05])
+def test_stitched_boundary_is_above_the_lines_it_is_made_of(level: float) -> None:
+    # Epoch k = V in [2^k, 2^(k+1)) / 2, for values in [0, 1]; the one-sided error probability of
+    # its line is (level / 2) / (zeta(1.4) (k + 1)^1.4), and these sum to level / 2.
+    for k in range(40):
+        r = math.log(3.105547277977567 * (k + 1) ** 1.4 / (level / 2.0))
+        middle = 0.5 * 2.0 ** (k + 0.5)
+        slope = math.sqrt(2.0 * r / middle)
+        a = slope / (1.0 + slope)
+        v = 0.5 * 2.0 ** (k + np.linspace(0.0, 1.0, 101))
+        line = r / a + v * a / (2.0 * (1.0 - a))
+        radius = EmpiricalBernsteinRadius(0.0, 1.0)
+        boundary = radius(np.ones(101), level, prediction_errors=v)
+        assert np.all(boundary >= line * (1.0 - 1e-12))
+        # ... and not above the boundary that is printed in the paper.
+        logs = 1.4 * np.log1p(np.log2(2.0 * v)) + math.log(3.105547277977567 / (level / 2.0))
+        k1, k2 = (2.0**0.25 + 2.0**-0.25) / math.sqrt(2.0), (math.sqrt(2.0) + 1.0) / 2.0
+        printed = np.sqrt(k1**2 * v * logs + (k2 * logs) ** 2) + k2 * logs
+        assert np.all(boundary <= printed)
+
+
+@pytest.mark.parametrize("prior", [0.1, 1.0, 5.0])
+def test_student_martingale_is_one_over_level_on_the_boundary(prior: float) -> None:
+    level, count = 0.03, 40
+    values = np.random.default_rng(3).normal(7.0, 4.0, count)
+    squares = float(((values - values.mean()) ** 2).sum())
+    for sign in (-1.0, 1.0):
+        mean = values.mean() + sign * at(StudentMixtureRadius(prior), count, level, squares)
+        s, v = (values - mean).sum(), ((values - mean) ** 2).sum()
+        ratio = (count + prior) * v / ((count + prior) * v - s**2)
+        martingale = math.sqrt(prior / (count + prior)) * ratio ** (count / 2)
+        assert martingale == pytest.approx(1.0 / level, rel=1e-9)
+
+
+@pytest.mark.parametrize("level", [1e-7, 1e-5, 1e-3, 1e-2, 1e-1])
+def test_mixture_is_the_tightest_where_its_docstring_says_so(level: float) -> None:
+    n = np.unique(np.geomspace(2, 1e8, 4000).round())
+    others = np.minimum(HoeffdingRadius(1.0)(n, level), StitchedRadius(1.0)(n, level))
+    ratio = MixtureRadius(1.0)(n, level) / others
+    assert np.all(ratio[(n >= 3) & (n <= 2.45e5)] <= 1.0)
+    assert ratio.min() > 0.75
+    assert 1.04 < ratio[n == 2][0] < 1.08
+    assert ratio[-1] > 1.0
+
+
+# Properties
+
+
+@every_radius
+@given(count=counts, level=levels, squares=spreads, errors=spreads)
+@settings(max_examples=60, deadline=None)
+def test_a_radius_is_never_nan_or_negative(
+    radius: Radius, count: int, level: float, squares: float, errors: float
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert at(radius, count, level, squares, errors) >= 0.0
+
+
+@every_radius
+@given(count=counts, level=levels, share=st.floats(1e-6, 1.0), squares=spreads, errors=spreads)
+@settings(max_examples=60, deadline=None)
+def test_a_smaller_level_is_never_narrower(
+    radius: Radius, count: int, level: float, share: float, squares: float, errors: float
+) -> None:
+    wide = at(radius, count, level * share, squares, errors)
+    assert wide >= at(radius, count, level, squares, errors) * (1.0 - 1e-9)
+
+
+@every_radius
+@given(count=counts, level=levels, variance=st.floats(0.0, 1e6))
+@settings(max_examples=60, deadline=None)
+def test_one_more_pull_is_never_wider(
+    radius: Radius, count: int, level: float, variance: float
+) -> None:
+    before = at(radius, count, level, count * variance, count * variance)
+    after = at(radius, count + 1, level, (count + 1) * variance, (count + 1) * variance)
+    assert after <= before * (1.0 + 1e-9)
+
+
+@given(count=counts, level=levels, scale=st.floats(1e-6, 1e6), squares=st.floats(1e-3, 1e3))
+@settings(max_examples=60, deadline=None)
+def test_radii_have_the_unit_of_the_values(
+    count: int, level: float, scale: float, squares: float
+) -> None:
+    pairs: list[tuple[Radius, Radius]] = [
+        (HoeffdingRadius(1.0), HoeffdingRadius(scale)),
+        (StitchedRadius(1.0), StitchedRadius(scale)),
+        (MixtureRadius(1.0), MixtureRadius(scale)),
+        (EmpiricalBernsteinRadius(-0.5, 0.5), EmpiricalBernsteinRadius(-0.5 * scale, 0.5 * scale)),
+        (StudentMixtureRadius(), StudentMixtureRadius()),
+    ]
+    scaled_squares = squares * scale**2
+    for unit, scaled in pairs:
+        expected = scale * at(unit, count, level, squares, squares)
+        assert at(scaled, count, level, scaled_squares, scaled_squares) == pytest.approx(expected)
+
+
+@every_radius
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_nothing_seen_is_infinite(radius: Radius, dtype: type) -> None:
+    unseen: npt.NDArray[Any] = np.array([[0, 0], [0, 5]], dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        widths = radius(unseen, 0.3, np.zeros((2, 2)), np.zeros((2, 2)))
+    assert widths.dtype == np.float64
+    assert np.isinf(widths).tolist() == [[True, True], [True, False]]
+
+
+@every_radius
+def test_no_variance_is_finite(radius: Radius) -> None:
+    n = np.array([20.0, 1e6, 1e15])
+    for nothing in (np.zeros(3), np.full(3, -1e-17)):
+        widths = radius(n, 0.01, nothing, nothing)
+        assert np.all(np.isfinite(widths))
+        assert np.all(widths >= 0.0)
+
+
+def test_no_variance_and_no_sigma_are_zero() -> None:
+    assert at(StudentMixtureRadius(), 20, squares=0.0) == 0.0
+    assert at(MixtureRadius(0.0), 20) == 0.0
+
+
+@every_radius
+def test_extremes_stay_free_of_warnings(radius: Radius) -> None:
+    n = np.array([[1.0], [2.0], [1e15]])
+    spread = np.array([0.0, 1e308, np.inf, np.nan])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for level in (1e-300, 1e-160, 1e-15, 0.5, 1.0 - 1e-16):
+            widths = radius(n, level, spread, spread)
+            assert np.all(widths >= 0.0)
+
+
+@every_radius
+def test_counts_broadcast_with_the_spread(radius: Radius) -> None:
+    n = np.array([[10], [1000]])
+    spread = np.array([1.0, 2.0, 30.0])
+    widths = radius(n, 0.1, spread, spread)
+    reads = radius.needs_squares or radius.needs_prediction_errors
+    assert widths.shape == ((2, 3) if reads else (2, 1))
+    for row, count in enumerate((10, 1000)):
+        for column in range(widths.shape[1]):
+            value = spread[column]
+            assert widths[row, column] == pytest.approx(at(radius, count, 0.1, value, value))
+
+
+@every_radius
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
+def test_the_level_must_be_a_probability(radius: Radius, level: float) -> None:
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+        at(radius, 10, level)
+
+
+def test_a_missing_spread_is_named() -> None:
+    with pytest.raises(ValueError, match="StudentMixtureRadius needs squares"):
+        StudentMixtureRadius()(np.array([3]), 0.05, prediction_errors=np.ones(1))
+    with pytest.raises(ValueError, match="EmpiricalBernsteinRadius needs prediction_errors"):
+        EmpiricalBernsteinRadius(0.0, 1.0)(np.array([3]), 0.05, squares=np.ones(1))
+
+
+def test_wrong_arguments_are_named() -> None:
+    for kind in (HoeffdingRadius, StitchedRadius, MixtureRadius):
+        with pytest.raises(ValueError, match="sigma must be a finite number of at least 0"):
+            kind(-1.0)
+    with pytest.raises(ValueError, match="tuned_for must be a positive number"):
+        MixtureRadius(1.0, tuned_for=0.0)
+    with pytest.raises(ValueError, match="prior must be positive and finite"):
+        StudentMixtureRadius(0.0)
+    with pytest.raises(ValueError, match="low must be below high"):
+        EmpiricalBernsteinRadius(1.0, 0.0)
+    with pytest.raises(ValueError, match="radii must hold at least one"):
+        TightestRadius(())
+
+
+@every_radius
+def test_a_radius_says_what_it_rests_on(radius: Radius) -> None:
+    assert radius.theorem
+    assert radius.assumption
+    assert type(radius) is not TightestRadius or " and " in radius.assumption
+
+
+# Choosing a radius
+
+
+def test_default_radius_follows_the_declaration() -> None:
+    assert default_radius(SubGaussian(0.3), 0, 3) == MixtureRadius(0.3)
+    assert default_radius(SubGaussian((0.5, 0.1)), 1, 2) == MixtureRadius(0.1)
+    assert default_radius(Gaussian(), 0, 1) == StudentMixtureRadius()
+    assert default_radius(Bounded(-1.0, 3.0), 0, 1) == TightestRadius(
+        (EmpiricalBernsteinRadius(-1.0, 3.0), MixtureRadius(2.0))
+    )
+
+
+def test_estimated_noise_has_no_radius() -> None:
+    with pytest.raises(ValueError, match="the policy estimates sigma itself"):
+        default_radius(EstimatedNoise(), 0, 1)
+
+
+@every_radius
+@pytest.mark.parametrize("width", [100.0, 1.0, 0.3, 1e-2, 1e-5])
+def test_pulls_until_is_the_first(radius: Radius, width: float) -> None:
+    level, variance = 1e-3, 0.25
+    pulls = pulls_until(radius, level, width, variance)
+    assert pulls == int(pulls) >= 1
+    assert at(radius, pulls, level, pulls * variance, pulls * variance) <= width
+    if pulls > 1:
+        fewer = pulls - 1
+        assert at(radius, fewer, level, fewer * variance, fewer * variance) > width
+
+
+def test_pulls_until_by_hand() -> None:
+    # sqrt(2 ln(4 n^2 / 0.05) / n) is 0.50060 at n = 110 and 0.49867 at n = 111.
+    assert pulls_until(HoeffdingRadius(1.0), 0.05, 0.5) == 111.0
+
+
+def test_pulls_until_may_never_come() -> None:
+    for width in (0.0, -1.0, math.nan, 1e-9):
+        assert pulls_until(MixtureRadius(1.0), 0.05, width) == math.inf
+    assert pulls_until(MixtureRadius(1.0), 0.05, 1e-6) < math.inf
+    assert pulls_until(MixtureRadius(1.0), 0.05, math.inf) == 1.0
+    assert pulls_until(MixtureRadius(0.0), 0.05, 1e-9) == 1.0
+    with pytest.raises(ValueError, match="variance must be given for StudentMixtureRadius"):
+        pulls_until(StudentMixtureRadius(), 0.05, 0.1)
+
+
+# Coverage
+
+N_PATHS, N_STEPS, LEVEL = 3000, 2000, 0.1
+ALLOWED = float(binom.ppf(1.0 - 1e-6, N_PATHS, LEVEL))
+
+
+def paths_missed(
+    radius: Radius, values: FloatArray, means: FloatArray, guess: float, shrink: float = 1.0
+) -> int:
+    """Count the rows of `values` whose running mean is ever further off than the radius."""
+    n = np.arange(1, values.shape[1] + 1)
+    running = values.cumsum(axis=1) / n
+    earlier = np.hstack([np.full((len(values), 1), guess), running[:, :-1]])
+    errors = (values - earlier) ** 2
+    squares = (errors * (n - 1) / n).cumsum(axis=1)
+    widths = radius(n[None, :], LEVEL, squares, errors.cumsum(axis=1))
+    # A value that never varies has an error of nothing but rounding.
+    missed = np.abs(running - means) > shrink * widths + 1e-12
+    return int(missed.any(axis=1).sum())
+
+
+def gaussian_paths(
+    rng: np.random.Generator, means: FloatArray | float, sigmas: FloatArray | float
+) -> FloatArray:
+    return np.asarray(means + sigmas * rng.standard_normal((N_PATHS, N_STEPS)))
+
+
+@pytest.mark.parametrize(
+    "radius",
+    [HoeffdingRadius(2.0), StitchedRadius(2.0), MixtureRadius(2.0), MixtureRadius(2.0, 1000.0)],
+    ids=repr,
+)
+def test_sub_gaussian_radii_cover_gaussian_means(radius: Radius) -> None:
+    values = gaussian_paths(np.random.default_rng(11), 5.0, 2.0)
+    assert paths_missed(radius, values, np.array(5.0), 0.0) <= ALLOWED
+
+
+@pytest.mark.parametrize("tuned_for", [16.0, 64.0])
+def test_mixture_coverage_has_power(tuned_for: float) -> None:
+    values = gaussian_paths(np.random.default_rng(12), 5.0, 2.0)
+    radius = MixtureRadius(2.0, tuned_for)
+    assert paths_missed(radius, values, np.array(5.0), 0.0, shrink=0.8) > ALLOWED
+
+
+def student_paths(seed: int) -> tuple[FloatArray, FloatArray]:
+    """Draw paths whose standard deviations span four powers of ten."""
+    rng = np.random.default_rng(seed)
+    sigmas = 10.0 ** rng.uniform(-2.0, 2.0, (N_PATHS, 1))
+    means = rng.normal(0.0, 10.0, (N_PATHS, 1))
+    return gaussian_paths(rng, means, sigmas), means
+
+
+@pytest.mark.parametrize("prior", [0.1, 1.0])
+def test_student_covers_whatever_the_variance(prior: float) -> None:
+    values, means = student_paths(13)
+    assert paths_missed(StudentMixtureRadius(prior), values, means, 0.0) <= ALLOWED
+
+
+def test_student_coverage_has_power() -> None:
+    values, means = student_paths(14)
+    assert paths_missed(StudentMixtureRadius(), values, means, 0.0, shrink=0.8) > ALLOWED
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.1, 0.002])
+@pytest.mark.parametrize(
+    "radius", [EmpiricalBernsteinRadius(0.0, 1.0), default_radius(Bounded(0.0, 1.0), 0, 1)], ids=str
+)
+def test_bounded_radii_cover_bernoulli_means(radius: Radius, probability: float) -> None:
+    rng = np.random.default_rng(15)
+    values = (rng.random((N_PATHS, N_STEPS)) < probability).astype(np.float64)
+    assert paths_missed(radius, values, np.array(probability), 0.5) <= ALLOWED
+
+
+def test_bernoulli_coverage_has_power() -> None:
+    # The boundary is built for the worst case and is not sharp: only half of it fails.
+    rng = np.random.default_rng(16)
+    values = (rng.random((N_PATHS, N_STEPS)) < 0.1).astype(np.float64)
+    radius = EmpiricalBernsteinRadius(0.0, 1.0)
+    assert paths_missed(radius, values, np.array(0.1), 0.5, shrink=0.5) > ALLOWED

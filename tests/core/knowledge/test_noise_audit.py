@@ -1,0 +1,205 @@
+"""A declared sigma that is too small is noticed, and hardly ever one that is right."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2, t
+
+from mfhpo import (
+    IISE,
+    Bias,
+    MFTopTwo,
+    NoiseContradictedWarning,
+    Observation,
+    Problem,
+    Pull,
+    Recommendation,
+    SubGaussian,
+)
+from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo.certification.sequential import Candidate
+from mfhpo.identification import BestArmPolicy
+from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
+
+
+def test_by_hand() -> None:
+    # Looked at after 4 values at level .01 / 2: 14.86 times sigma^2 = .25.
+    audit = NoiseAudit(0.5)
+    for _ in range(3):
+        assert audit.add(1.0, 1.0) == ""
+    assert audit.missing == 5
+    last = 0.25 * float(chi2.isf(0.005, 4)) - 3.0 + 0.01
+    assert audit.add(last, 1.0).startswith("values spread by")
+    assert audit.contradicted
+    assert audit.add(9.0, 1.0) == ""  # said once
+
+
+def test_a_right_sigma_is_hardly_ever_contradicted() -> None:
+    rng, n = np.random.default_rng(0), 1000
+    found = 0
+    for _ in range(n):
+        audit = NoiseAudit(1.0)
+        for square in rng.standard_normal(300) ** 2:
+            audit.add(float(square), 0.0)
+        found += audit.contradicted
+    assert found <= binom.isf(0.001, n, 0.01)
+
+
+def test_any_spread_but_rounding_contradicts_a_declared_lack_of_noise() -> None:
+    audit = NoiseAudit(0.0)
+    assert not any(audit.add(1e-20, 0.7) for _ in range(20))
+    assert audit.missing == 0
+    assert "declared sigma=0 allows" in audit.add(1e-6, 0.7)
+
+
+def tell_noisy_values(policy: MFTopTwo, rng: np.random.Generator) -> None:
+    for n in range(12):
+        arm = n % 2
+        policy.tell(Pull(arm, 0), Observation(arm + rng.standard_normal()))
+
+
+def race(
+    policy: BestArmPolicy, means: list[float], scales: list[float], seed: int, most_pulls: int
+) -> Recommendation:
+    """Run a race on normal values, its warnings about sigma aside."""
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoiseContradictedWarning)
+        while not policy.finished and policy.pulls < most_pulls:
+            [pull] = policy.ask()
+            value = rng.normal(means[pull.arm], scales[pull.arm])
+            policy.tell(pull, Observation(float(value)))
+    return policy.recommend()
+
+
+def test_a_race_warns_widens_and_says_so() -> None:
+    rng = np.random.default_rng(0)
+    policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
+    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.1 allows"):
+        tell_noisy_values(policy, rng)
+    _, _, radius = policy.summary(0, 0)
+    assert radius > 1.0
+    answer = policy.recommend()
+    assert answer.notices[0] == CONTRADICTED
+    assert "the noise is normal" in answer.conditions
+    other = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
+    other.load_state_dict(policy.state_dict())
+    assert other.summary(0, 0) == policy.summary(0, 0)
+
+
+def test_arms_that_left_by_a_false_sigma_come_back() -> None:
+    policy = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoiseContradictedWarning)
+        for arm, value in ((0, 1.0), (1, 0.0)):
+            policy.tell(Pull(arm, 0), Observation(value))
+        assert policy.active.tolist() == [0]
+        assert not policy.finished  # not before the noise was looked at
+        for value in (-1.0, 0.0, 2.0, -2.0):
+            policy.tell(Pull(0, 0), Observation(value))
+    assert policy.active.tolist() == [0, 1]
+
+
+def test_a_shortlist_is_compared_again_without_a_false_sigma() -> None:
+    candidates = [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(3)]
+    race = GroupSequentialCertification(
+        candidates, luckiest=0, maximise=True, sigma=0.01, epsilon=0.1, first_look=4
+    )
+    rng = np.random.default_rng(0)
+
+    def tell_four_of_each() -> None:
+        for _ in range(4):
+            for arm in range(3):
+                race.tell(arm, rng.standard_normal() + (arm == 0))
+
+    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows; each cand"):
+        tell_four_of_each()
+    answer = race.certificate("all", "by hand")
+    assert not answer.certified
+    assert answer.notices[0] == CONTRADICTED
+    assert "the noise of each candidate is normal" in answer.conditions
+    # Student's intervals of 4 values each, at level .05 / 2 / 3 on two sides.
+    low, high = answer.candidates[0].interval
+    values = np.random.default_rng(0).standard_normal(12)[::3]
+    assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values.std(ddof=1) / 2)
+
+
+def test_a_false_sigma_is_noticed_at_each_fidelity() -> None:
+    """Only the target's is too small: the race waits until that could be seen."""
+    missed = certified = 0
+    for seed in range(100):
+        problem = Problem(2, (1.0, 5.0), Bias.max(0.1, 0.0), SubGaussian((1.0, 0.1)))
+        policy = IISE(problem, delta=0.05, epsilon=0.5)
+        answer = race(policy, [0.0, 2.0], [1.0, 1.0], seed, 1000)
+        certified += answer.certified
+        low, high = answer.interval
+        missed += answer.certified and not low <= 2.0 <= high
+    assert certified >= 90
+    assert missed <= binom.isf(0.001, certified, 0.05)
+
+
+def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited() -> None:
+    policy = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
+    for arm, value in ((0, 1.0), (1, 0.0), (0, 1.0)):
+        policy.tell(Pull(arm, 0), Observation(value))
+    assert not policy.finished
+    policy.stop_measuring()
+    loaded = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
+    loaded.load_state_dict(policy.state_dict())
+    for either in (policy, loaded):
+        answer = either.recommend()
+        assert answer.certified
+        [notice] = answer.notices
+        assert notice.startswith("too few repeats at fidelity 0 to see whether the declared sigma")
+
+
+def test_a_false_sigma_does_not_keep_a_race_at_a_noisy_fidelity() -> None:
+    """Declared for the cheap level, .02 looks like the best place to go; it is .3."""
+    costs = []
+    for sigma in (0.02, 0.3):
+        problem = Problem(3, (1.0, 5.0), Bias.max(0.1, 0.0), SubGaussian((sigma, 0.3)))
+        policy = IISE(problem, delta=0.05)
+        assert race(policy, [0.0, 0.2, 0.4], [0.3] * 3, 0, 20_000).arm == 2
+        costs.append(policy.cost)
+    assert costs[0] <= 3.0 * costs[1]
+
+
+def test_each_arm_has_its_own_variance_where_sigma_is_false() -> None:
+    missed = certified = 0
+    for seed in range(60):
+        policy = IISE(Problem(5, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
+        answer = race(policy, [1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.1, 0.1, 0.1, 0.1], seed, 1000)
+        certified += answer.certified
+        low, high = answer.interval
+        missed += answer.certified and not low <= 1.0 <= high
+    assert certified >= 30
+    assert missed <= binom.isf(0.001, certified, 0.05)
+
+
+def test_a_shortlist_waits_for_the_audit_of_sigma() -> None:
+    candidates = [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(2)]
+    race = GroupSequentialCertification(
+        candidates, luckiest=0, maximise=True, sigma=0.1, epsilon=0.1, first_look=2
+    )
+    told = 0
+    while not race.finished:
+        arm = race.ask()
+        assert arm is not None
+        race.tell(arm, 5.0 * arm + 0.01 * told)
+        told += 1
+    # At 2 and 4 of each there are 2 and 6 repeats, at 8 of each 14.
+    assert (told, race.looks) == (16, 3)
+    assert race.certificate("all", "by hand").certified
+
+
+@pytest.mark.slow
+def test_a_sigma_of_half_the_truth_keeps_delta() -> None:
+    n, wrong = 200, 0
+    for seed in range(n):
+        policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.5)), delta=0.05)
+        answer = race(policy, [0.2, 0.0], [1.0, 1.0], seed, 300)
+        wrong += answer.certified and answer.arm != 0
+    assert wrong <= binom.isf(0.01, n, 0.05)

@@ -1,0 +1,68 @@
+"""Outliers and clear departures from normality are named; normal values hardly ever are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, skew, skewtest
+
+from mfhpo.knowledge.normality import departure_in_words, notices_of
+from mfhpo.knowledge.statistics import PullStatistics
+
+
+def test_a_rare_divergence_is_named_with_its_remedy() -> None:
+    rng = np.random.default_rng(0)
+    values = np.append(0.93 + 0.005 * rng.standard_normal(15), 0.03)
+    [notice] = notices_of([values, values[:15]], ["trial 3", "trial 8"])
+    assert notice.startswith("trial 3: one of 16 values, 0.03, is an outlier")
+    assert "Bounded(0, 1)" in notice
+
+
+def test_a_second_mode_is_named() -> None:
+    rng = np.random.default_rng(1)
+    values = np.where(rng.random(200) < 0.2, -5.0, 1.0) + 0.01 * rng.standard_normal(200)
+    [notice] = notices_of([values], ["arm 1"])
+    assert "are not normal" in notice
+
+
+@pytest.mark.parametrize("n", [8, 20, 100])
+def test_normal_values_are_hardly_ever_named(n: int) -> None:
+    rng, repeats = np.random.default_rng(n), 10_000
+    named = sum(bool(notices_of([rng.standard_normal(n)], ["arm"])) for _ in range(repeats))
+    assert named <= binom.isf(0.001, repeats, 0.001)
+
+
+def test_few_or_equal_values_say_nothing() -> None:
+    assert notices_of([[0.0] * 6 + [9.0], [0.9] * 50], ["few", "equal"]) == ()
+
+
+def test_the_skewness_is_judged_by_dagostinos_test() -> None:
+    values = np.random.default_rng(2).exponential(size=60)
+    deviations = values - values.mean()
+    moments = [float((deviations**power).sum()) for power in (2, 3)]
+    p_value = float(skewtest(values).pvalue)
+    ends = float(values.mean()) - 1.0, float(values.mean()) + 1.0  # no outlier
+    assert departure_in_words(60, float(values.mean()), moments, *ends, 2.02 * p_value)
+    assert not departure_in_words(60, float(values.mean()), moments, *ends, 1.98 * p_value)
+
+
+def test_running_moments_are_those_of_the_values() -> None:
+    values = np.random.default_rng(3).exponential(size=40) + 5.0
+    seen = PullStatistics(1, 1)
+    for value in values:
+        seen.add(0, 0, float(value))
+    deviations = values - values.mean()
+    assert seen.squares[0, 0] == pytest.approx((deviations**2).sum())
+    assert seen.cubes[0, 0] == pytest.approx((deviations**3).sum())
+    assert (seen.lows[0, 0], seen.highs[0, 0]) == (values.min(), values.max())
+
+
+def test_the_skewness_is_that_of_the_values_shown() -> None:
+    values = np.random.default_rng(2).exponential(size=100)
+    deviations = values - values.mean()
+    moments = [float((deviations**power).sum()) for power in (2, 3)]
+    for sign in (1.0, -1.0):
+        words = departure_in_words(
+            100, float(values.mean()), moments, 0.0, 1.0, 0.05, lambda value, s=sign: s * value
+        )
+        assert f"skewness {sign * skew(values):.2g} " in words

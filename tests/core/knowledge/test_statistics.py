@@ -1,0 +1,105 @@
+"""Sufficient statistics: by hand, against NumPy, saved and loaded."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.knowledge.statistics import PullStatistics
+
+values_lists = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
+
+
+def test_three_values_by_hand() -> None:
+    statistics = PullStatistics(2, 2, first_guess=1.0)
+    # 2: no spread yet, (2 - 1)^2 = 1 from the guess. 4: mean of the earlier 2, (4 - 2)^2 = 4, and
+    # (2 - 3)^2 + (4 - 3)^2 = 2. 9: (9 - 3)^2 = 36; around the mean 5: 9 + 1 + 16 = 26, grown by 24.
+    assert [statistics.add(1, 0, value) for value in (2.0, 4.0, 9.0)] == [0.0, 2.0, 24.0]
+    assert statistics.counts.tolist() == [[0, 0], [3, 0]]
+    assert statistics.sums.tolist() == [[0.0, 0.0], [15.0, 0.0]]
+    assert statistics.squares.tolist() == [[0.0, 0.0], [26.0, 0.0]]
+    assert statistics.prediction_errors.tolist() == [[0.0, 0.0], [41.0, 0.0]]
+
+
+def test_cells_do_not_mix() -> None:
+    statistics = PullStatistics(2, 3)
+    for number, (arm, fidelity) in enumerate(np.ndindex(2, 3)):
+        for _ in range(number):
+            statistics.add(arm, fidelity, float(number))
+    assert statistics.counts.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert statistics.sums.tolist() == [[0.0, 1.0, 4.0], [9.0, 16.0, 25.0]]
+    assert not statistics.squares.any()
+
+
+@given(values_lists, st.floats(-10.0, 10.0))
+def test_against_numpy(values: list[float], guess: float) -> None:
+    statistics = PullStatistics(1, 1, guess)
+    growths = [statistics.add(0, 0, value) for value in values]
+    scale = max(1.0, max(abs(value) for value in values) ** 2)
+    squares = float(((np.array(values) - np.mean(values)) ** 2).sum())
+    earlier = [guess] + [float(np.mean(values[:n])) for n in range(1, len(values))]
+    errors = sum((value - mean) ** 2 for value, mean in zip(values, earlier, strict=True))
+    assert statistics.counts[0, 0] == len(values)
+    assert statistics.sums[0, 0] == pytest.approx(sum(values), abs=1e-9 * scale)
+    assert statistics.squares[0, 0] == pytest.approx(squares, abs=1e-9 * scale)
+    assert statistics.prediction_errors[0, 0] == pytest.approx(errors, abs=1e-9 * scale)
+    assert sum(growths) == pytest.approx(squares, abs=1e-9 * scale)
+    assert min(growths) >= 0.0
+
+
+@given(values_lists, st.randoms(use_true_random=False))
+def test_order_matters_only_to_prediction_errors(values: list[float], shuffler: object) -> None:
+    shuffled = list(values)
+    shuffler.shuffle(shuffled)
+    left, right = PullStatistics(1, 1), PullStatistics(1, 1)
+    for one, other in zip(values, shuffled, strict=True):
+        left.add(0, 0, one)
+        right.add(0, 0, other)
+    scale = max(1.0, max(abs(value) for value in values) ** 2)
+    assert left.sums[0, 0] == pytest.approx(right.sums[0, 0], abs=1e-9 * scale)
+    assert left.squares[0, 0] == pytest.approx(right.squares[0, 0], abs=1e-9 * scale)
+
+
+def test_a_small_spread_around_a_large_mean_is_kept() -> None:
+    # A sum of squares minus a squared sum would lose all of it.
+    statistics = PullStatistics(1, 1)
+    for value in (1e9 + 1.0, 1e9 - 1.0, 1e9 + 1.0, 1e9 - 1.0):
+        statistics.add(0, 0, value)
+    assert statistics.squares[0, 0] == pytest.approx(4.0, rel=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.floats(-1e3, 1e3)), max_size=20))
+def test_saved_and_loaded(told: list[tuple[int, int, float]]) -> None:
+    statistics = PullStatistics(3, 2, 0.5)
+    for arm, fidelity, value in told:
+        statistics.add(arm, fidelity, value)
+    loaded = PullStatistics(3, 2, 0.5)
+    loaded.load_state_dict(json.loads(json.dumps(statistics.state_dict(), allow_nan=False)))
+    assert loaded.state_dict() == statistics.state_dict()
+    assert loaded.add(1, 1, 2.0) == statistics.add(1, 1, 2.0)
+    assert loaded.state_dict() == statistics.state_dict()
+
+
+def test_loading_does_not_share_memory() -> None:
+    state = PullStatistics(1, 1).state_dict()
+    loaded = PullStatistics(1, 1)
+    loaded.load_state_dict(state)
+    loaded.add(0, 0, 1.0)
+    assert state["counts"] == [[0]]
+
+
+def test_another_shape_is_named_and_changes_nothing() -> None:
+    statistics = PullStatistics(3, 2)
+    statistics.add(2, 1, 5.0)
+    before = statistics.state_dict()
+    message = (
+        r"the saved counts have shape \(2, 2\), but this race has \(3, 2\) \(arms, fidelities\); "
+        "load it into a policy made with the same arguments"
+    )
+    with pytest.raises(ValueError, match=message):
+        statistics.load_state_dict(PullStatistics(2, 2).state_dict())
+    assert statistics.state_dict() == before

@@ -1,0 +1,290 @@
+"""What is known of the means and of the noise, from the values of all arms at all fidelities."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius, TightestRadius
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.problem import Problem
+from mfhpo.racing.evidence import Evidence, NoNoiseWarning
+
+BOTH = np.array([0, 1])
+
+
+def evidence(
+    noise: Noise, n_arms: int = 2, adaptive: bool = False, variances: bool = False
+) -> Evidence:
+    problem = Problem(n_arms, costs=(1.0, 10.0), bias=Bias.max(0.5, 0.0), noise=noise)
+    return Evidence(problem, 0.1, (0, 1), None, adaptive=adaptive, variances=variances)
+
+
+class TestVarianceBounds:
+    def test_declared(self) -> None:
+        found = evidence(SubGaussian((2.0, 0.5)), variances=True)
+        assert found.variance_bounds(BOTH).tolist() == [[4.0, 0.25], [4.0, 0.25]]
+        assert found.delta == pytest.approx(0.1)
+        assert not found.estimates_variances
+
+    def test_bounded_values_leave_half_of_delta_to_the_intervals(self) -> None:
+        # Values within [a, b] have a variance proxy of (b - a)^2 / 4.
+        found = evidence(Bounded(-1.0, 2.0), variances=True)
+        assert found.variance_bounds(BOTH).tolist() == [[2.25, 2.25], [2.25, 2.25]]
+        assert found.delta == pytest.approx(0.05)
+        assert evidence(Bounded(-1.0, 2.0)).delta == pytest.approx(0.1)
+
+    def test_each_arms_own(self) -> None:
+        # Values 0, 1, 2, 3, 4: prediction errors 1, 1.5, 2, 2.5. Four degrees, the first renewal
+        # of 1/10 of delta over four pairs: 0.0025 / 2.
+        found = evidence(Gaussian(), variances=True)
+        for value in range(5):
+            assert math.isinf(found.variance_bounds(BOTH)[1, 0])
+            found.add(1, 0, float(value))
+        squares = 1.0 + 2.25 + 4.0 + 6.25
+        expected = squares / chi2.ppf(0.01 / 4 / 2, 4)
+        bounds = found.variance_bounds(BOTH)
+        assert bounds[1, 0] == pytest.approx(expected)
+        assert np.isinf(bounds[[0, 0, 1], [0, 1, 1]]).all()
+        assert found.delta == pytest.approx(0.09)
+        assert found.estimates_variances
+
+    @pytest.mark.parametrize("adaptive", [False, True])
+    def test_one_for_all_arms(self, adaptive: bool) -> None:
+        # Arm 0: 0, 2, 4, prediction errors 2, 3; arm 1: 1, 1, 2, prediction errors 0, 1. Around
+        # the arms' means the squares are 8 and 2/3. Two degrees of each; 1/10 of delta over two
+        # fidelities, half of it for the first renewal.
+        found = evidence(EstimatedNoise(), adaptive=adaptive, variances=True)
+        for values in ((0.0, 1.0), (2.0, 1.0), (4.0, 2.0)):
+            assert np.isinf(found.variance_bounds(BOTH)).all()
+            for arm in (0, 1):
+                found.add(arm, 0, values[arm])
+        squares = 4.0 + 9.0 + 0.0 + 1.0 if adaptive else 8.0 + 2.0 / 3.0
+        expected = squares / chi2.ppf(0.1 * 0.1 / 2 / 2, 4)
+        bounds = found.variance_bounds(BOTH)
+        assert bounds[:, 0] == pytest.approx([expected, expected])
+        assert np.isinf(bounds[:, 1]).all()
+        assert found.delta == pytest.approx(0.09)
+
+    def test_an_arm_that_spreads_more_has_its_own(self) -> None:
+        found = evidence(EstimatedNoise(), n_arms=3, adaptive=True, variances=True)
+        rng = np.random.default_rng(0)
+        for _ in range(100):
+            for arm in (0, 1):
+                found.add(arm, 0, 0.01 * rng.standard_normal())
+        for value in (-7.0, 7.0):
+            found.add(2, 0, value)
+        bounds = found.variance_bounds(np.arange(3))[:, 0]
+        # Its sample variance is 98. One degree of freedom, and hardly more from arms so unlike it.
+        assert bounds[2] > 98.0
+        assert bounds[0] == bounds[1] < 98.0
+
+    def test_no_noise(self) -> None:
+        found = evidence(EstimatedNoise(), adaptive=True, variances=True)
+        for _ in range(4):
+            found.add(0, 0, 3.0)
+        with pytest.warns(NoNoiseWarning):
+            found.add(0, 0, 3.0)
+        assert found.variance_bounds(BOTH)[:, 0].tolist() == [0.0, 0.0]
+
+    @pytest.mark.parametrize("noise", [Gaussian(), EstimatedNoise()])
+    def test_they_are_saved(self, noise: Noise) -> None:
+        first, second = (evidence(noise, adaptive=True, variances=True) for _ in range(2))
+        rng = np.random.default_rng(1)
+        for _ in range(30):
+            first.add(int(rng.integers(2)), int(rng.integers(2)), rng.standard_normal())
+        second.load_state_dict(first.state_dict())
+        assert second.variance_bounds(BOTH).tolist() == first.variance_bounds(BOTH).tolist()
+        assert np.isfinite(second.variance_bounds(BOTH)).any()
+
+
+class TestIntervals:
+    @given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["max", "order", "none"]))
+    def test_those_of_several_arms_are_those_of_each(self, seed: int, kind: str) -> None:
+        rng = np.random.default_rng(seed)
+        found = evidence(SubGaussian(0.3), n_arms=3)
+        for _ in range(int(rng.integers(0, 25))):
+            found.add(int(rng.integers(3)), int(rng.integers(2)), 0.1 * rng.standard_normal())
+        bias = {"max": Bias.max(0.5, 0.0), "order": Bias.order(0.5, 0.0), "none": None}[kind]
+        lows, highs = found.intervals(np.arange(3), bias)
+        for arm in range(3):
+            assert (lows[arm], highs[arm]) == found.interval(arm, bias)
+
+    def test_contradictory_fidelities_show_it(self) -> None:
+        # `interval` skips what contradicts; `intervals` is empty.
+        found = evidence(SubGaussian(1e-3))
+        found.add(0, 0, 0.0)
+        found.add(0, 1, 9.0)
+        lows, highs = found.intervals(np.array([0]), Bias.max(0.5, 0.0))
+        assert lows[0] > highs[0]
+        low, high = found.interval(0, Bias.max(0.5, 0.0))
+        assert low <= high
+
+
+class TestSeparated:
+    """One value of each arm; at level 0.1 / 4 its radius is B."""
+
+    SIGMA = 0.01
+    B = float(MixtureRadius(SIGMA)(np.array([1]), 0.1 / 4)[0])
+
+    def found(self, gap: float, fidelity: int) -> Evidence:
+        found = evidence(SubGaussian(self.SIGMA))
+        found.add(0, fidelity, gap)
+        found.add(1, fidelity, 0.0)
+        return found
+
+    @pytest.mark.parametrize(
+        ("bias", "fidelity", "needed"),
+        [
+            (Bias.max(0.5, 0.0), 0, 2 * B + 1.0),
+            (Bias.max(0.5, 0.0), 1, 2 * B),
+            (Bias.order(0.5, 0.0), 0, 2 * B + 0.5),
+            (Bias.order(0.5, 0.0), 1, 2 * B),
+        ],
+    )
+    @pytest.mark.parametrize("epsilon", [0.0, 0.05])
+    def test_by_hand(self, bias: Bias, fidelity: int, needed: float, epsilon: float) -> None:
+        others = np.array([1])
+        apart = self.found(needed - epsilon + 1e-9, fidelity)
+        assert apart.separated(0, others, bias, epsilon).tolist() == [True]
+        close = self.found(needed - epsilon - 1e-9, fidelity)
+        assert close.separated(0, others, bias, epsilon).tolist() == [False]
+        assert apart.separated(1, np.array([0]), bias, epsilon).tolist() == [False]
+
+    @pytest.mark.parametrize("bias", [Bias.max(0.5, 0.0), Bias.order(0.5, 0.0)])
+    def test_what_was_not_seen_is_not_separated(self, bias: Bias) -> None:
+        found = evidence(SubGaussian(self.SIGMA))
+        assert found.separated(0, np.array([1]), bias).tolist() == [False]
+        found.add(0, 1, 100.0)
+        assert found.separated(0, np.array([1]), bias).tolist() == [False]
+        found.add(1, 0, 0.0)  # max bounds compare fidelities, order bounds do not
+        assert found.separated(0, np.array([1]), bias).tolist() == [bias.kind == "max"]
+
+
+class TestRadii:
+    def test_one_for_each_fidelity(self) -> None:
+        problem = Problem(2, costs=(1.0, 10.0), bias=Bias.max(0.5, 0.0), noise=SubGaussian(1.0))
+        radii = HoeffdingRadius(1.0), HoeffdingRadius(3.0)
+        found = Evidence(problem, 0.1, (0, 1), radii)
+        counts = np.array([4])
+        for fidelity, radius in enumerate(radii):
+            expected = radius(counts, 0.1 / 4)
+            assert found.radius_after(counts, fidelity).tolist() == expected.tolist()
+
+    @pytest.mark.parametrize("n_radii", [1, 3])
+    def test_another_number_is_an_error(self, n_radii: int) -> None:
+        problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
+        with pytest.raises(ValueError, match=f"radius has {n_radii} entries but there are 2"):
+            Evidence(problem, 0.1, (0, 1), [HoeffdingRadius(1.0)] * n_radii)
+
+    @pytest.mark.parametrize("radius", [3.0, [3.0, 3.0], "mixture"])
+    def test_anything_else_is_an_error(self, radius: object) -> None:
+        problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
+        with pytest.raises(TypeError, match=r"radius must be a mfhpo\.Radius"):
+            Evidence(problem, 0.1, (0, 1), radius)
+
+
+class Growing(Radius):
+    """A radius that grows in the course of a race."""
+
+    theorem = assumption = "none"
+    changes = True
+    factor = 1.0
+
+    def _widths(
+        self, n: np.ndarray, level: float, squares: np.ndarray, prediction_errors: np.ndarray
+    ) -> np.ndarray:
+        return self.factor / n
+
+
+class TestHalfWidths:
+    @pytest.mark.parametrize(
+        "noise", [EstimatedNoise(), SubGaussian(1.0), Gaussian(), Bounded(-9.0, 9.0)]
+    )
+    @given(seed=st.integers(0, 10_000))
+    def test_what_was_asked_before_changes_nothing(self, noise: Noise, seed: int) -> None:
+        """Nor do states that are loaded, or sums that are replaced."""
+        rng = np.random.default_rng(seed)
+        asked, told = evidence(noise, n_arms=4), []
+        n_arms, n_fidelities = asked.counts.shape
+        arms = np.arange(n_arms)
+        for _ in range(15):
+            told.append(
+                (int(rng.integers(n_arms)), int(rng.integers(n_fidelities)), rng.standard_normal())
+            )
+            asked.add(*told[-1])
+            fresh = evidence(noise, n_arms=4)
+            for observation in told:
+                fresh.add(*observation)
+            some, m = rng.permutation(arms)[: rng.integers(1, n_arms + 1)], int(rng.integers(2))
+            under_way = asked.half_widths(some, m, asked.counts[some, m] + 1)
+            under_way[:] = 0.0
+            expected = fresh.half_widths(some, m).tolist()
+            known = asked.half_widths(some, m)
+            assert known.tolist() == expected
+            known[:] = 0.0
+            assert asked.half_widths(some, m, fresh.counts[some, m]).tolist() == expected
+        before = fresh.state_dict()
+        for target in (asked, fresh):
+            target.add(0, 0, 100.0)
+            target.half_widths(arms, 0)
+            target.load_state_dict(before)
+        again = evidence(noise, n_arms=4)
+        again.load_state_dict(before)
+        for m in range(n_fidelities):
+            assert asked.half_widths(arms, m).tolist() == again.half_widths(arms, m).tolist()
+
+    def test_sums_that_are_replaced(self) -> None:
+        seen = evidence(SubGaussian(1.0))
+        rows = np.array([0, 1])
+        seen.half_widths(rows, 0)
+        seen.set_sums(rows, 0, np.array([3, 4]), np.array([1.0, 2.0]))
+        counts = np.array([3, 4])
+        assert seen.half_widths(rows, 0).tolist() == seen.radius_after(counts, 0).tolist()
+        under_way = seen.half_widths(rows, 0, counts + 1)
+        assert under_way.tolist() == seen.radius_after(counts + 1, 0).tolist()
+
+    def test_a_radius_that_changes(self) -> None:
+        radius = Growing()
+        problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
+        seen = Evidence(problem, 0.1, (0, 1), radius)
+        seen.add(0, 0, 1.0)
+        assert seen.half_widths(np.array([0]), 0).tolist() == [1.0]
+        radius.factor = 2.0
+        assert seen.half_widths(np.array([0]), 0).tolist() == [2.0]
+        assert TightestRadius((HoeffdingRadius(1.0), radius)).changes
+        assert not TightestRadius((HoeffdingRadius(1.0), MixtureRadius(1.0))).changes
+
+    def test_of_a_state_of_another_shape_nothing_is_kept(self) -> None:
+        seen = evidence(SubGaussian(1.0))
+        seen.add(0, 0, 1.0)
+        seen.half_widths(BOTH, 0)
+        state = seen.state_dict()
+        state["statistics"] |= {"counts": [[9, 9], [9, 9]], "sums": [[0.0]]}
+        with pytest.raises(ValueError, match="sums"):
+            seen.load_state_dict(state)
+        expected = seen.radius_after(seen.counts[:, 0], 0)
+        assert seen.half_widths(BOTH, 0).tolist() == expected.tolist()
+
+    def test_of_an_estimated_noise_all_are_renewed_with_its_scale_only(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        arms, computed = np.arange(20), []
+        seen = evidence(EstimatedNoise(), n_arms=20)
+        whole = seen._computed_half_widths
+        monkeypatch.setattr(
+            seen,
+            "_computed_half_widths",
+            lambda some, m, counts: computed.append(len(some)) or whole(some, m, counts),
+        )
+        rng = np.random.default_rng(0)
+        for n in range(400):
+            seen.add(n % 20, 0, rng.standard_normal())
+            seen.half_widths(arms, 0)
+        assert sum(computed) < 400 + 20 * 60

@@ -1,0 +1,64 @@
+"""When failures make an arm leave, and how rarely chance does."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import binom
+
+from mfhpo.racing.failures import evidence_of_failing, fails_too_often
+
+
+@pytest.mark.parametrize(("values", "failures"), [(0, 1), (1, 4), (3, 9), (20, 5), (200, 300)])
+def test_the_evidence_is_the_mixture_of_likelihood_ratios(values: int, failures: int) -> None:
+    def ratio(rate: float) -> float:
+        return math.exp(failures * math.log(2 * rate) + values * math.log(2 * (1 - rate)))
+
+    # The density of a rate drawn evenly between one half and 1 is 2.
+    mode = min(max(failures / (failures + values), 0.5), 1.0 - 1e-9)
+    expected = quad(lambda rate: 2 * ratio(rate), 0.5, 1.0 - 1e-12, points=[mode])[0]
+    assert evidence_of_failing(values, failures) == pytest.approx(expected, rel=1e-6)
+
+
+def test_by_hand() -> None:
+    # 2^3 times twice the integral of r^3 from 1/2 to 1, which is (1 - 1/16) / 4.
+    assert evidence_of_failing(0, 3) == pytest.approx(8 * 2 * (1 - 1 / 16) / 4)
+    assert fails_too_often(values=0, failures=3, max_failures=3)
+    assert not fails_too_often(values=0, failures=2, max_failures=3)
+    # One value: 89.9 after 12 failures, 156 after 13; 1 / .01 is needed.
+    assert not fails_too_often(values=1, failures=12, max_failures=3)
+    assert fails_too_often(values=1, failures=13, max_failures=3)
+    assert not fails_too_often(values=1, failures=13, max_failures=14)
+
+
+def test_many_failures_do_not_overflow() -> None:
+    assert fails_too_often(values=1, failures=100_000, max_failures=3)
+    assert not fails_too_often(values=100_000, failures=1, max_failures=1)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.4, 0.5])
+def test_an_arm_with_a_value_rarely_leaves_by_chance(rate: float) -> None:
+    rng, n = np.random.default_rng(0), 2000
+    left = 0
+    for _ in range(n):
+        failed = np.cumsum(rng.random(100) < rate)
+        # The first evaluation gives a value.
+        left += any(
+            fails_too_often(values=k + 2 - int(f), failures=int(f), max_failures=3)
+            for k, f in enumerate(failed)
+        )
+    # At most .01, by Ville's inequality; with a margin of one in a thousand.
+    assert left <= binom.isf(0.001, n, 0.01)
+
+
+def test_an_arm_that_nearly_always_fails_leaves_soon() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        values, failures = 1, 0
+        while not fails_too_often(values, failures, 3):
+            failed = rng.random() < 0.9
+            values, failures = values + (not failed), failures + failed
+        assert values + failures < 60

@@ -1,0 +1,646 @@
+"""What the model's search asks for, and what it finds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import wilcoxon
+
+from mfhpo.problem import Observation, Pull
+from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace
+from mfhpo.search.process import LevelData, LevelProcess
+from tests.core.search.played import Objective, Play, drawn, plane, valley
+
+COSTS = (1.0, 3.0, 9.0)
+
+
+def searching(space: SearchSpace | None = None, **options: Any) -> ModelSearch:
+    search = ModelSearch(**{"costs": COSTS, "initial": 5, **options})
+    search.space = plane() if space is None else space
+    return search
+
+
+def fill(search: ModelSearch, n: int, objective: Objective = valley) -> list[dict[str, float]]:
+    """Tell the values of n random arms at all levels."""
+    points = [drawn(search.space, arm) for arm in range(n)]
+    for arm, point in enumerate(points):
+        search.describe(arm, point)
+        for level in range(len(search.costs)):
+            search.tell(Pull(arm, level), Observation(objective(point, level)))
+    return points
+
+
+def check(play: Play) -> None:
+    """What every step of a play has to be."""
+    reached: dict[int, int] = {}
+    for step, pull in zip(play.asked, play.pulls, strict=True):
+        if isinstance(step, Begin):
+            assert pull.arm == len(reached)
+            if step.point is not None:
+                assert set(step.point) >= set(play.points[pull.arm])
+                for name, value in step.point.items():
+                    parameter = play.search.space.parameters[name]
+                    if isinstance(parameter, OneOf):
+                        assert value in range(parameter.n)
+                    else:
+                        assert 0.0 <= value <= 1.0
+        else:
+            # No level is evaluated twice, and where evaluations go on, none is passed over.
+            assert pull.fidelity > reached[pull.arm]
+            if play.search.continues:
+                assert pull.fidelity == reached[pull.arm] + 1
+        assert 0 <= pull.fidelity < len(play.search.costs)
+        reached[pull.arm] = pull.fidelity
+
+
+# The beginning.
+
+
+def test_it_begins_with_arms_at_random_that_go_up_by_thirds() -> None:
+    search = searching(initial=4)
+    values = [0.1, 0.4, 0.2, 0.3]
+    for arm, value in enumerate(values):
+        assert search.ask(arm) == Begin(0, None)
+        search.describe(arm, drawn(search.space, arm))
+        search.tell(Pull(arm, 0), Observation(value))
+    for arm, level in ((1, 1), (3, 1), (1, 2), (3, 2)):
+        assert search.ask(4) == Pull(arm, level)
+        search.tell(Pull(arm, level), Observation(values[arm]))
+    assert isinstance(search.ask(4), (Begin, Pull))
+
+
+def test_without_a_space_arms_are_drawn_by_whoever_asks() -> None:
+    search = ModelSearch(COSTS, initial=2)
+    for arm in range(3):
+        for level in range(3):
+            search.tell(Pull(arm, level), Observation(float(arm)))
+    assert search.ask(3) == Begin(0, None)
+    assert search.leader() == 2
+
+
+def test_nothing_is_concluded_before_an_arm_is_finished() -> None:
+    search = searching(initial=2)
+    for arm in range(2):
+        search.describe(arm, drawn(search.space, arm))
+        search.tell(Pull(arm, 0), Observation(0.0))
+    assert search.ask(2, [Pull(0, 1)]) == Begin(0, None)
+
+
+@pytest.mark.parametrize(
+    ("costs", "first"),
+    [((1.0,), 9), ((1.0, 2.0, 4.0), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)],
+)
+def test_so_many_arms_are_first_as_one_at_the_target_pays_for(
+    costs: tuple[float, ...], first: int
+) -> None:
+    """From 9 to 27; a third of them goes up, and two come to the target."""
+    search = ModelSearch(costs)
+    for arm in range(first):
+        assert search.ask(arm) == Begin(0, None)
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    left = first
+    for level in range(1, len(costs)):
+        left = max(2, math.ceil(left / 3))
+        for arm in range(first - 1, first - 1 - left, -1):
+            assert search.ask(first) == Pull(arm, level)
+            search.tell(Pull(arm, level), Observation(float(arm)))
+    assert search.ask(first) == Begin(0, None)
+
+
+# Asking is pure.
+
+
+@pytest.mark.parametrize("continues", [True, False])
+def test_asking_changes_nothing(continues: bool) -> None:
+    search = searching(continues=continues)
+    play = Play(search, valley).steps(30)
+    before = json.dumps(search.state_dict())
+    first = search.ask(len(play.points))
+    pending = [Pull(0, 2), Pull(len(play.points), 0)]
+    with_pending = search.ask(len(play.points) + 1, pending)
+    search.leader()
+    assert search.ask(len(play.points)) == first
+    assert search.ask(len(play.points) + 1, pending) == with_pending
+    assert json.dumps(search.state_dict()) == before
+
+
+def test_a_play_can_be_repeated() -> None:
+    one, other = (Play(searching(), valley).steps(40) for _ in range(2))
+    assert one.asked == other.asked
+
+
+def test_a_seed_makes_another_play() -> None:
+    one, other = (Play(searching(seed=seed), valley).steps(25) for seed in (0, 1))
+    assert one.asked != other.asked
+
+
+def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded() -> None:
+    play = Play(searching(), valley).steps(33)
+    replayed, loaded = searching(), searching()
+    for arm, point in enumerate(play.points):
+        replayed.describe(arm, point)
+    for pull in play.pulls:
+        value = valley(play.points[pull.arm], pull.fidelity)
+        replayed.tell(pull, Observation(value))
+    state = json.loads(json.dumps(play.search.state_dict()))
+    loaded.load_state_dict(state)
+    assert loaded.state_dict() == replayed.state_dict() == state
+    again = []
+    for search in (replayed, loaded):
+        resumed = Play(search, valley)
+        resumed.points = [dict(point) for point in play.points]
+        again.append(resumed.steps(15).asked)
+    assert again[0] == again[1]
+
+
+# Several workers.
+
+
+def test_workers_get_different_steps() -> None:
+    search = searching(continues=True, random_share=0.0)
+    begun = len(fill(search, 12))
+    pending: list[Pull] = []
+    places = []
+    for _ in range(5):
+        step = search.ask(begun, pending)
+        if isinstance(step, Begin):
+            assert step.point is not None
+            places.append([step.point["x"], step.point["y"]])
+            search.describe(begun, step.point)
+            step = Pull(begun, step.fidelity)
+            begun += 1
+        assert step.arm not in {pull.arm for pull in pending}
+        pending.append(step)
+    assert len(places) >= 2
+    apart = [math.dist(a, b) for i, a in enumerate(places) for b in places[:i]]
+    assert min(apart) > 1e-4
+
+
+def test_an_arm_under_way_is_not_asked_for() -> None:
+    search = searching()
+    play = Play(search, valley).steps(25)
+    pending: list[Pull] = []
+    for _ in range(12):
+        step = search.ask(len(play.points), pending)
+        if isinstance(step, Begin):
+            break
+        assert step.arm not in {pull.arm for pull in pending}
+        pending.append(step)
+    else:
+        pytest.fail("no arm is left, and none is begun")
+
+
+@pytest.mark.parametrize("continues", [True, False])
+def test_four_workers_find_the_top(continues: bool) -> None:
+    search = searching(continues=continues)
+    play = Play(search, valley)
+    under_way: list[Pull] = []
+    for _ in range(90):
+        while len(under_way) < 4:
+            step = search.ask(len(play.points), under_way)
+            if isinstance(step, Pull):
+                assert step.arm not in {pull.arm for pull in under_way}
+            under_way.append(play.begin(step))
+        pull = under_way.pop(0)
+        search.tell(pull, Observation(valley(play.points[pull.arm], pull.fidelity)))
+    leader = search.leader()
+    assert leader is not None
+    assert valley(play.points[leader], 2) > -0.01
+
+
+# Kinds of spaces, levels and values.
+
+
+@pytest.mark.parametrize("continues", [True, False])
+@pytest.mark.parametrize("n_levels", [1, 2, 5])
+def test_any_number_of_levels(n_levels: int, continues: bool) -> None:
+    costs = [3.0**level for level in range(n_levels)]
+
+    def objective(point: Mapping[str, float], level: int) -> float:
+        return valley(point, level + 3 - n_levels)
+
+    play = Play(searching(costs=costs, continues=continues), objective).until(30 * costs[-1])
+    check(play)
+    leader = play.search.leader()
+    assert leader in play.search.finished_arms()
+    assert valley(play.points[leader], 2) > -0.01
+
+
+def test_choices_alone() -> None:
+    space = SearchSpace({"a": OneOf(4), "b": OneOf(3), "c": OneOf(5)})
+
+    def objective(point: Mapping[str, float], level: int) -> float:
+        right = (point["a"] == 2) + (point["b"] == 1) + (point["c"] == 3)
+        return right + 0.1 * (2 - level) * (point["a"] == 1)
+
+    play = Play(searching(space), objective).steps(80)
+    check(play)
+    leader = play.search.leader()
+    assert leader is not None
+    assert objective(play.points[leader], 2) == 3.0
+
+
+def conditional() -> SearchSpace:
+    return SearchSpace({"model": OneOf(2), "gamma": Numeric(), "depth": Numeric()})
+
+
+class ConditionalPlay(Play):
+    """Parameters that do not apply are not asked for."""
+
+    def begin(self, step: Begin | Pull) -> Pull:
+        if isinstance(step, Pull):
+            return step
+        arm = len(self.points)
+        point = drawn(self.search.space, arm) if step.point is None else dict(step.point)
+        del point["depth" if point["model"] == 0.0 else "gamma"]
+        self.points.append(point)
+        self.search.describe(arm, point)
+        return Pull(arm, step.fidelity)
+
+
+def test_parameters_that_do_not_always_apply() -> None:
+    def objective(point: Mapping[str, float], level: int) -> float:
+        if point["model"] == 0.0:
+            return -abs(point["gamma"] - 0.2) - 0.5
+        return -abs(point["depth"] - 0.85 + 0.02 * (2 - level))
+
+    play = ConditionalPlay(searching(conditional()), objective).steps(70)
+    check(play)
+    leader = play.search.leader()
+    assert leader is not None
+    assert objective(play.points[leader], 2) > -0.05
+
+
+def test_a_space_that_grows() -> None:
+    """A parameter comes up after 20 steps, and matters."""
+
+    def objective(point: Mapping[str, float], level: int) -> float:
+        return -((point["x"] - 0.7) ** 2) - (point.get("y", 1.0) - 0.25) ** 2
+
+    search = searching(SearchSpace({"x": Numeric()}))
+    play = Play(search, objective).steps(20)
+    search.space = plane()
+    play.steps(60)
+    check(play)
+    leader = search.leader()
+    assert leader is not None
+    assert objective(play.points[leader], 2) > -0.02
+
+
+@pytest.mark.parametrize("value", [0.0, -3.5, 1e12])
+def test_values_that_are_all_the_same(value: float) -> None:
+    play = Play(searching(), lambda point, level: value).steps(40)
+    check(play)
+    assert play.search.leader() in play.search.finished_arms()
+
+
+def test_values_of_any_size() -> None:
+    """A search does not depend on the unit of its values."""
+    plays = []
+    for unit in (1.0, 2.0**40, 2.0**-40):
+
+        def objective(point: Mapping[str, float], level: int, unit: float = unit) -> float:
+            return unit * valley(point, level)
+
+        plays.append(Play(searching(), objective).steps(30).asked)
+    assert plays[0] == plays[1] == plays[2]
+
+
+def test_noise_and_repeated_values() -> None:
+    search = searching()
+    play = Play(search, valley)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        pull = play.begin(search.ask(len(play.points)))
+        for _ in range(2):
+            noise = 0.02 * float(rng.normal())
+            search.tell(pull, Observation(valley(play.points[pull.arm], pull.fidelity) + noise))
+    leader = search.leader()
+    assert leader is not None
+    assert valley(play.points[leader], 2) > -0.03
+
+
+# Failures.
+
+
+@pytest.mark.parametrize("failure", [None, math.nan, -math.inf, math.inf])
+def test_arms_that_fail_are_avoided(failure: float | None) -> None:
+    """The side that fails looks the better one up to its edge."""
+
+    def objective(point: Mapping[str, float], level: int) -> float | None:
+        return failure if point["x"] > 0.5 else point["x"] - 0.1 * point["y"] - 0.01 * (2 - level)
+
+    search = searching(initial=8, random_share=0.0)
+    play = Play(search, objective).steps(140)
+    late = play.points[20:]
+    assert len(late) > 10
+    assert sum(point["x"] > 0.5 for point in late) < 0.4 * len(late)
+    # No arm is tried more than three times in vain.
+    failed = [pull.arm for pull in play.pulls if play.points[pull.arm]["x"] > 0.5]
+    assert failed
+    assert max(failed.count(arm) for arm in failed) <= 3
+    leader = search.leader()
+    assert leader is not None
+    assert 0.4 < play.points[leader]["x"] <= 0.5
+
+
+def test_numbers_are_warped_and_choices_are_not() -> None:
+    search = searching(SearchSpace({"x": Numeric(), "kind": OneOf(3), "y": Numeric()}))
+    fill(search, 6, lambda point, level: point["x"])
+    search.ask(6)
+    process = search._process
+    assert process is not None
+    assert process._numbers.tolist() == [True, False, False, False, True]
+
+
+def test_a_parameter_that_acts_by_orders_of_magnitude(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a weight decay that is given evenly: the best place is a hundredth from the end."""
+
+    def objective(point: Mapping[str, float], level: int) -> float:
+        magnitude = math.log10(point["x"] + 1e-4)
+        return -((magnitude + 2.0) ** 2) - (1.0 + 0.1 * level) * (point["y"] - 0.6) ** 2
+
+    def mean_regret() -> float:
+        regrets = []
+        for seed in range(16):
+            play = Play(searching(initial=9, seed=seed), objective, seed).until(20.0 * COSTS[-1])
+            leader = play.search.leader()
+            assert leader is not None
+            regrets.append(-objective(play.points[leader], 2))
+        return float(np.mean(regrets))
+
+    warped = mean_regret()
+    monkeypatch.setattr(SearchSpace, "numbers", property(lambda space: np.zeros(2, dtype=bool)))
+    assert warped < 0.02
+    assert mean_regret() > 5.0 * warped
+
+
+def test_each_new_arm_is_chosen_by_another_model_that_the_data_allow() -> None:
+    search = searching()
+    fill(search, 8)
+
+    def asked_by(begun: int) -> list[float]:
+        search.ask(begun)
+        parameters: list[float] = search._see_by_draw((), begun).process._parameters.tolist()
+        return parameters
+
+    first = asked_by(8)
+    search.describe(8, drawn(search.space, 8))
+    search.tell(Pull(8, 0), Observation(0.5))  # the model is not fitted anew yet
+    assert asked_by(8) == first
+    assert asked_by(9) != first
+    assert search._see().process is search._process
+
+
+def test_what_was_known_before_a_state_was_loaded_does_not_count() -> None:
+    one, other = searching(initial=4), searching(initial=4)
+    fill(one, 8)
+    fill(other, 8, lambda point, level: math.sin(9.0 * point["x"]))
+    one.ask(8)
+    one.load_state_dict(other.state_dict())
+    assert one.ask(8) == other.ask(8)
+    assert one.leader() == other.leader()
+
+
+def test_asking_twice_learns_the_same_conditions_again() -> None:
+    """Of an arm under way whose only value is not among those that the model is given."""
+    space = SearchSpace({"kind": OneOf(2), "x": Numeric(), "of_one": Numeric()})
+    search = searching(space, costs=(1.0, 3.0), initial=2, random_share=0.0)
+    rng = np.random.default_rng(0)
+    for arm in range(310):
+        point = {"kind": float(rng.integers(2)), "x": float(rng.random())}
+        if point["kind"] == 1.0 or arm == 5:
+            point["of_one"] = float(rng.random())
+        if arm == 5:
+            point["kind"] = 0.0
+        search.describe(arm, point)
+        value = -((point["x"] - 0.3) ** 2) - (point.get("of_one", 0.7) - 0.2) ** 2
+        search.tell(Pull(arm, int(arm != 5)), Observation(value if arm != 5 else -5.0))
+    pending = [Pull(5, 1)]
+    first = search.ask(310, pending)
+    search.leader()
+    assert search.ask(310, pending) == first
+
+
+def test_an_arm_that_fails_at_the_target_only_is_left_alone() -> None:
+    def objective(point: Mapping[str, float], level: int) -> float | None:
+        return None if level == 2 and point["x"] > 0.8 else point["x"]
+
+    in_vain = []
+    for seed in range(4):
+        play = Play(searching(initial=9, seed=seed), objective).steps(80)
+        at_target = [play.points[pull.arm] for pull in play.pulls if pull.fidelity == 2]
+        in_vain.append(sum(objective(point, 2) is None for point in at_target))
+        leader = play.search.leader()
+        assert leader in play.search.finished_arms()
+        assert 0.75 < play.points[leader]["x"] <= 0.8
+    assert sum(in_vain) < 4 * 20
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_one_failure_is_enough_where_none_that_failed_came_back(comes_back: bool) -> None:
+    search, missing = searching(), Observation(None)
+    if comes_back:
+        search.tell(Pull(0, 0), missing)
+    search.tell(Pull(0, 0), Observation(0.5))
+    for arm in (1, 2):
+        for failure in range(3):
+            assert arm not in search._out, failure
+            search.tell(Pull(arm, 0), missing)
+        assert arm in search._out
+    loaded = searching()
+    loaded.load_state_dict(json.loads(json.dumps(search.state_dict())))
+    for one in (search, loaded):
+        one.tell(Pull(3, 0), missing)
+        assert (3 in one._out) == (not comes_back)
+
+
+def test_when_everything_fails_arms_are_begun() -> None:
+    search = searching()
+    play = Play(search, lambda point, level: None).steps(40)
+    begun = [step for step in play.asked if isinstance(step, Begin)]
+    assert set(begun) == {Begin(0, None)}
+    again = Counter(step.arm for step in play.asked if isinstance(step, Pull))
+    # Begun once, and tried twice more.
+    assert len(begun) >= 10
+    assert max(again.values()) == 2
+    assert search.leader() is None
+
+
+# The leader.
+
+
+def test_the_leader_is_finished_as_soon_as_an_arm_is() -> None:
+    def objective(point: Mapping[str, float], level: int) -> float | None:
+        if point["y"] > 0.8:
+            return None
+        return valley(point, level) + 10.0 * (2 - level)  # cheap levels flatter
+
+    search = searching()
+    play = Play(search, objective)
+    assert search.leader() is None
+    for _ in range(50):
+        play.step()
+        finished = search.finished_arms()
+        leader = search.leader()
+        if finished:
+            assert leader in finished
+        elif leader is not None:
+            assert search.level_of(leader) == max(map(search.level_of, range(len(play.points))))
+    assert search.finished_arms()
+
+
+def test_a_leader_that_keeps_failing_is_replaced() -> None:
+    search = searching()
+    fill(search, 10)
+    leader = search.leader()
+    assert leader is not None
+    for _ in range(3):
+        search.tell(Pull(leader, 2), Observation(None))
+    assert search.leader() in set(range(10)) - {leader}
+
+
+def test_the_leader_is_the_best_of_what_is_clear() -> None:
+    search = searching()
+    points = fill(search, 25)
+    assert search.leader() == max(range(25), key=lambda arm: valley(points[arm], 2))
+
+
+# What it finds.
+
+
+def test_a_useless_level_is_not_followed() -> None:
+    """The lowest level says the opposite of the target, with noise."""
+
+    def objective(point: Mapping[str, float], level: int) -> float:
+        if level == 1:
+            return valley(point, 2)
+        noise = np.random.default_rng([int(1e6 * point["x"]), int(1e6 * point["y"])]).normal()
+        return -3.0 * valley(point, 2) + 0.5 * float(noise)
+
+    for continues in (True, False):
+        regrets = []
+        for seed in range(3):
+            search = searching(costs=(1.0, 9.0), continues=continues, seed=seed)
+            play = Play(search, objective, seed).until(30 * 9.0)
+            leader = search.leader()
+            assert leader is not None
+            regrets.append(-valley(play.points[leader], 2))
+        assert np.mean(regrets) < 0.01
+
+
+def test_a_good_cheap_level_spares_the_target() -> None:
+    """Most evaluations are cheap, and most arms are never finished."""
+    play = Play(searching(continues=True), valley).steps(100)
+    finished = len(play.search.finished_arms())
+    assert finished < 0.7 * len(play.points)
+
+
+def test_all_new_arms_can_be_drawn_at_random() -> None:
+    play = Play(searching(random_share=1.0), valley).steps(30)
+    assert {step.point for step in play.asked if isinstance(step, Begin)} == {None}
+    play = Play(searching(random_share=0.0), valley).steps(30)
+    begun = [step for step in play.asked if isinstance(step, Begin)]
+    assert [step.point is None for step in begun] == [arm < 5 for arm in range(len(begun))]
+
+
+def test_with_less_patience_fewer_arms_are_begun() -> None:
+    def begun(patience: float) -> int:
+        searches = [searching(patience=patience, continues=True, seed=seed) for seed in range(4)]
+        return sum(
+            len(Play(search, valley, seed).steps(60).points) for seed, search in enumerate(searches)
+        )
+
+    assert begun(0.02) < 0.95 * begun(1.0)
+
+
+def branin(point: Mapping[str, float], level: int) -> float:
+    """Minus Branin's function, least value .397887, with lower levels shifted and tilted."""
+    u, v = 15.0 * point["x"] - 5.0, 15.0 * point["y"]
+    b = 5.1 / (4.0 * math.pi**2) - 0.01 * (2 - level)
+    c = 5.0 / math.pi - 0.1 * (2 - level)
+    value = (v - b * u**2 + c * u - 6.0) ** 2 + 10.0 * (1.0 - 1.0 / (8.0 * math.pi)) * math.cos(u)
+    return -(value + 10.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("continues", [True, False])
+def test_it_beats_random_search_at_equal_cost(continues: bool) -> None:
+    budget, ours, theirs = 25.0, [], []
+    for seed in range(10):
+        search = searching(continues=continues, seed=seed, initial=9)
+        play = Play(search, branin, seed).until(budget * COSTS[-1])
+        leader = search.leader()
+        assert leader is not None
+        ours.append(-branin(play.points[leader], 2) - 0.397887)
+        # Random search finds the same first arms, and may overdraw by one evaluation as well.
+        points = [drawn(search.space, arm, seed) for arm in range(int(budget) + 1)]
+        theirs.append(min(-branin(point, 2) for point in points) - 0.397887)
+    differences = np.log(np.maximum(ours, 1e-6)) - np.log(np.maximum(theirs, 1e-6))
+    assert wilcoxon(differences, alternative="less").pvalue < 0.05
+    assert np.mean(ours) < 0.7 * np.mean(theirs)
+
+
+# Time for a suggestion.
+
+
+def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: dict[str, list[int]] = {"condition": [], "fit": []}
+    condition, fit = LevelProcess.condition, LevelProcess.fit
+
+    def watched_condition(process: LevelProcess, data: LevelData) -> None:
+        rows["condition"].append(len(data.values))
+        condition(process, data)
+
+    def watched_fit(process: LevelProcess, data: LevelData, *args: Any, **options: Any) -> None:
+        rows["fit"].append(len(data.values))
+        fit(process, data, *args, **options)
+
+    monkeypatch.setattr(LevelProcess, "condition", watched_condition)
+    monkeypatch.setattr(LevelProcess, "fit", watched_fit)
+    largest = []
+    for n in (300, 900):
+        search = searching()
+        fill(search, n)
+        for counts in rows.values():
+            counts.clear()
+        search.ask(n, [Pull(n - 1, 2), Pull(n - 2, 2)])
+        search.leader()
+        assert all(rows.values())
+        largest.append({name: max(counts) for name, counts in rows.items()})
+    assert largest[0] == largest[1]
+
+
+def test_most_arms_at_low_levels_do_not_push_out_the_target() -> None:
+    """With far more cheap values than the model holds, the top of the target is still found."""
+    search = searching(initial=2, random_share=0.0)
+    for arm in range(600):
+        point = drawn(search.space, arm)
+        search.describe(arm, point)
+        for level in range(3 if arm < 20 else 1):
+            value = valley(point, 2) if level else -valley(point, 2)
+            search.tell(Pull(arm, level), Observation(value))
+    leader = search.leader()
+    points = [drawn(search.space, arm) for arm in range(20)]
+    assert leader == max(range(20), key=lambda arm: valley(points[arm], 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("patience", value) for value in (0.0, 1.1, math.nan)],
+        *[("random_share", value) for value in (-0.1, 1.5, math.nan)],
+        *[("costs", value) for value in ((2.0, 1.0), (0.0, 1.0), ())],
+        ("initial", 1),
+        ("seed", -1),
+    ],
+)
+def test_bad_arguments(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must"):
+        searching(**{name: value})

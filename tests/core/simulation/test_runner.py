@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
+from mfhpo.identification.gradient import MFGrad
+from mfhpo.identification.lucb import MFLUCB
+from mfhpo.identification.rounds import Rounds
+from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.knowledge.bias import Kind
+from mfhpo.knowledge.confidence import HoeffdingRadius
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.simulation.instances import GaussianInstance, synthetic_a
+from mfhpo.simulation.runner import _next_totals, run, run_repeats, run_rounds
+
+SMALL = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
+
+
+def race(instance: GaussianInstance = SMALL, **options: Any) -> Elimination:
+    return IISE(instance.problem(), **({"delta": 0.05, "audit": False} | options))
+
+
+class Scripted:
+    """As much of a policy as `run` uses: asks for given pulls in order, notes what it is told."""
+
+    def __init__(self, pulls: Sequence[Pull]) -> None:
+        self.pulls = list(pulls)
+        self.told: list[tuple[Pull, Observation]] = []
+        self.asked: list[tuple[int, int]] = []
+
+    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+        self.asked.append((n, len(pending)))
+        begun = len(self.told) + len(pending)
+        return self.pulls[begun : begun + n]
+
+    def tell(self, pull: Pull, observation: Observation) -> None:
+        self.told.append((pull, observation))
+
+    @property
+    def finished(self) -> bool:
+        return len(self.told) == len(self.pulls)
+
+    def recommend(self) -> Recommendation:
+        nothing = (float("-inf"), float("inf"))
+        return Recommendation(0, 0.0, nothing, 0, 0.05, 0.0, False, False, "", 0.0, 0, (0,), 1)
+
+
+class TestRounds:
+    def test_finds_the_best_arm(self) -> None:
+        result = run_rounds(race(), SMALL, np.random.default_rng(0))
+        assert result.arm == 3
+        assert result.certified
+        assert result.elapsed == result.cost > 0.0
+
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.5])
+    def test_pays_what_single_pulls_pay(self, kind: str, epsilon: float) -> None:
+        silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
+        problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
+        policies = [
+            IISE(problem, delta=0.05, epsilon=epsilon, audit=False, radius=HoeffdingRadius(0.5))
+            for _ in range(2)
+        ]
+        rounds = run_rounds(policies[0], silent, np.random.default_rng(0), resolution=0.0)
+        single = run(policies[1], silent, np.random.default_rng(0))
+        assert rounds.arm == single.arm == 3
+        assert rounds.pulls == pytest.approx(single.pulls, abs=silent.n_arms)
+        assert rounds.cost == pytest.approx(single.cost, abs=silent.costs.sum() * silent.n_arms)
+
+    @pytest.mark.parametrize("block", [1, 100, 1 << 15])
+    def test_blocks_do_not_change_what_is_paid(self, block: int) -> None:
+        silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
+        costs = [
+            run_rounds(
+                IISE(silent.problem(noise=SubGaussian(0.5)), delta=0.05, audit=False),
+                silent,
+                np.random.default_rng(0),
+                resolution=0.0,
+                block=size,
+            ).cost
+            for size in (block, 777)
+        ]
+        assert costs[0] == costs[1]
+
+    def test_checking_less_often_costs_at_most_that_share(self) -> None:
+        silent = GaussianInstance([[0.0, 0.05, 0.1]], [1.0], variance=0.0)
+        problem = silent.problem(noise=SubGaussian(1.0))
+        costs = {
+            resolution: run_rounds(
+                SuccessiveElimination(problem, delta=0.05),
+                silent,
+                np.random.default_rng(0),
+                resolution=resolution,
+            ).cost
+            for resolution in (0.0, 1e-3, 1e-2, 1e-1)
+        }
+        assert costs[0.0] > 3000.0  # beyond the rounds that are all checked
+        for resolution, cost in costs.items():
+            assert costs[0.0] <= cost <= costs[0.0] * (1.0 + resolution)
+
+    def test_stops_a_race_between_equals(self) -> None:
+        twins = GaussianInstance([[1.0, 1.0]], [1.0])
+        result = run_rounds(
+            SuccessiveElimination(twins.problem(), delta=0.05),
+            twins,
+            np.random.default_rng(0),
+            max_pulls=10_000,
+        )
+        assert not result.certified
+        assert 10_000 <= result.pulls < 20_000
+
+    def test_many_arms(self) -> None:
+        instance = synthetic_a(np.random.default_rng(3), n_arms=200)
+        best = instance.best_arm
+        rng = np.random.default_rng(0)
+        assert all(run_rounds(race(instance), instance, rng).arm == best for _ in range(3))
+
+    def test_errors(self) -> None:
+        rng = np.random.default_rng(0)
+        with pytest.raises(ValueError, match="resolution"):
+            run_rounds(race(), SMALL, rng, resolution=1.0)
+        with pytest.raises(ValueError, match="block"):
+            run_rounds(race(), SMALL, rng, block=0)
+        other = GaussianInstance([[0.0, 1.0]], [1.0])
+        with pytest.raises(ValueError, match="4 arms and 2 fidelities, but the instance has 2 and"):
+            run_rounds(race(), other, rng)
+        unknown = IISE(SMALL.problem(None), delta=0.05, estimated_bias="eliminate")
+        with pytest.raises(ValueError, match="use ask and tell"):
+            run_rounds(unknown, SMALL, rng)
+
+
+class TestTotals:
+    ARMS = np.arange(10)
+
+    def totals(self, done: int, until: int | None, resolution: float, block: int) -> list[int]:
+        return _next_totals(Rounds(0, self.ARMS, done, until), resolution, block).tolist()
+
+    def test_every_round_at_first(self) -> None:
+        assert self.totals(0, None, 1e-3, 1000) == list(range(1, 17))
+        assert self.totals(100, None, 1e-3, 10_000) == list(range(101, 141))
+
+    def test_the_phase_ends_where_it_must(self) -> None:
+        assert self.totals(0, 3, 1e-3, 1000) == [1, 2, 3]
+        assert self.totals(10_000, 10_015, 1e-3, 1000) == [10_010, 10_015]
+
+    def test_steps_grow_later(self) -> None:
+        assert self.totals(1999, None, 1e-3, 40) == [2000, 2002, 2004, 2006]
+        assert self.totals(10**6, None, 0.1, 1000)[:2] == [1_100_000, 1_210_000]
+
+    def test_blocks_are_small(self) -> None:
+        assert len(self.totals(100, None, 1e-3, 50)) == 5
+        assert self.totals(100, None, 1e-3, 1) == [101]
+
+
+class TestClock:
+    def test_one_worker_takes_as_long_as_it_costs(self) -> None:
+        result = run(race(), SMALL, np.random.default_rng(0))
+        assert result.certified
+        assert result.arm == 3
+        assert result.elapsed == pytest.approx(result.cost)
+
+    def test_workers_share_the_time(self) -> None:
+        result = run(race(), SMALL, np.random.default_rng(0), workers=4)
+        assert result.arm == 3
+        assert result.cost / 4 <= result.elapsed < result.cost / 2
+
+    def test_tells_in_order_of_completion(self) -> None:
+        dear, cheap = Pull(0, 1), Pull(1, 0)
+        policy = Scripted([dear, cheap, cheap, cheap])
+        result = run(policy, SMALL, np.random.default_rng(0), workers=2)
+        # The dear one ends at 10; meanwhile the other worker does three cheap ones.
+        assert [pull for pull, _ in policy.told] == [cheap, cheap, cheap, dear]
+        assert (result.cost, result.elapsed, result.pulls) == (13.0, 10.0, 4)
+        assert policy.asked[:3] == [(2, 0), (1, 1), (1, 1)]
+
+    def test_what_is_under_way_at_the_end_is_paid_for(self) -> None:
+        dear, cheap = Pull(0, 1), Pull(1, 0)
+
+        class Hasty(Scripted):
+            @property
+            def finished(self) -> bool:
+                return len(self.told) == 1
+
+        result = run(Hasty([dear, cheap]), SMALL, np.random.default_rng(0), workers=2)
+        assert (result.pulls, result.elapsed, result.cost) == (1, 1.0, 2.0)
+
+    def test_no_more_pulls_than_allowed(self) -> None:
+        policy = Scripted([Pull(1, 0)] * 10)
+        result = run(policy, SMALL, np.random.default_rng(0), workers=3, max_pulls=4)
+        assert (result.pulls, result.cost, result.elapsed) == (4, 4.0, 2.0)
+
+    def test_limits_censor(self) -> None:
+        policy = Scripted([Pull(0, 1, limit=4.0), Pull(0, 1, limit=10.0)])
+        result = run(policy, SMALL, np.random.default_rng(0))
+        (_, first), (_, second) = policy.told
+        assert first == Observation(None, cost=4.0, censored_at=4.0)
+        assert second.value is not None
+        assert result.cost == 14.0
+
+    def test_failures_cost_and_give_nothing(self) -> None:
+        policy = Scripted([Pull(0, 0)] * 2000)
+        result = run(policy, SMALL, np.random.default_rng(0), failure_rate=0.25)
+        failed = sum(observation.failed for _, observation in policy.told)
+        assert failed == pytest.approx(500, abs=80)
+        assert result.cost == 2000.0
+
+    def test_a_race_survives_failures_and_disorder(self) -> None:
+        result = run(
+            race(max_failures=20), SMALL, np.random.default_rng(1), workers=5, failure_rate=0.2
+        )
+        assert result.arm == 3
+        assert result.certified
+
+    def test_ends_when_nothing_is_left_to_do(self) -> None:
+        class OutOfArms(Scripted):
+            def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+                return []
+
+        result = run(OutOfArms([Pull(0, 0)]), SMALL, np.random.default_rng(0), workers=2)
+        assert (result.pulls, result.cost, result.elapsed) == (0, 0.0, 0.0)
+
+    def test_errors(self) -> None:
+        rng = np.random.default_rng(0)
+        with pytest.raises(ValueError, match="workers"):
+            run(race(), SMALL, rng, workers=0)
+        with pytest.raises(ValueError, match="failure_rate"):
+            run(race(), SMALL, rng, failure_rate=1.0)
+        with pytest.raises(ValueError, match="failure_rate"):
+            run(race(), SMALL, rng, failure_rate=-0.1)
+
+
+class TestRepeats:
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, IISE])
+    def test_finds_the_best_arm(self, policy: type[BestArmPolicy]) -> None:
+        result = run_repeats(policy(SMALL.problem(), delta=0.05), SMALL, np.random.default_rng(0))
+        assert result.arm == 3
+        assert result.certified
+        assert result.elapsed == result.cost > 0.0
+
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    def test_with_resolution_0_it_is_run(self, policy: type[BestArmPolicy], kind: Kind) -> None:
+        # Every draw comes from the same place in the stream.
+        problem = SMALL.problem(kind)
+        options: dict[str, Any] = {
+            "delta": 0.05,
+            "audit": False,
+        }  # which sums of values do not allow
+        repeats = run_repeats(
+            policy(problem, **options), SMALL, np.random.default_rng(1), resolution=0.0
+        )
+        assert repeats == run(policy(problem, **options), SMALL, np.random.default_rng(1))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFLUCB])
+    def test_the_cost_is_close(self, policy: type[BestArmPolicy]) -> None:
+        hard = GaussianInstance([[0.3, 0.8, 0.9], [0.4, 0.6, 1.0]], [1.0, 5.0], variance=0.3)
+        costs = {}
+        for runner in (run, run_repeats):
+            costs[runner] = [
+                runner(policy(hard.problem(), delta=0.1), hard, np.random.default_rng(seed)).cost
+                for seed in range(20)
+            ]
+        means = {runner: float(np.mean(found)) for runner, found in costs.items()}
+        errors = [np.std(found) / math.sqrt(20) for found in costs.values()]
+        assert means[run_repeats] == pytest.approx(
+            means[run], rel=0.02, abs=4.0 * math.hypot(*errors)
+        )
+
+    def test_fewer_questions(self) -> None:
+        asked = 0
+
+        class Counting(MFTopTwo):
+            def tell_sum(self, pull: Pull, count: int, total: float) -> None:
+                nonlocal asked
+                asked += 1
+                super().tell_sum(pull, count, total)
+
+        hard = GaussianInstance([[0.9, 1.0]], [1.0], variance=1.0)
+        result = run_repeats(
+            Counting(hard.problem(), delta=0.1), hard, np.random.default_rng(0), resolution=0.1
+        )
+        assert result.certified
+        assert result.pulls > 500
+        # 200 pulls at most one by one, then blocks that grow by a twentieth.
+        assert asked < result.pulls / 2
+
+    def test_stops_a_race_between_equals(self) -> None:
+        twins = GaussianInstance([[1.0, 1.0]], [1.0])
+        policy = MFTopTwo(twins.problem(), delta=0.001)
+        result = run_repeats(policy, twins, np.random.default_rng(0), max_pulls=10_000)
+        assert not result.certified
+        assert result.pulls == 10_000
+
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, IISE])
+    @pytest.mark.parametrize("resolution", [0.0, 0.01, 0.5])
+    def test_keeps_the_budget(self, policy: type[BestArmPolicy], resolution: float) -> None:
+        twins = GaussianInstance([[1.0, 1.0], [1.0, 1.0]], [1.0, 3.0])
+        race = policy(twins.problem(), budget=500.0)
+        result = run_repeats(race, twins, np.random.default_rng(0), resolution=resolution)
+        assert 497.0 < result.cost <= 500.0
+        assert not result.certified
+
+    def test_errors(self) -> None:
+        rng = np.random.default_rng(0)
+        policy = MFTopTwo(SMALL.problem())
+        for resolution in (1.0, -0.1, math.nan):
+            with pytest.raises(ValueError, match="resolution must lie in"):
+                run_repeats(policy, SMALL, rng, resolution=resolution)
+        with pytest.raises(ValueError, match="4 arms and 2 fidelities, but the instance has 2 and"):
+            run_repeats(policy, GaussianInstance([[0.0, 1.0]], [1.0]), rng)
+        for unknown in (SMALL.problem(None), SMALL.problem(noise=EstimatedNoise())):
+            with pytest.raises(ValueError, match="tell the values one by one"):
+                run_repeats(MFTopTwo(unknown, estimated_bias="eliminate"), SMALL, rng)
+
+
+class TestSums:
+    """`tell_sum` is telling the values one by one, but for when the rules are checked."""
+
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, SuccessiveElimination, IISE])
+    @pytest.mark.parametrize("kind", ["max", "order"])
+    def test_the_same_is_learned(self, policy: type[BestArmPolicy], kind: Kind) -> None:
+        if policy is MFLUCB and kind == "order":
+            return  # takes bounds on every arm's own bias
+        problem = SMALL.problem(kind, noise=SubGaussian(0.05))
+        summed, single = (policy(problem, delta=0.05, audit=False) for _ in range(2))
+        rng = np.random.default_rng(2)
+        for fidelity in (0, 1):
+            for arm in (3, 0, 1, 2):
+                count = int(rng.integers(1, 20))
+                # The same value each time, so that nothing is judged differently on the way.
+                value = float(SMALL.means[fidelity, arm])
+                summed.tell_sum(Pull(arm, fidelity), count, count * value)
+                for _ in range(count):
+                    single.tell(Pull(arm, fidelity), Observation(value))
+                for either in range(4):
+                    assert summed.summary(either, fidelity) == pytest.approx(
+                        single.summary(either, fidelity)
+                    )
+        assert summed.active.tolist() == single.active.tolist()
+        assert len(summed.active) < 4
+        assert (summed.cost, summed.pulls) == pytest.approx((single.cost, single.pulls))
+        assert summed.finished == single.finished
+        mine, other = summed.recommend(), single.recommend()
+        assert (mine.arm, mine.certified, mine.reason) == (
+            other.arm,
+            other.certified,
+            other.reason,
+        )
+        assert mine.mean == pytest.approx(other.mean)
+        assert mine.interval == pytest.approx(other.interval)
+
+    def test_errors(self) -> None:
+        policy = MFTopTwo(SMALL.problem())
+        before = policy.state_dict()
+        with pytest.raises(ValueError, match="arm must be 0 to 3, got 4"):
+            policy.tell_sum(Pull(4, 0), 1, 0.0)
+        with pytest.raises(ValueError, match="fidelity must be 0 to 1, got 2"):
+            policy.tell_sum(Pull(0, 2), 1, 0.0)
+        with pytest.raises(ValueError, match="count must be at least 1, got 0"):
+            policy.tell_sum(Pull(0, 0), 0, 0.0)
+        assert policy.state_dict() == before
+
+    @pytest.mark.parametrize("noise", [Gaussian(), Bounded(0.0, 1.0), EstimatedNoise()])
+    def test_spreads_cannot_be_summed(self, noise: Noise) -> None:
+        policy = MFTopTwo(SMALL.problem(noise=noise))
+        with pytest.raises(ValueError, match="tell the values one by one"):
+            policy.tell_sum(Pull(0, 0), 3, 1.0)

@@ -1,0 +1,115 @@
+"""Linear algebra on one thread: while it is asked for, and not a moment longer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mfhpo.games import UCBPNE, Query
+from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.native import threads
+from mfhpo.native.threads import one_thread
+from mfhpo.problem import Observation, Pull
+from mfhpo.search import ModelSearch, Numeric, SearchSpace
+from mfhpo.search.process import LevelProcess
+
+threadpoolctl = pytest.importorskip("threadpoolctl")
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    """Also where the machine has but one core, or all libraries were told to use one thread."""
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        assert counts() == {2}
+        yield
+        assert counts() == {2}
+
+
+def counts() -> set[int]:
+    """Of the libraries that do linear algebra, their numbers of threads."""
+    info = threadpoolctl.threadpool_info()
+    return {library["num_threads"] for library in info if library["user_api"] == "blas"}
+
+
+def test_inside_and_outside() -> None:
+    with one_thread():
+        assert counts() == {1}
+        with one_thread():
+            assert counts() == {1}
+        assert counts() == {1}
+    assert counts() == {2}
+
+
+def test_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), one_thread():
+        raise ZeroDivisionError
+    assert counts() == {2}
+
+
+def test_two_that_overlap() -> None:
+    """Whoever comes first leaves first, and the second does not bring back what it found."""
+    first_left, second_in = threading.Event(), threading.Event()
+    seen = []
+
+    def second() -> None:
+        with one_thread():
+            seen.append(counts())
+            second_in.set()
+            assert first_left.wait(10.0)
+
+    other = threading.Thread(target=second)
+    with one_thread():
+        other.start()
+        assert second_in.wait(10.0)
+    first_left.set()
+    other.join()
+    assert seen == [{1}]
+    assert counts() == {2}
+
+
+def test_without_what_sets_them_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_controller", lambda: None)
+    with one_thread():
+        assert counts() == {2}
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[set[int]]:
+    """The numbers of threads at each call of a method, as they come."""
+    seen: list[set[int]] = []
+    method = getattr(kind, name)
+
+    def spied(*arguments: Any, **options: Any) -> Any:
+        seen.append(counts())
+        return method(*arguments, **options)
+
+    monkeypatch.setattr(kind, name, spied)
+    return seen
+
+
+def test_a_search_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watched(monkeypatch, LevelProcess, "at_target")
+    search = ModelSearch(costs=(1.0,), initial=3)
+    search.space = SearchSpace({"x": Numeric()})
+    for arm in range(3):
+        search.describe(arm, {"x": arm / 2.0})
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    questions = (lambda: search.ask(3), search.leader, lambda: search.contenders(2))
+    for number, question in enumerate(questions):
+        search.describe(3, {"x": 0.1 * number})  # or what the model said is kept
+        seen.clear()
+        question()
+        assert set().union(*seen) == {1}
+
+
+def test_a_game_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watched(monkeypatch, MultiOutputGP, "_solve")
+    game = UCBPNE({"row": {"x": Numeric()}, "column": {"y": Numeric()}}, costs=(1.0,), budget=20.0)
+    for place in (0.1, 0.5, 0.9):
+        game.tell(Query({"x": place, "y": 1.0 - place}, (0, 0)), (place, -place))
+    for question in (game.ask, game.recommend, lambda: game.deviations({"x": 0.2, "y": 0.4})):
+        seen.clear()
+        question()
+        assert set().union(*seen) == {1}

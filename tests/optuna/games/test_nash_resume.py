@@ -1,0 +1,376 @@
+"""A game's state is its study's trials, whoever ran them and however they ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import PartialFixedSampler, RandomSampler
+from optuna.storages import InMemoryStorage
+from optuna.trial import TrialState, create_trial
+
+from mfhpo_optuna import NashSampler
+from tests.optuna.games.nash_games import (
+    EQUILIBRIUM,
+    PLAYERS,
+    QUERY,
+    evaluated,
+    on_a_grid,
+    on_a_grid_by_level,
+    play,
+    tracking,
+    tracking_by_level,
+    tracking_losses,
+)
+
+optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+
+SPACE: dict[str, BaseDistribution] = {
+    "x": FloatDistribution(0.0, 1.0, step=0.0625),
+    "y": FloatDistribution(0.0, 1.0, step=0.0625),
+}
+LEVELLED = SPACE | {"seconds": IntDistribution(1, 9)}
+
+
+def new_study(**options: Any) -> optuna.Study:
+    options = {"players": PLAYERS, "budget": 12, "seed": 0} | options
+    sampler = NashSampler(**options)
+    return optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
+
+
+def by_level(**options: Any) -> optuna.Study:
+    return new_study(**{"fidelity": "seconds", "budget": 60} | options)
+
+
+def done(x: float, y: float, seconds: int | None = None, **options: Any) -> Any:
+    """A finished trial of another sampler."""
+    params: dict[str, Any] = {"x": x, "y": y}
+    if seconds is not None:
+        params["seconds"] = seconds
+    return create_trial(
+        values=list(tracking_losses(x, y)),
+        params=params,
+        distributions=SPACE if seconds is None else LEVELLED,
+        **options,
+    )
+
+
+def told(study: optuna.Study) -> list[dict[str, Any]]:
+    """What the policy of a study's sampler was told."""
+    entries: list[dict[str, Any]] = study.sampler._games.read(study).policy.state_dict()["told"]
+    return entries
+
+
+# Going on.
+
+
+@pytest.mark.parametrize("fidelity", [None, "seconds"])
+def test_two_samplers_in_turn_are_one(fidelity: str | None, tmp_path: Path) -> None:
+    """A new process is a new sampler with the same arguments on the same storage."""
+    budget = 9 if fidelity is None else 60
+    objective = tracking if fidelity is None else tracking_by_level
+    whole = play(objective, fidelity=fidelity, budget=budget)
+    storage = f"sqlite:///{tmp_path / 'game.db'}" if fidelity else InMemoryStorage()
+    for n_trials in (1, 2, 3, None):
+        study = optuna.create_study(
+            study_name="game",
+            storage=storage,
+            load_if_exists=True,
+            directions=["minimize"] * 2,
+            sampler=NashSampler(PLAYERS, fidelity, budget=budget, seed=0),
+        )
+        study.optimize(objective, n_trials=n_trials)
+    assert evaluated(study) == evaluated(whole)
+    answer = study.sampler.equilibrium(study)
+    assert answer == whole.sampler.equilibrium(whole)
+    assert answer.finished
+
+
+def test_a_study_that_is_read_again_is_told_the_same() -> None:
+    study = by_level()
+    study.optimize(tracking_by_level)
+    live = told(study)
+    study.sampler = NashSampler(PLAYERS, "seconds", budget=60, seed=0)
+    assert told(study) == live
+
+
+# Trials of others.
+
+
+def test_trials_of_another_sampler_are_learned_from() -> None:
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=RandomSampler(seed=0))
+    study.optimize(on_a_grid, n_trials=8)
+    sampler = NashSampler(PLAYERS, budget=16, seed=0)
+    answer = sampler.equilibrium(study)
+    assert (answer.trials, answer.cost) == (8, 8)
+    study.sampler = sampler
+    study.optimize(on_a_grid)
+    assert len(study.trials) == 16
+    assert QUERY in study.trials[8].user_attrs
+    assert "profile" in study.trials[8].user_attrs[QUERY], "the game was known"
+    assert sampler.equilibrium(study).params == pytest.approx(EQUILIBRIUM, abs=0.05)
+
+
+def test_trials_without_the_parameters_are_none_of_the_game() -> None:
+    study = by_level()
+    study.add_trial(done(0.125, 0.25, 3))
+    study.add_trial(done(0.125, 0.25))  # no level
+    study.add_trial(create_trial(values=[1.0, 2.0]))
+    with pytest.warns(UserWarning, match=r"fidelity='seconds'.*trial 1.*does not count"):
+        answer = study.sampler.equilibrium(study)
+    assert (answer.trials, answer.cost) == (1, 3)
+
+
+def test_trials_at_other_levels_are_none_of_the_game() -> None:
+    study = by_level()
+    study.add_trial(done(0.125, 0.25, 3))
+    study.add_trial(done(0.125, 0.25, 5))
+    with pytest.warns(UserWarning, match=r"trial 1.*seconds=\[1, 3, 9\].*does not count"):
+        answer = study.sampler.equilibrium(study)
+    assert (answer.trials, answer.cost) == (1, 3)
+
+
+def test_running_trials_of_another_sampler_are_left_alone() -> None:
+    study = new_study(budget=4)
+    study.add_trial(create_trial(state=TrialState.RUNNING, params={}, distributions={}))
+    study.optimize(on_a_grid)
+    assert len(evaluated(study)) == 4
+
+
+# Enqueued trials.
+
+
+def test_what_is_enqueued_is_evaluated_and_learned_from() -> None:
+    study = new_study(budget=6)
+    study.enqueue_trial({"x": 0.25, "y": 0.75})
+    study.optimize(tracking, n_trials=3)
+    study.enqueue_trial({"x": 0.5})
+    study.optimize(tracking)
+    assert study.trials[0].params == {"x": 0.25, "y": 0.75}
+    assert study.trials[3].params["x"] == 0.5
+    profiles = [entry["profile"] for entry in told(study)]
+    assert profiles == [trial.params for trial in study.trials]
+
+
+def test_what_is_enqueued_is_noted_for_other_workers() -> None:
+    study = by_level()
+    study.optimize(tracking_by_level, n_trials=2)
+    study.enqueue_trial({"x": 0.5, "seconds": 9})
+    study.enqueue_trial({"y": 0.25})
+    first, second = study.ask(), study.ask()
+    assert first.user_attrs[QUERY]["levels"] == [2, 2]
+    assert first.user_attrs[QUERY]["profile"]["x"] == 0.5
+    assert second.user_attrs[QUERY]["profile"]["y"] == 0.25
+    game = study.sampler._games.of(study)
+    pending = game._pending(-1)
+    assert (pending[0].profile["x"], pending[0].levels) == (0.5, (2, 2))
+
+
+def test_an_enqueued_level_is_paid_for() -> None:
+    study = by_level()
+    study.enqueue_trial({"x": 0.25, "y": 0.75, "seconds": 9})
+    study.optimize(on_a_grid_by_level, n_trials=1)
+    assert study.sampler.equilibrium(study).cost == 9
+
+
+@pytest.mark.parametrize("fixed", [{"x": 1.5, "y": 0.5}, {"x": 0.5, "y": 0.5, "seconds": 4}])
+def test_what_is_enqueued_outside_of_the_game_does_not_count(fixed: dict[str, Any]) -> None:
+    study = by_level()
+    study.optimize(on_a_grid_by_level, n_trials=1)
+    study.enqueue_trial(fixed)
+    with pytest.warns(UserWarning, match=r"trial 1.*does not count"):
+        study.optimize(on_a_grid_by_level, n_trials=1)
+    assert study.trials[1].state == TrialState.COMPLETE
+    assert study.sampler.equilibrium(study).trials == 1
+    study.optimize(on_a_grid_by_level)
+    assert study.sampler.equilibrium(study).finished
+
+
+def test_what_is_enqueued_after_the_end_does_not_count() -> None:
+    study = new_study(budget=3)
+    study.optimize(on_a_grid)
+    study.enqueue_trial({"x": 0.5})
+    with pytest.warns(UserWarning, match=r"trial 3 was enqueued.*does not count.*budget"):
+        study.optimize(on_a_grid, n_trials=1)
+    assert study.trials[3].state == TrialState.PRUNED
+    assert study.sampler.equilibrium(study).cost == 3
+
+
+def test_a_parameter_that_something_else_sets() -> None:
+    study = new_study(budget=8)
+    with pytest.warns(optuna.exceptions.ExperimentalWarning):
+        sampler = PartialFixedSampler({"x": 0.25}, study.sampler)
+    nash, study.sampler = study.sampler, sampler
+    study.optimize(on_a_grid)
+    assert {trial.params["x"] for trial in study.trials} == {0.25}
+    assert nash.equilibrium(study).trials == 8
+
+
+# Trials that fail.
+
+
+def test_a_failure_is_paid_for() -> None:
+    def objective(trial: optuna.Trial) -> Sequence[float]:
+        values = on_a_grid_by_level(trial)
+        if trial.number in (3, 4):
+            raise LookupError
+        return values
+
+    study = by_level()
+    study.optimize(objective, catch=(LookupError,))
+    answer = study.sampler.equilibrium(study)
+    assert answer.cost == sum(trial.params["seconds"] for trial in study.trials)
+    assert answer.cost <= 60
+    assert [entry["utilities"] for entry in told(study)[3:5]] == [[None, None]] * 2
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_values_that_are_no_numbers(value: float) -> None:
+    def objective(trial: optuna.Trial) -> Sequence[float]:
+        row, column = on_a_grid(trial)
+        return (value, column) if trial.number in (0, 4) else (row, column)
+
+    study = new_study(budget=14)
+    study.optimize(objective)
+    assert len(study.trials) == 14
+    utilities = [entry["utilities"] for entry in told(study)]
+    assert utilities[4][0] is None
+    # Optuna has no values at all for a trial with NaN.
+    assert (utilities[4][1] is None) == math.isnan(value)
+    params = study.sampler.equilibrium(study).params
+    assert max(tracking_losses(params["x"], params["y"])) < 0.05
+
+
+def test_trials_that_are_pruned_are_failures() -> None:
+    def objective(trial: optuna.Trial) -> Sequence[float]:
+        values = on_a_grid(trial)
+        if trial.number == 2:
+            raise optuna.TrialPruned
+        return values
+
+    study = new_study(budget=5)
+    study.optimize(objective)
+    assert len(study.trials) == 5
+    assert told(study)[2]["utilities"] == [None, None]
+
+
+def test_failures_before_anything_is_known() -> None:
+    """What such a trial would have evaluated is known later, and its cost is paid."""
+
+    def objective(trial: optuna.Trial) -> Sequence[float]:
+        if trial.number == 0:
+            raise LookupError
+        x = trial.suggest_float("x", 0.0, 1.0)
+        if trial.number == 1:
+            raise LookupError
+        return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0))
+
+    study = new_study(budget=6)
+    study.optimize(objective, n_trials=2, catch=(LookupError,))
+    assert study.sampler.equilibrium(study).trials == 0
+    study.optimize(objective)
+    assert len(study.trials) == 6
+    entries = told(study)
+    assert [entry["utilities"][0] is None for entry in entries] == [True] * 2 + [False] * 4
+    assert entries[1]["profile"]["x"] == study.trials[1].params["x"]
+    assert 0.0 <= entries[0]["profile"]["y"] <= 1.0
+
+
+def test_nothing_but_failures_still_ends() -> None:
+    def objective(trial: optuna.Trial) -> Sequence[float]:
+        on_a_grid(trial)
+        raise LookupError
+
+    study = new_study(budget=6)
+    study.optimize(objective, catch=(LookupError,))
+    assert len(study.trials) == 6
+    answer = study.sampler.equilibrium(study)
+    assert answer.params == {}
+    assert answer.finished
+    assert answer.reason == "none of the 6 trials gave a value"
+    assert "NO EQUILIBRIUM YET" in str(answer)
+
+
+# Trials whose worker is dead.
+
+
+def dead(study: optuna.Study, seconds_ago: float, profile: dict[str, float] | None = None) -> None:
+    """A trial that a worker began and never ended."""
+    trial = create_trial(
+        state=TrialState.RUNNING,
+        user_attrs={QUERY: {"levels": [0, 0], "profile": profile or {"x": 0.5, "y": 0.5}}},
+    )
+    trial.datetime_start = datetime.now() - timedelta(seconds=seconds_ago)
+    study.add_trial(trial)
+
+
+def test_a_dead_trial_is_not_waited_for() -> None:
+    study = new_study(budget=6)
+    study.optimize(on_a_grid, n_trials=2)
+    dead(study, 3600.0)
+    study.optimize(on_a_grid)
+    assert len(evaluated(study)) == 6
+    assert study.sampler.equilibrium(study).finished
+
+
+def test_a_trial_under_way_counts_as_paid() -> None:
+    study = new_study(budget=6)
+    study.optimize(on_a_grid, n_trials=2)
+    dead(study, 1.0)
+    study.optimize(on_a_grid)
+    assert len(evaluated(study)) == 5
+    assert not study.sampler.equilibrium(study).finished
+    assert study.sampler.equilibrium(study).reason == "1 of the budget is left"
+
+
+@pytest.mark.parametrize(("lease", "expected"), [(5.0, 6), (500.0, 5)])
+def test_the_lease_can_be_declared(lease: float, expected: int) -> None:
+    study = new_study(budget=6, lease=lease)
+    study.optimize(on_a_grid, n_trials=2)
+    dead(study, 50.0)
+    study.optimize(on_a_grid)
+    assert len(evaluated(study)) == expected
+
+
+def test_a_lease_is_longer_where_trials_take_long() -> None:
+    study = new_study(budget=8)
+    now = datetime.now()
+    slow = done(0.25, 0.375)
+    slow.datetime_start, slow.datetime_complete = now - timedelta(seconds=100), now
+    study.add_trial(slow)
+    dead(study, 900.0)
+    dead(study, 1100.0)
+    assert len(study.sampler._games.read(study)._pending(-1)) == 1
+
+
+def test_what_is_under_way_is_kept_away_from() -> None:
+    """Queries that are asked for at once differ, since the models know where the others are."""
+    study = new_study(budget=30)
+    study.optimize(on_a_grid, n_trials=3)
+    at_once = [study.ask() for _ in range(6)]
+    profiles = {tuple(trial.user_attrs[QUERY]["profile"].values()) for trial in at_once}
+    assert len(profiles) >= 5
+    for trial in at_once:
+        study.tell(trial, on_a_grid(trial))
+    assert study.sampler.equilibrium(study).trials == 9
+
+
+def test_the_first_trials_may_be_asked_for_at_once() -> None:
+    study = by_level(budget=30)
+    at_once = [study.ask() for _ in range(4)]
+    values = [tracking_by_level(trial) for trial in at_once]
+    assert len({trial.params["x"] for trial in at_once}) == 4
+    assert {trial.params["seconds"] for trial in at_once} == {1}
+    study.tell(at_once[2], values[2])
+    # The others are known by what they have asked for, and the fifth makes way for them.
+    pending = study.sampler._games.read(study)._pending(-1)
+    assert [query.profile["x"] for query in pending] == [at_once[k].params["x"] for k in (0, 1, 3)]
+    for k in (3, 0, 1):
+        study.tell(at_once[k], values[k])
+    assert study.sampler.equilibrium(study).cost == 4

@@ -1,0 +1,188 @@
+"""Games by several workers: the budget is kept, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.storages import InMemoryStorage
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo_optuna import NashSampler
+from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
+
+optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+
+BUDGET = 60
+
+GAME = textwrap.dedent(
+    """
+    import sys, time
+    import optuna
+    import sqlalchemy
+    from mfhpo_optuna import NashSampler
+    from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
+
+    @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
+    def leave_writing_to_the_system(connection, _):
+        connection.execute("PRAGMA synchronous=OFF")
+
+    def slow(trial):
+        values = tracking_by_level(trial)
+        time.sleep(0.02)
+        return values
+
+    def game(path, n_trials=None):
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        study = optuna.create_study(
+            storage="sqlite:///" + path,
+            study_name="game",
+            load_if_exists=True,
+            directions=["minimize", "minimize"],
+            sampler=NashSampler(PLAYERS, "seconds", budget=60, seed=0),
+        )
+        study.optimize(slow, n_trials=n_trials)
+        return study
+    """
+)
+
+
+def of_the_game(study: optuna.Study) -> list[FrozenTrial]:
+    """Trials that count: not those that began when nothing was left."""
+    return [trial for trial in study.trials if "levels" in trial.user_attrs.get(QUERY, {})]
+
+
+def paid(study: optuna.Study) -> int:
+    return sum(trial.params["seconds"] for trial in of_the_game(study))
+
+
+def process(call: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", f"{GAME}\n{call}"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_two_processes(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(GAME, names)
+    path = str(tmp_path / "game.db")
+    names["game"](path, n_trials=0)
+    workers = [process(f"game({path!r})") for _ in range(2)]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=120)
+        assert worker.returncode == 0, errors
+    study = names["game"](path, n_trials=0)
+    assert all(trial.state.is_finished() for trial in study.trials)
+    answer = study.sampler.equilibrium(study)
+    assert answer.trials == len(of_the_game(study)), "an observation was lost"
+    assert answer.cost == paid(study)
+    # Two that choose at the same moment may both take what is left.
+    assert BUDGET - 9 < answer.cost <= BUDGET + 9
+    assert answer.finished
+    assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.1)
+    names["game"](path, n_trials=5)
+    assert paid(study) == answer.cost, "it went on after the end"
+
+
+def test_threads() -> None:
+    def slow(trial: optuna.Trial) -> tuple[float, float]:
+        values = tracking_by_level(trial)
+        time.sleep(0.001 * (trial.number % 4))
+        return values
+
+    sampler = NashSampler(PLAYERS, "seconds", budget=BUDGET, seed=0)
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
+    study.optimize(slow, n_jobs=4)
+    answer = sampler.equilibrium(study)
+    assert answer.finished
+    assert BUDGET - 9 < answer.cost <= BUDGET
+    assert answer.cost == paid(study)
+    others = [trial for trial in study.trials if trial not in of_the_game(study)]
+    assert {trial.state for trial in others} <= {TrialState.PRUNED}
+    assert len(others) <= 4
+
+
+def worker(storage: InMemoryStorage, budget: float = 12.0) -> optuna.Study:
+    """The study as another process has it, with a sampler of its own."""
+    return optuna.create_study(
+        study_name="game",
+        storage=storage,
+        load_if_exists=True,
+        directions=["minimize"] * 2,
+        sampler=NashSampler(PLAYERS, budget=budget, seed=0),
+    )
+
+
+def test_two_samplers_side_by_side_share_one_budget() -> None:
+    storage = InMemoryStorage()
+    one, two = worker(storage), worker(storage)
+    for _ in range(6):
+        first, second = one.ask(), two.ask()
+        assert first.user_attrs[QUERY] != second.user_attrs[QUERY] or first.number == 0
+        for study, trial in ((two, second), (one, first)):
+            study.tell(trial, tracking(trial))
+    for study in (one, two):
+        answer = study.sampler.equilibrium(study)
+        assert (answer.cost, answer.trials, answer.finished) == (12, 12, True)
+    assert one.sampler.equilibrium(one) == two.sampler.equilibrium(two)
+
+
+def test_who_comes_later_gives_way() -> None:
+    """Two workers choose at the same moment: the second writes before the first was read."""
+    storage = InMemoryStorage()
+    one, two = worker(storage, 5.0), worker(storage, 5.0)
+    one.optimize(tracking, n_trials=3)
+    first = one.ask()
+    hidden = first.user_attrs[QUERY]
+    game = two.sampler._games.read(two)
+    propose, seen = game.propose, []
+
+    def propose_before_the_first_is_seen(trial: FrozenTrial) -> Any:
+        if not seen:
+            game.under_way.remove(first.number)
+        plan = propose(trial)
+        seen.append(plan)
+        return plan
+
+    ahead_of = game.under_way.ahead_of
+    game.propose = propose_before_the_first_is_seen
+    game.under_way.ahead_of = lambda number: ahead_of(number) if seen else {}
+    second = two.ask()
+    assert len(seen) == 2
+    assert seen[0].tag == hidden
+    assert second.user_attrs[QUERY] == seen[1].tag != hidden
+
+
+def test_nothing_is_left_for_who_comes_later() -> None:
+    storage = InMemoryStorage()
+    one, two = worker(storage, 4.0), worker(storage, 4.0)
+    one.optimize(tracking, n_trials=3)
+    first = one.ask()
+    two.optimize(tracking)
+    assert [trial.state for trial in two.trials[4:]] == [TrialState.PRUNED]
+    one.tell(first, tracking(first))
+    assert two.sampler.equilibrium(two).finished
+    assert two.sampler.equilibrium(two).trials == 4
+
+
+def test_a_trial_that_gave_up_its_query_is_not_waited_for() -> None:
+    storage = InMemoryStorage()
+    one, two = worker(storage, 4.0), worker(storage, 4.0)
+    one.optimize(tracking, n_trials=2)
+    trial = one.ask()
+    game = two.sampler._games.read(two)
+    assert len(game.under_way) == 1
+    storage.set_trial_user_attr(trial._trial_id, QUERY, {"over": True})
+    assert two.sampler._games.read(two) is game
+    assert len(game.under_way) == 0

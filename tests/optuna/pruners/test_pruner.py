@@ -1,0 +1,315 @@
+"""IISEPruner: what a study's trials become, and what is stopped."""
+
+from __future__ import annotations
+
+import logging
+import math
+import pickle
+import time
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState, create_trial
+
+from mfhpo_optuna.pruners.iise_pruner import IISEPruner
+from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+# Curves at steps 1 and 3 (the check and the end). Gains .4 .1 .2 .3; the best ends at .9.
+WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
+
+
+def small(**options):
+    return IISEPruner(n_startup_trials=options.pop("n_startup_trials", 0), **options)
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
+def test_worked_example(direction, sign):
+    study = study_of(WORKED, small(), direction, sign=sign)
+    assert verdict(study, sign * 0.45)  # reaches .45 + .4 < .9
+    assert not verdict(study, sign * 0.55)  # may reach .95
+    assert not verdict(study, sign * 0.0, step=0)  # no check there
+    assert not verdict(study, sign * 0.0, step=3)  # has finished anyway
+
+
+def test_a_trial_is_judged_by_its_first_report_at_or_after_a_check():
+    study = study_of(WORKED, small())
+    trial = study.ask({"x": FloatDistribution(-1, -1)})
+    assert not trial.should_prune()
+    trial.report(0.0, 0)
+    assert not trial.should_prune()
+    trial.report(0.8, 1)
+    assert not trial.should_prune()
+    trial.report(0.0, 2)
+    assert not trial.should_prune()
+    assert verdict(study, 0.0, step=2)
+
+
+def test_what_is_no_finished_curve_is_left_out():
+    study = study_of(WORKED[:3], small())
+    assert not verdict(study, 0.0)
+    for state in (TrialState.PRUNED, TrialState.FAIL):
+        add(study, 10, (0.0, 5.0), state=state)
+    add(study, 11, (0.0, math.nan))
+    add(study, 12, (0.0, math.inf))
+    add(study, 13, (0.0,), steps=(1,))
+    add(study, 14, (), steps=())
+    study.enqueue_trial({"x": 0.0})
+    assert not study.pruner.prune(study, running(0.0))
+    add(study, 3, WORKED[3])
+    assert study.pruner.prune(study, running(0.45))
+    assert not study.pruner.prune(study, running(0.55))
+
+
+def test_a_trial_is_not_stopped_while_its_latest_report_is_nan():
+    study = study_of([(early, 0.0, final) for early, final in WORKED], small(), steps=(1, 2, 3))
+    assert study.pruner.prune(study, running(0.0, 0.0))
+    assert not study.pruner.prune(study, running(0.0, math.nan))
+    assert not study.pruner.prune(study, running(math.nan))
+
+
+def test_a_longer_curve_moves_the_final_step_and_a_declared_one_stays():
+    longer = ((0.0, 0.0, 0.0), (1, 3, 27))
+    moved, declared = study_of(WORKED, small()), study_of(WORKED, small(final_step=3))
+    for study in (moved, declared):
+        assert verdict(study, 0.0)
+        add(study, 20, *longer)
+    assert not verdict(moved, 0.0)
+    assert verdict(declared, 0.0)
+    for k in range(20):
+        add(moved, 30 + k, (0.0, 0.5, 1.0), (1, 3, 27))
+    assert verdict(moved, -1.0)
+
+
+def test_warmup_steps_are_not_checked():
+    curves = [(early, early, final) for early, final in WORKED]
+    assert verdict(study_of(curves, small(), steps=(1, 3, 4)), 0.0, step=1)
+    patient = study_of(curves, small(n_warmup_steps=2, reduction_factor=2), steps=(1, 3, 4))
+    assert not verdict(patient, 0.0, step=1)
+    assert verdict(patient, 0.0, step=3)
+
+
+def test_repeats_are_averaged_and_give_a_margin():
+    pruner = small(coverage=0.5, replicate_params=("seed",))
+    study = optuna.create_study(direction="maximize", pruner=pruner)
+    # The hand-worked example of the core's tests: arm 0 is the incumbent, not the luckier arm 2.
+    for x, seed, curve in [
+        (0, 0, (0.0, 4.0)),
+        (0, 1, (2.0, 6.0)),
+        (1, 0, (0, 3)),
+        (2, 0, (1, 5.1)),
+    ]:
+        add(study, x, curve, seed=seed)
+    q = 6.313752  # t quantile, .95, one degree of freedom; radii q sqrt(2 / n), bar 5 - q
+    limit = 5 - q - 4 - q * math.sqrt(2)
+    assert pruner.prune(study, running(limit - 0.01))
+    assert not pruner.prune(study, running(limit + 0.01))
+    assert not pruner.prune(study, running(-1e6, x=0.0))  # a repeat of the incumbent
+    assert pruner.prune(study, running(-1e6, x=1.0))
+
+
+def test_trials_without_parameters_are_arms_of_their_own():
+    study = optuna.create_study(direction="maximize", pruner=small())
+    for curve in WORKED:
+        reports = dict(zip((1, 3), curve, strict=True))
+        study.add_trial(create_trial(value=0.0, intermediate_values=reports))
+    trial = study.ask()
+    trial.report(0.45, 1)
+    assert trial.should_prune()
+
+
+def test_explored_trials_are_never_stopped_and_chosen_by_seed_and_number():
+    def chosen(seed, explore=0.3):
+        study = study_of(WORKED, small(explore=explore, seed=seed))
+        return [study.pruner.prune(study, running(0.0, number=n)) for n in range(300)]
+
+    assert chosen(1) == chosen(1)
+    assert chosen(1) != chosen(2)
+    assert 0.2 < 1 - np.mean(chosen(1)) < 0.4
+    assert not any(chosen(1, explore=1.0))
+
+
+curves_of_values = st.lists(st.tuples(*[st.floats(-100, 100)] * 3), min_size=0, max_size=25)
+
+
+@settings(max_examples=25)
+@given(curves_of_values, st.floats(-100, 100), st.sampled_from([1, 3]))
+def test_maximising_and_minimising_are_mirror_images(curves, value, step):
+    decisions = [
+        verdict(study_of(curves, small(), direction, (1, 3, 9), sign), sign * value, step)
+        for direction, sign in (("maximize", 1.0), ("minimize", -1.0))
+    ]
+    assert decisions[0] == decisions[1]
+    if len(curves) < 4:  # with nine at the least, were it not for ties
+        assert not decisions[0]
+
+
+@settings(max_examples=25)
+@given(curves_of_values, st.floats(-100, 100))
+def test_nothing_is_stopped_before_the_startup_trials_have_finished(curves, value):
+    study = study_of(curves, IISEPruner(n_startup_trials=26), steps=(1, 3, 9))
+    assert not verdict(study, value)
+
+
+@pytest.mark.parametrize(
+    "sampler", [optuna.samplers.RandomSampler(seed=1), optuna.samplers.TPESampler(seed=1)]
+)
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_easy_curves_cost_much_less_and_the_best_is_kept(sampler, direction):
+    study = optuna.create_study(direction=direction, sampler=sampler, pruner=IISEPruner())
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        loss = math.nan
+        for epoch in range(1, 28):
+            loss = abs(x - 0.3) + 1.0 / epoch
+            trial.report(loss if direction == "minimize" else -loss, epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return loss if direction == "minimize" else -loss
+
+    study.optimize(objective, n_trials=60)
+    assert steps_used(study) < 0.6 * 60 * 27
+    trials = study.get_trials(deepcopy=False)
+    nearest = min(trials, key=lambda trial: abs(trial.params["x"] - 0.3))
+    assert study.best_trial.number == nearest.number
+
+
+def test_grid_search_over_seeds_finds_the_best_mean():
+    space = {"x": [0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0], "seed": list(range(6))}
+    pruner = IISEPruner(replicate_params=["seed"], coverage=0.7)
+    sampler = optuna.samplers.GridSampler(space, seed=0)
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+
+    def objective(trial):
+        x, seed = trial.suggest_float("x", 0, 1), trial.suggest_int("seed", 0, 5)
+        rng = np.random.default_rng((seed, int(100 * x)))
+        value = math.nan
+        for step in range(1, 10):
+            value = -abs(x - 0.3) - 0.3 / step + 0.02 * rng.normal()
+            trial.report(value, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    study.optimize(objective)
+    states = [trial.state for trial in study.trials]
+    assert len(states) == 48
+    assert states.count(TrialState.PRUNED) > 5
+    assert all(t.state == TrialState.COMPLETE for t in study.trials if t.params["x"] == 0.3)
+
+
+def test_a_new_pruner_on_a_stored_study_decides_the_same(tmp_path):
+    options = {"coverage": 0.7, "explore": 0.1, "seed": 3}
+    whole = optuna.create_study(
+        direction="maximize",
+        sampler=optuna.samplers.RandomSampler(seed=5),
+        pruner=IISEPruner(**options),
+    )
+    whole.optimize(learn, n_trials=30)
+    assert TrialState.PRUNED in {state for state, _ in outcome(whole)}
+
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    study = optuna.create_study(study_name="s", storage=storage, direction="maximize")
+    for trial in whole.trials[:20]:
+        study.add_trial(trial)
+    for number in range(20, 30, 5):
+        study = optuna.load_study(study_name="s", storage=storage, pruner=IISEPruner(**options))
+        for trial in whole.trials[number : number + 5]:
+            study.enqueue_trial(trial.params)  # a sampler would start anew: give it what it drew
+        study.optimize(learn, n_trials=5)
+    assert outcome(study) == outcome(whole)
+
+
+def test_incremental_reading_equals_reading_anew():
+    rng = np.random.default_rng(7)
+    study = optuna.create_study(direction="maximize", pruner=small(coverage=0.6))
+    under_way = []
+    for k in range(120):
+        trial = study.ask({"x": FloatDistribution(0, 1)})
+        for step, value in zip((1, 3, 9), np.sort(rng.normal(size=3)), strict=True):
+            trial.report(value, step)
+        under_way.append(trial)
+        if k % 3 == 0:  # finish out of order, leave some running
+            done = under_way.pop(int(rng.integers(len(under_way))))
+            study.tell(done, 1.0)
+        probe = running(float(rng.normal() - 1.0))
+        fresh = small(coverage=0.6)
+        assert study.pruner.prune(study, probe) == fresh.prune(study, probe)
+
+
+def test_one_pruner_serves_several_studies_threads_and_copies():
+    pruner = IISEPruner()
+    studies = [
+        optuna.create_study(
+            direction="maximize", pruner=pruner, sampler=optuna.samplers.RandomSampler(seed=seed)
+        )
+        for seed in (0, 1)
+    ]
+    for study in studies:
+        study.optimize(learn, n_trials=40, n_jobs=4)
+    copy = pickle.loads(pickle.dumps(pruner))
+    for study in studies:
+        states = [state for state, _ in outcome(study)]
+        assert states.count(TrialState.PRUNED) > 5
+        assert states.count(TrialState.FAIL) == 0
+        for value in (0.0, 0.2, 0.4, 0.6):
+            assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
+
+
+def test_why_a_trial_was_stopped_is_logged(caplog):
+    study = study_of(WORKED, small(), "minimize", sign=-1.0)
+    optuna.logging.enable_propagation()
+    try:
+        with caplog.at_level(logging.DEBUG, logger="optuna"):
+            verdict(study, -0.45)
+    finally:
+        optuna.logging.disable_propagation()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+    message = next(message for message in caplog.messages if "hopeless" in message)
+    assert "step 1: from -0.45 it gets to -0.85 at best" in message
+    assert "ends at -0.9" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
+        ({"coverage": 1.0}, "coverage must lie strictly between 0 and 1, got 1.0"),
+        ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
+        ({"n_warmup_steps": -1}, "n_warmup_steps must be at least 0, got -1"),
+        ({"reduction_factor": 1.0}, "reduction_factor must be above 1, got 1.0"),
+        ({"reduction_factor": math.nan}, "reduction_factor must be above 1, got nan"),
+        ({"final_step": 0}, "final_step must be at least 1, got 0"),
+        ({"replicate_params": "seed"}, r"write \('seed',\)"),
+        ({"noise_level": 0.5}, "noise_level must be below 0.5, got 0.5"),
+        ({"explore": 1.5}, "explore must be between 0 and 1, got 1.5"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+    ],
+)
+def test_wrong_arguments_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        IISEPruner(**options)
+
+
+def test_several_objectives_are_refused():
+    pruner = IISEPruner()
+    study = optuna.create_study(directions=["maximize", "minimize"], pruner=pruner)
+    with pytest.raises(ValueError, match=r"one objective, but .* has 2"):
+        pruner.prune(study, running(0.0))
+
+
+def test_a_call_is_cheap_after_many_trials():
+    rng = np.random.default_rng(0)
+    curves = np.sort(rng.normal(size=(2000, 4)), axis=1)
+    study = study_of(curves, IISEPruner(), steps=(1, 3, 9, 27))
+    study.pruner.prune(study, running(0.0))
+    start = time.perf_counter()
+    for _ in range(200):
+        study.pruner.prune(study, running(0.0, 0.0, 0.0))
+    assert (time.perf_counter() - start) / 200 < 2e-3  # about .1 ms where nothing else runs

@@ -1,0 +1,170 @@
+"""A cooperative limit: it holds at the next question, and tells what it did."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.pruners import BasePruner, NopPruner, ThresholdPruner
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+
+from mfhpo_optuna import RCUCBSampler, TimeLimitPruner, time_limited
+from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def reports(trial: optuna.Trial) -> float:
+    """Takes 5 seconds, and asks every 10 milliseconds."""
+    for step in range(500):
+        time.sleep(0.01)
+        trial.report(float(step), step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return 0.0
+
+
+def asks(pruner: BasePruner, ran: float, limit: Any = None) -> tuple[bool, dict[str, Any]]:
+    """What a trial that has run for some seconds hears, and what is then noted of it."""
+    study = optuna.create_study(pruner=pruner)
+    trial = study.ask()
+    if limit is not None:
+        trial.set_user_attr(LIMIT_KEY, limit)
+    trial._cached_frozen_trial.datetime_start = datetime.now() - timedelta(seconds=ran)
+    trial.report(1.0, 1)
+    answer = trial.should_prune()
+    assert trial.user_attrs == study.trials[0].user_attrs
+    return answer, trial.user_attrs
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "journal"])
+def test_a_trial_that_asks_ends_at_its_limit(kind: str, tmp_path: Path) -> None:
+    storages: dict[str, Callable[[], Any]] = {
+        "memory": lambda: None,
+        "sqlite": lambda: f"sqlite:///{tmp_path}/study.db",
+        "journal": lambda: JournalStorage(JournalFileBackend(f"{tmp_path}/study.log")),
+    }
+    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.1), storage=storages[kind]())
+    study.optimize(reports, n_trials=1)
+    (trial,) = study.trials
+    assert trial.state == TrialState.PRUNED
+    assert trial.user_attrs[CENSORED_KEY] == 0.1
+    assert 0.1 < trial.duration.total_seconds() < 4.0
+    assert set(trial.user_attrs) == {CENSORED_KEY}
+    assert trial.intermediate_values
+
+
+@pytest.mark.parametrize(
+    ("limit", "told", "ran", "censored_at"),
+    [
+        (60.0, None, 59.0, None),
+        (60.0, None, 61.0, 60.0),
+        (None, 60, 59.0, None),
+        (None, 60, 61.0, 60.0),
+        (60.0, 30.0, 45.0, 30.0),
+        (30.0, 60.0, 45.0, 30.0),
+        (None, None, 1e6, None),
+        (math.inf, None, 1e6, None),
+    ],
+)
+def test_the_smaller_limit_counts(
+    limit: float | None, told: float | None, ran: float, censored_at: float | None
+) -> None:
+    answer, attributes = asks(TimeLimitPruner(limit), ran, told)
+    assert answer is (censored_at is not None)
+    assert attributes.get(CENSORED_KEY) == censored_at
+    assert attributes.get(ENFORCER_KEY) == (None if told is None else "TimeLimitPruner")
+    assert SECONDS_KEY not in attributes
+
+
+def test_within_the_limit_the_other_pruner_decides() -> None:
+    stops, goes_on = ThresholdPruner(upper=0.5), NopPruner()
+    assert asks(TimeLimitPruner(60.0, stops), 1.0)[0]
+    assert CENSORED_KEY not in asks(TimeLimitPruner(60.0, stops), 1.0)[1]
+    assert not asks(TimeLimitPruner(60.0, goes_on), 1.0)[0]
+    assert asks(TimeLimitPruner(60.0, goes_on), 61.0)[0]
+
+
+def test_both_enforcers_go_together() -> None:
+    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.1))
+    with time_limited(reports, limit=3.0) as limited:
+        study.optimize(limited, n_trials=1)
+    (trial,) = study.trials
+    assert trial.state == TrialState.PRUNED
+    assert trial.user_attrs[CENSORED_KEY] == 0.1
+    assert 0.1 < trial.user_attrs[SECONDS_KEY] < 3.0
+
+
+def test_both_enforcers_read_the_same_clock() -> None:
+    class Slow(optuna.samplers.RandomSampler):
+        def sample_independent(self, *arguments: Any) -> Any:
+            time.sleep(0.6)
+            return super().sample_independent(*arguments)
+
+    def objective(trial: optuna.Trial) -> float:
+        value = trial.suggest_float("x", 0.0, 1.0)
+        return value + 2.0 * trial.should_prune()
+
+    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.5), sampler=Slow())
+    with time_limited(objective, limit=3.0) as limited:
+        study.optimize(limited, n_trials=1)
+    (trial,) = study.trials
+    assert trial.state == TrialState.COMPLETE
+    assert trial.value <= 1.0  # it was not told to stop
+    assert set(trial.user_attrs) == {SECONDS_KEY}
+    study.optimize(objective, n_trials=1)
+    assert study.trials[1].value >= 2.0  # by the wall clock, it was
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(limited: bool) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        time.sleep(0.1)
+        trial.report(1.0, 0)
+        trial.should_prune()
+        time.sleep(0.2)
+        return 1.0
+
+    sampler = RCUCBSampler(arms=2, limits=[0.05], reward_range=(0.0, 1.0), seed=0)
+    study = optuna.create_study(pruner=TimeLimitPruner(), sampler=sampler, direction="maximize")
+    if limited:
+        sampler = optuna.samplers.RandomSampler()
+        study = optuna.create_study(pruner=TimeLimitPruner(0.05), sampler=sampler)
+        with time_limited(objective, limit=30.0) as function:
+            study.optimize(function, n_trials=1)
+    else:
+        study.optimize(objective, n_trials=1)
+    trial = study.trials[0]
+    assert trial.state == TrialState.COMPLETE
+    assert trial.user_attrs[CENSORED_KEY] == 0.05
+    assert trial.user_attrs[SECONDS_KEY] >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "shown"),
+    [
+        ({"limit": 0.0}, ValueError, "limit must be a positive number of seconds or None, got 0.0"),
+        ({"limit": math.nan}, ValueError, "limit"),
+        ({"limit": True}, TypeError, "limit must be a number of seconds or None, got True"),
+        ({"limit": "60"}, TypeError, "limit"),
+        ({"pruner": 0.5}, TypeError, "pruner must be a pruner of Optuna or None, got 0.5"),
+    ],
+)
+def test_bad_arguments_are_refused(
+    arguments: dict[str, Any], kind: type[Exception], shown: str
+) -> None:
+    with pytest.raises(kind, match=shown):
+        TimeLimitPruner(**arguments)
+
+
+def test_a_bad_limit_of_the_sampler_is_named() -> None:
+    with pytest.raises(ValueError, match=f"{LIMIT_KEY}.*of trial 0 must be a positive number"):
+        asks(TimeLimitPruner(60.0), 1.0, -1.0)

@@ -1,0 +1,179 @@
+"""Budgets in seconds: what is paid by failures, the dead, checkpoints and several workers."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from mfhpo import Fidelity
+from mfhpo_optuna import IISESampler, RaceSampler, training_of
+from tests.optuna.samplers.races import PULL, pulls
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+SECONDS = "mfhpo:seconds"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Trials take what their objective notes of them, and no time passes."""
+    monkeypatch.setattr(
+        "mfhpo_optuna.samplers.base.seconds_since_start",
+        lambda trial: float(trial.user_attrs.get("takes", 0.0)),
+    )
+
+
+def takes(trial, seconds):
+    trial.set_user_attr("takes", float(seconds))
+
+
+def valley(trial):
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 27)
+    takes(trial, 2.0 + 0.5 * epochs)
+    return (x - 0.3) ** 2 + 0.2 / epochs
+
+
+def seconds_of(study):
+    return [trial.user_attrs[SECONDS] for trial in pulls(study)]
+
+
+def run(sampler, objective, n_trials=400, **options):
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=n_trials, **options)
+    assert len(study.trials) < n_trials, "the search did not end by itself"
+    return study
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_trials_that_fail_before_they_ask_for_the_fidelity_are_paid_for(clock):
+    def objective(trial):
+        if trial.number < 5:
+            trial.suggest_float("x", -1, 1)
+            takes(trial, 10.0)
+            raise ArithmeticError
+        return valley(trial)
+
+    sampler = RaceSampler("epochs", seconds=200.0, seed=0)
+    study = run(sampler, objective, catch=(ArithmeticError,))
+    assert sum(trial.state == TrialState.FAIL for trial in study.trials) == 5
+    assert sampler.recommendation(study).cost == pytest.approx(sum(seconds_of(study)))
+    assert 180.0 < sum(seconds_of(study)) < 220.0
+
+
+@pytest.mark.parametrize("checkpoints", [False, True])
+@pytest.mark.parametrize("levels", [[1, 3, 9, 27], [1, 27]])
+def test_failures_and_checkpoints_keep_to_the_budget(clock, checkpoints, levels):
+    done = {}
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        epochs = trial.suggest_int("epochs", 1, 27)
+        from_epoch = done.get(training_of(trial), 0) if checkpoints else 0
+        takes(trial, 1.0 + 0.5 * (epochs - from_epoch))
+        if trial.number % 7 == 3:
+            raise ArithmeticError
+        done[training_of(trial)] = epochs
+        return (x - 0.3) ** 2 + 0.2 / epochs
+
+    fidelity = Fidelity("epochs", levels=levels)
+    sampler = RaceSampler(fidelity, seconds=300.0, checkpoints=checkpoints, seed=0)
+    study = run(sampler, objective, catch=(ArithmeticError,))
+    answer = sampler.recommendation(study)
+    assert answer.cost == pytest.approx(sum(seconds_of(study)))
+    assert 280.0 < answer.cost < 315.0
+    assert answer.level == 27
+    assert answer.params["x"] == pytest.approx(0.3, abs=0.2)
+
+
+def test_whoever_goes_on_with_the_study_goes_on_with_its_costs(clock):
+    options = {"seconds": 150.0, "checkpoints": True, "seed": 0}
+    straight = run(RaceSampler("epochs", **options), valley)
+    stopped = optuna.create_study(sampler=RaceSampler("epochs", **options))
+    for _ in range(len(pulls(straight))):
+        stopped.optimize(valley, n_trials=1)
+        stopped.sampler = RaceSampler("epochs", **options)
+    assert [t.params["epochs"] for t in pulls(stopped)] == [
+        t.params["epochs"] for t in pulls(straight)
+    ]
+    answer = stopped.sampler.recommendation(stopped)
+    assert answer.cost == straight.sampler.recommendation(straight).cost
+
+
+def test_workers_share_one_budget(clock):
+    together = threading.Barrier(3)
+
+    def objective(trial):
+        if trial.number < 3:
+            together.wait(timeout=60)  # all three are under way before anything is known
+        return valley(trial)
+
+    sampler = RaceSampler("epochs", seconds=400.0, seed=0)
+    study = run(sampler, objective, n_jobs=3)
+    assert sampler.recommendation(study).cost == pytest.approx(sum(seconds_of(study)))
+    assert 300.0 < sum(seconds_of(study)) < 400.0 + 2 * 15.5
+    assert sum(trial.params["epochs"] == 27 for trial in pulls(study)) >= 10
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RaceSampler("epochs", seconds=150.0, seed=0),
+        lambda: IISESampler(
+            Fidelity("epochs", levels=[1, 27], costs="measured"),
+            [{"x": x} for x in (0.0, 0.3, 0.9)],
+            seed=0,
+        ),
+    ],
+    ids=["search", "race"],
+)
+def test_a_worker_that_died_is_not_paid_for_until_somebody_notices(clock, make):
+    """The storage declares it dead hours later: `after_trial` is never called for it."""
+    sampler = make()
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(valley, n_trials=4)
+    lost = study.ask()
+    running = study._storage._get_trial(lost._trial_id)
+    running.datetime_start = datetime.now() - timedelta(hours=5)
+    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
+    study.sampler = make()
+    study.optimize(valley, n_trials=2)
+    (dead,) = [t for t in study.trials if t.state == TrialState.FAIL]
+    assert PULL in dead.user_attrs
+    assert SECONDS not in dead.user_attrs
+    known = [t.user_attrs[SECONDS] for t in pulls(study) if t.number != dead.number]
+    cost = study.sampler.recommendation(study).cost
+    assert sum(known) < cost <= sum(known) + 15.5
+
+
+def test_a_dear_level_is_waited_for_as_long_as_it_may_take(clock):
+    """A minute, ten times the cheap trials so far, is no sign that a dear one is lost."""
+
+    def make():
+        return RaceSampler(Fidelity("epochs", levels=[1, 81]), seconds=300.0, seed=0)
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        epochs = trial.suggest_int("epochs", 1, 81)
+        takes(trial, 5.0 * epochs)
+        return (x - 0.3) ** 2 + 0.2 / epochs
+
+    study = optuna.create_study(sampler=make())
+    while True:
+        dear = study.ask()
+        value = objective(dear)
+        if dear.params["epochs"] == 81:
+            break
+        study.tell(dear, value)
+    running = study._storage._get_trial(dear._trial_id)
+    running.datetime_start = datetime.now() - timedelta(seconds=400)
+    study.sampler = make()
+    for _ in range(4):
+        trial = study.ask()
+        value = objective(trial)
+        assert trial.params["epochs"] == 1
+        study.tell(trial, value)

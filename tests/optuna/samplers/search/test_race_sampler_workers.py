@@ -1,0 +1,483 @@
+"""Searches by several workers, and by workers that die: nothing is lost, nothing is mixed up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import optuna
+import pytest
+from optuna.samplers import RandomSampler, TPESampler
+from optuna.storages import InMemoryStorage
+from optuna.trial import TrialState
+
+from mfhpo.search import Replicate
+from mfhpo_optuna import Fidelity, RaceSampler
+from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+SHORT = Fidelity("epochs", levels=[1, 3, 9])
+
+# The k-th value of a study has the k-th noise, whatever the numbers of the trials.
+SEARCH = textwrap.dedent(
+    """
+    import os, signal, sys, time
+    import numpy as np
+    import optuna
+    import sqlalchemy
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+    from mfhpo_optuna import RaceSampler
+
+    @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
+    def leave_writing_to_the_system(connection, _):  # a killed process loses nothing by it
+        connection.execute("PRAGMA synchronous=OFF")
+
+    def storage(path):
+        if path.endswith(".log"):
+            return JournalStorage(JournalFileBackend(path))
+        return "sqlite:///" + path
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        if trial.number == KILL_AT and STAGE == "between":
+            os.kill(os.getpid(), signal.SIGKILL)
+        y = trial.suggest_categorical("y", ["a", "b"])
+        epochs = trial.suggest_int("epochs", 1, 9)
+        if trial.number == KILL_AT:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(PAUSE)
+        done = sum(t.state.is_finished() for t in trial.study.get_trials(deepcopy=False))
+        noise = 0.05 * np.random.default_rng(done).normal()
+        return (x - 0.3) ** 2 + 0.5 * (y == "b") + 0.2 / epochs + noise
+
+    def search(path, kill_at=-1, stage="after", lease=1e-6, n_trials=None, pause=0.0, **options):
+        global KILL_AT, STAGE, PAUSE
+        KILL_AT, STAGE, PAUSE = kill_at, stage, pause
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        options = {"budget": 200, "certify_share": 0.4, "sigma": 0.05, "seed": 0} | options
+        study = optuna.create_study(
+            storage=storage(path),
+            study_name="search",
+            load_if_exists=True,
+            sampler=RaceSampler("epochs", lease=lease, **options),
+        )
+        study.optimize(objective, n_trials=n_trials)
+        return study
+    """
+)
+
+
+@pytest.fixture(scope="module")
+def search():
+    names = {}
+    exec(SEARCH, names)
+    return names["search"]
+
+
+def process(call):
+    """A line of the search's code in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", f"{SEARCH}\n{call}"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait(worker):
+    _, errors = worker.communicate(timeout=120)
+    return worker.returncode, errors
+
+
+def valley(trial):
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 9)
+    noise = 0.05 * np.random.default_rng(trial.number).normal()
+    return (x - 0.3) ** 2 + 0.2 / epochs + noise
+
+
+def configurations(study):
+    """What each arm number stands for; fails if it stands for two different configurations."""
+    arms = {}
+    for trial in pulls(study):
+        params = {name: value for name, value in trial.params.items() if name != "epochs"}
+        known = arms.setdefault(trial.user_attrs[PULL]["arm"], params)
+        assert {**known, **params} == {**params, **known}, "an arm changed"
+        known.update(params)
+    return arms
+
+
+def finished(study):
+    return [
+        (without_worker(t), t.params, t.value)
+        for t in pulls(study)
+        if t.state == TrialState.COMPLETE
+    ]
+
+
+def without_worker(trial):
+    return {name: value for name, value in trial.user_attrs[PULL].items() if name != "worker"}
+
+
+def shortlists(study):
+    tags = [trial.user_attrs[PULL] for trial in pulls(study)]
+    return [tuple(tag["shortlist"]) for tag in tags if "shortlist" in tag]
+
+
+def answers(study):
+    return [trial for trial in study.trials if CERTIFICATE in trial.user_attrs]
+
+
+def check(study, budget, most_under_way):
+    """What holds for every search that several workers have ended."""
+    configurations(study)
+    answer = study.sampler.recommendation(study)
+    assert answer.finished
+    assert answer.trials == len(pulls(study)), "an observation was lost"
+    paid = sum(t.params["epochs"] for t in pulls(study))
+    assert answer.cost == paid
+    assert paid <= budget + 9 * most_under_way
+    assert study.best_params["x"] in {t.params["x"] for t in pulls(study)}
+    # Those of a shortlist that gave way count as far as their arms are on the one that holds.
+    agreed = shortlists(study)[0]
+    replicates = [t.user_attrs[PULL] for t in pulls(study) if "shortlist" in t.user_attrs[PULL]]
+    expected = sum(tag["arm"] in agreed for tag in replicates)
+    assert answer.certificate.evaluations == expected, "a replicate was lost"
+    return answer
+
+
+# Threads.
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: None, lambda: TPESampler(seed=0)], ids=["model", "TPE proposes"]
+)
+def test_threads(make):
+    def slow(trial):
+        value = valley(trial)
+        time.sleep(0.001 * (trial.number % 4))
+        return value
+
+    sampler = RaceSampler("epochs", budget=300, certify_share=0.3, proposer=make(), seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(slow, n_trials=1000, n_jobs=4)
+    assert len(study.trials) < 200
+    check(study, 300, 0)
+    assert len(set(shortlists(study))) == 1
+    assert len(answers(study)) == 1
+    outside = [t for t in study.trials if PULL not in t.user_attrs and t not in answers(study)]
+    assert {t.state for t in outside} <= {TrialState.PRUNED}, "it ran, though nothing was left"
+    assert len(outside) <= 4
+
+
+def test_threads_that_end_after_the_certificate_say_nothing_new():
+    def slow(trial):
+        value = valley(trial)
+        time.sleep(0.003 * (1 + trial.number % 3))
+        return value
+
+    options = {"certify_share": 0.8, "sigma": 0.05, "epsilon": 0.5}
+    study = optuna.create_study(sampler=RaceSampler(SHORT, budget=900, seed=0, **options))
+    study.optimize(slow, n_trials=1000, n_jobs=4)
+    assert study.sampler.recommendation(study).certified
+    (answer,) = answers(study)
+    assert study.best_trial.number == answer.number
+    assert answer.user_attrs[CERTIFICATE]["certified"]
+
+
+def test_threads_do_different_things():
+    together = threading.Barrier(4, timeout=20)
+
+    def objective(trial):
+        value = valley(trial)
+        together.wait()
+        return value
+
+    study = optuna.create_study(sampler=RaceSampler("epochs", seed=0))
+    study.optimize(objective, n_trials=32, n_jobs=4)
+    for k in range(0, 32, 4):
+        at_once = [t.user_attrs[PULL]["arm"] for t in study.trials[k : k + 4]]
+        assert len(set(at_once)) == 4
+    configurations(study)
+
+
+def test_threads_with_a_budget_in_trials():
+    study = optuna.create_study(sampler=RaceSampler(SHORT, trials=30, seed=0))
+    study.optimize(valley, n_trials=200, n_jobs=4)
+    assert len(pulls(study)) == 30
+    assert len(answers(study)) == 1
+
+
+# Processes.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["search.db", "search.log"])
+def test_two_processes(search, tmp_path, file):
+    path = str(tmp_path / file)
+    search(path, n_trials=0)
+    call = f"search({path!r}, lease=None, pause=0.005, budget=140)"
+    workers = [process(call) for _ in range(2)]
+    for worker in workers:
+        code, errors = wait(worker)
+        assert code == 0, errors
+    study = search(path, lease=None, n_trials=0, budget=140)
+    check(study, 140, 1)
+    assert all(t.state.is_finished() for t in study.trials)
+    # The last process may add an answer of its own; the better one is the best trial.
+    assert study.best_params in [trial.params for trial in answers(study)]
+    before = len(study.trials)
+    search(path, lease=None, n_trials=10, budget=140)
+    again = [t for t in study.trials[before:] if PULL in t.user_attrs]
+    assert again == []
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(search, tmp_path_factory):
+    study = search(str(tmp_path_factory.mktemp("whole") / "search.log"))
+    assert len(shortlists(study)) > 6
+    return study
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "when", "stage"),
+    [
+        ("search.log", 0, "after"),
+        ("search.log", 4, "between"),
+        ("search.db", 20, "between"),
+        ("search.db", -1, "after"),
+        ("search.log", -4, "between"),
+    ],
+    ids=["first", "beginning", "search", "first replicate", "certifying"],
+)
+def test_a_killed_search_goes_on_as_if_nothing_had_happened(
+    search, uninterrupted, tmp_path, file, when, stage
+):
+    path = str(tmp_path / file)
+    first_replicate = next(
+        t.number for t in uninterrupted.trials if "shortlist" in t.user_attrs.get(PULL, {})
+    )
+    kill_at = when if when >= 0 else first_replicate - when - 1
+    code, errors = wait(process(f"search({path!r}, kill_at={kill_at}, stage={stage!r})"))
+    assert code == -signal.SIGKILL, errors
+    study = search(path)
+    assert study.trials[kill_at].state == TrialState.RUNNING
+    assert set(shortlists(study)) == set(shortlists(uninterrupted))
+    assert finished(study) == finished(uninterrupted)
+    configurations(study)
+    assert study.best_params == uninterrupted.best_params
+    assert study.best_value == uninterrupted.best_value
+    assert study.sampler.recommendation(study) == uninterrupted.sampler.recommendation(
+        uninterrupted
+    )
+
+
+def test_a_zombie_whose_lease_runs_does_not_keep_the_study_from_an_answer(search, tmp_path):
+    path = str(tmp_path / "search.log")
+    wait(process(f"search({path!r}, kill_at=28)"))
+    study = search(path, lease=None, n_trials=500)
+    assert len(study.trials) < 200
+    assert len(answers(study)) == 1
+    assert study.best_params["x"] == study.sampler.recommendation(study).params["x"]
+    paid = sum(t.params.get("epochs", 0) for t in pulls(study))
+    assert paid <= 200
+
+
+def test_every_stop_is_harmless(search, uninterrupted, tmp_path):
+    path = str(tmp_path / "search.log")
+    for n_trials in (1, 2, 9, 30, 7, 2, None):
+        study = search(path, n_trials=n_trials)
+    assert finished(study) == finished(uninterrupted)
+    assert study.best_params == uninterrupted.best_params
+    assert len(answers(study)) == 1
+
+
+def test_a_failed_configuration_stays_the_same_after_a_restart():
+    """Its number is used again: it must not stand for something else then."""
+
+    failed = set()
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        y = trial.suggest_float("y", -1, 1)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        arm = trial.user_attrs[PULL]["arm"]
+        if arm >= 12 and arm not in failed:  # the model has proposed it
+            failed.add(arm)
+            raise LookupError
+        return (x - 0.3) ** 2 + y**2 + 0.2 / epochs
+
+    study = optuna.create_study(sampler=RaceSampler(SHORT, seed=0))
+    for _ in range(60):
+        study.optimize(objective, n_trials=1, catch=(LookupError,))
+        study.sampler = RaceSampler(SHORT, seed=0)  # a new process
+    configurations(study)
+    again = [t for t in pulls(study) if t.state == TrialState.COMPLETE]
+    assert failed & {t.user_attrs[PULL]["arm"] for t in again}, "none was evaluated again"
+
+
+# Workers that do not see each other.
+
+
+def workers(storage, n=2, **options):
+    return [
+        optuna.create_study(
+            storage=storage,
+            study_name="shared",
+            load_if_exists=True,
+            sampler=RaceSampler(SHORT, **{"seed": 0} | options),
+        )
+        for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize("make", [lambda: None, lambda: RandomSampler(seed=1)])
+@pytest.mark.parametrize("told", [0, 20])
+def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
+    """Both have read the study before either has written what it does."""
+    storage = InMemoryStorage()
+    one, two = workers(storage, proposer=make())
+    one.optimize(valley, n_trials=told)
+    before = two.get_trials(deepcopy=False)
+    first = one.ask()
+    readings = [before]
+    monkeypatch.setattr(
+        two,
+        "get_trials",
+        lambda **options: readings.pop() if readings else one.get_trials(**options),
+    )
+    trial = two.ask()
+    assert not readings
+    for study, asked in ((one, first), (two, trial)):
+        study.tell(asked, valley(asked))
+    configurations(one)
+    for study in (one, two, *workers(storage, 1, proposer=make())):
+        assert study.sampler.recommendation(study).trials == told + 2
+
+
+def test_many_that_begin_at_once_all_count():
+    """Threads with samplers of their own, let go at the same moment, again and again."""
+    storage = InMemoryStorage()
+    studies = workers(storage, 4, proposer=None)
+    together = threading.Barrier(4, timeout=60)
+    failures = []
+
+    def work(study):
+        try:
+            for _ in range(12):
+                together.wait()
+                trial = study.ask()
+                value = valley(trial)
+                together.wait()
+                study.tell(trial, value)
+        except Exception as error:
+            failures.append(error)
+            together.abort()
+
+    threads = [threading.Thread(target=work, args=(study,)) for study in studies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    configurations(studies[0])
+    for study in studies:
+        assert study.sampler.recommendation(study).trials == 48
+
+
+def test_who_gave_way_is_seen_where_it_went():
+    storage = InMemoryStorage()
+    one, two = workers(storage)
+    trial = one.ask()
+    assert two.sampler._read(two).pull(trial.number).arm == 0
+    storage.set_trial_user_attr(trial._trial_id, PULL, {"arm": 4, "fidelity": 0})
+    assert two.sampler._read(two).pull(trial.number).arm == 4
+    assert two.ask().user_attrs[PULL]["arm"] == 5
+
+
+def test_of_two_shortlists_that_of_the_first_trial_holds():
+    """Two workers end the search at once; one knows of a trial that the other does not."""
+    storage = InMemoryStorage()
+    options = {"trials": 60, "certify_share": 0.5, "top": 2, "sigma": 0.05}
+    one, two = workers(storage, **options)
+    while not isinstance(one.sampler._read(one).policy.ask()[0], Replicate):
+        one.optimize(valley, n_trials=1)
+    two.sampler._read(two)
+    first = one.ask()
+    assert first.user_attrs[PULL]["shortlist"]
+    holds = tuple(first.user_attrs[PULL]["shortlist"])
+    other = holds[::-1]  # what the second one would have drawn up
+    second = two.ask()
+    two._storage._get_trial(second._trial_id).user_attrs[PULL]["shortlist"] = list(other)
+    fresh_one, fresh_two = workers(storage, **options)
+    # The second one ends first, and each reads of it in another order.
+    two.tell(second, valley(second))
+    fresh_two.sampler.recommendation(fresh_two)
+    one.tell(first, valley(first))
+    for study in (one, two, fresh_one, fresh_two, *workers(storage, 1, **options)):
+        race = study.sampler._read(study).policy
+        assert race.shortlist == holds
+        assert sum(r.evaluations for r in race.certificate().candidates) == 2
+
+
+def test_others_arms_under_way_are_not_proposed_again():
+    """The model counts on what another worker evaluates, so it looks elsewhere."""
+    storage = InMemoryStorage()
+    one, two = workers(storage)
+    one.optimize(valley, n_trials=30)
+    one.enqueue_trial({"x": 0.777})
+    trial = one.ask()
+    trial.suggest_float("x", -1, 1)
+    search = two.sampler._read(two).policy.search
+    arm = trial.user_attrs[PULL]["arm"]
+    assert search._points[arm] == {"x": pytest.approx((0.777 + 1.0) / 2.0)}
+
+
+def test_replicates_count_in_the_order_in_which_they_were_begun():
+    """Eight workers, and good values come quickly: the first to arrive are no sample."""
+    sampler = RaceSampler(trials=60, certify_share=0.7, top=2, epsilon=1e-9, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    begun: dict[int, list[float]] = {}
+    running: list[tuple[float, optuna.Trial]] = []
+
+    def begin() -> None:
+        trial = study.ask()
+        if PULL not in trial.user_attrs:
+            study.tell(trial, state=TrialState.FAIL)
+            return
+        value = trial.suggest_float("x", 0, 1) + np.random.default_rng(trial.number).normal()
+        running.append((value, trial))
+        tag = trial.user_attrs[PULL]
+        if "shortlist" in tag:
+            begun.setdefault(tag["arm"], []).append(value)
+
+    while len(study.trials) < 60 or running:
+        while len(running) < 8 and len(study.trials) < 60:
+            begin()
+        value, trial = min(running, key=lambda entry: entry[0])
+        running.remove((value, trial))
+        study.tell(trial, value)
+    told: dict[int, list[float]] = {}
+
+    def listen(race):
+        def note(number, pull, seen):
+            if isinstance(pull, Replicate):
+                told.setdefault(pull.arm, []).append(-seen.value)
+
+        return note
+
+    sampler.replay(study, listen)
+    assert told == begun
+    shown = sampler.recommendation(study).certificate
+    for arm, candidate in zip(begun, shown.candidates, strict=True):
+        assert candidate.evaluations >= 5
+        assert candidate.mean == pytest.approx(np.mean(begun[arm][: candidate.evaluations]))

@@ -1,0 +1,876 @@
+"""`RCUCBSampler`: what its trials are, what it learns from them, and what it answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import time
+import warnings
+from datetime import datetime, timedelta
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.trial import TrialState
+
+from mfhpo import Observation
+from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
+from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo_optuna import (
+    IISESampler,
+    RCUCBSampler,
+    TimeLimitPruner,
+    ZoomingRCUCBSampler,
+    time_limited,
+)
+from tests.optuna.samplers.time_limits.timed import (
+    ARMS,
+    CENSORED,
+    CERTIFICATE,
+    ENFORCER,
+    LIMIT,
+    LIMITS,
+    PULL,
+    SECONDS,
+    end,
+    make,
+    outcome,
+    pulls,
+    run,
+    score,
+    sequence,
+)
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+both_directions = pytest.mark.parametrize(
+    ("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)]
+)
+
+
+def signed(sign):
+    return lambda trial: score(trial, sign)
+
+
+# The sampler translates, no more.
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    limits=st.one_of(
+        st.integers(1, 5),
+        st.lists(st.floats(0.1, 5.0), min_size=1, max_size=4, unique=True).map(sorted),
+    ),
+    reward_range=st.sampled_from([None, (0.0, 1.0), (0.3, 0.6)]),
+    rounds=st.integers(1, 40),
+    minimise=st.booleans(),
+)
+def test_the_sampler_plays_what_the_bare_policy_plays(limits, reward_range, rounds, minimise):
+    sign = -1.0 if minimise else 1.0
+    mirrored = (
+        reward_range
+        if not minimise or reward_range is None
+        else tuple(-bound for bound in reversed(reward_range))
+    )
+    low, high = reward_range or (0.0, 1.0)
+    policy = RCUCB(len(ARMS), limits, reward_range=reward_range)
+    expected = []
+    counts = [0] * len(ARMS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(rounds):
+            [pull] = policy.ask()
+            expected.append((pull.arm, pull.limit))
+            value, seconds = outcome(ARMS[pull.arm]["x"], counts[pull.arm])
+            value = min(max(value, low), high)
+            counts[pull.arm] += 1
+            if pull.limit is not None and seconds > pull.limit:
+                policy.tell(pull, Observation(None, pull.limit, pull.limit))
+            else:
+                policy.tell(pull, Observation(value, seconds))
+        study = run(
+            make(limits=limits, reward_range=mirrored),
+            signed(sign),
+            n_trials=rounds,
+            direction="minimize" if minimise else "maximize",
+        )
+    assert [(arm, limit) for arm, limit, *_ in sequence(study)] == expected
+    answer, bare = study.sampler.recommendation(study), policy.recommend()
+    assert (answer.arm, answer.limit, answer.trials) == (bare.arm, bare.limit, bare.pulls)
+    assert sign * answer.gain == pytest.approx(bare.mean, nan_ok=True)
+    assert answer.survival == bare.survival
+    assert answer.seconds == pytest.approx(bare.cost)
+
+
+def test_minimising_and_maximising_are_mirror_images():
+    up = run(make(horizon=60))
+    down = run(make(horizon=60, reward_range=(-1.0, 0.0)), signed(-1.0), direction="minimize")
+    for (arm, limit, params, value, state), other in zip(sequence(up), sequence(down), strict=True):
+        assert (arm, limit, params, state) == (*other[:3], other[4])
+        assert value is None or value == -other[3]
+    first, second = up.sampler.recommendation(up), down.sampler.recommendation(down)
+    assert second.gain == -first.gain
+    assert second.interval == (-first.interval[1], -first.interval[0])
+    assert up.best_params == down.best_params
+    assert up.best_value == -down.best_value
+
+
+@both_directions
+def test_charges_are_bad_in_either_direction(direction, sign):
+    """Half a second, at .2 a second, lowers what a trial is worth by .1."""
+    low, high = sorted((0.0, sign))
+
+    def objective(trial):
+        trial.suggest_float("x", 0.0, 1.0)
+        return end(trial, sign * 0.7, 0.5)
+
+    sampler = make(cost=Linear(0.2), reward_range=(low, high))
+    study = run(sampler, objective, 20, direction)
+    assert sampler.recommendation(study).gain == pytest.approx(sign * 0.6)
+
+
+def test_what_was_told_is_not_told_again(monkeypatch):
+    told = []
+    tell = RCUCB.tell
+    monkeypatch.setattr(RCUCB, "tell", lambda *args: (told.append(args[1]), tell(*args)))
+    sampler = make()
+    study = run(sampler, n_trials=50)
+    sampler.recommendation(study)
+    sampler.best_limit(study)
+    assert len(told) == 50
+    study.optimize(score, n_trials=50)
+    assert len(told) == 100
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    reward_range=st.sampled_from([None, (0.0, 1.0)]),
+    horizon=st.sampled_from([None, 200]),
+    minimise=st.booleans(),
+)
+def test_the_zooming_sampler_plays_what_the_bare_policy_plays(reward_range, horizon, minimise):
+    sign = -1.0 if minimise else 1.0
+    mirrored = (-1.0, 0.0) if reward_range and minimise else reward_range
+    rounds = 80
+    options = {"smoothness": 3.0, "splits": 3, "cost": Linear(0.05)}
+    policy = ZoomingRCUCB(len(ARMS), 4.0, reward_range=reward_range, horizon=horizon, **options)
+    sampler = ZoomingRCUCBSampler(ARMS, 4.0, reward_range=mirrored, horizon=horizon, **options)
+    expected = []
+    counts = [0] * len(ARMS)
+    for _ in range(rounds):
+        [pull] = policy.ask()
+        expected.append((pull.arm, pull.limit))
+        value, seconds = outcome(ARMS[pull.arm]["x"], counts[pull.arm])
+        counts[pull.arm] += 1
+        stopped = seconds > pull.limit
+        policy.tell(
+            pull,
+            Observation(None, pull.limit, pull.limit) if stopped else Observation(value, seconds),
+        )
+    direction = "minimize" if minimise else "maximize"
+    study = run(sampler, signed(sign), n_trials=rounds, direction=direction)
+    assert [(arm, limit) for arm, limit, *_ in sequence(study)] == expected
+    assert len({limit for _, limit in expected}) > 1
+    fresh = ZoomingRCUCBSampler(ARMS, 4.0, reward_range=mirrored, horizon=horizon, **options)
+    answer, bare = fresh.recommendation(study), policy.recommend()
+    assert answer == sampler.recommendation(study)
+    assert (answer.arm, answer.limit, answer.survival) == (bare.arm, bare.limit, bare.survival)
+
+
+# What a trial is.
+
+
+def test_every_trial_has_an_arm_and_a_limit():
+    study = run(make(), n_trials=80)
+    for trial in study.trials:
+        assert trial.user_attrs[LIMIT] in LIMITS
+        assert trial.params == ARMS[trial.user_attrs[PULL]["arm"]]
+        assert trial.constraints == {"mfhpo": 1.0}
+    first = study.trials[:3]
+    assert [t.user_attrs[PULL]["arm"] for t in first] == [0, 1, 2]
+    assert {t.user_attrs[LIMIT] for t in first} == {4.0}
+
+
+def test_a_trial_that_is_stopped_is_pruned():
+    study = run(make(limits=[0.4, 0.8]), n_trials=80)
+    stopped = [t for t in study.trials if CENSORED in t.user_attrs]
+    assert len(stopped) > 5
+    for trial in stopped:
+        assert trial.state == TrialState.PRUNED
+        assert trial.user_attrs[CENSORED] == trial.user_attrs[SECONDS] == trial.user_attrs[LIMIT]
+    assert study.sampler.recommendation(study).censored == len(stopped) / 80
+
+
+def test_the_data_frame_shows_limits_and_what_was_stopped():
+    pytest.importorskip("pandas")
+    frame = run(make(limits=[0.4, 0.8]), n_trials=80).trials_dataframe()
+    pruned = frame["state"] == "PRUNED"
+    assert (frame[f"user_attrs_{CENSORED}"].notna() == pruned).all()
+    assert frame[f"user_attrs_{LIMIT}"].isin([0.4, 0.8]).all()
+    assert (frame[f"user_attrs_{SECONDS}"] <= frame[f"user_attrs_{LIMIT}"]).all()
+
+
+@pytest.mark.parametrize("longest", [None, 3.0])
+def test_limits_are_derived_from_the_first_durations(longest):
+    """Durations .5 .5 2.5 2.5: quartiles .5 and 2.5."""
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        return end(trial, x, 2.5 if x > 0.4 else 0.5)
+
+    arms = [{"x": x} for x in (0.1, 0.2, 0.5, 0.6)]
+    sampler = make(arms=arms, limits=5, longest=longest)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(objective, n_trials=3)
+    with pytest.raises(ValueError, match="no best limit yet: the limits are still being derived"):
+        sampler.best_limit(study)
+    study.optimize(objective, n_trials=7)
+    given = [t.user_attrs.get(LIMIT) for t in study.trials]
+    assert given[:4] == [longest] * 4
+    assert set(given[4:]) <= set(np.linspace(0.5, 2.5, 5))
+    answer = sampler.recommendation(study)
+    assert [point.limit for point in answer.survival] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.5])
+    assert any("limits derived" in assumption for assumption in answer.assumptions)
+
+
+def test_by_default_ten_limits_are_derived():
+    study = run(RCUCBSampler(ARMS), n_trials=10)
+    assert len(study.sampler.recommendation(study).survival) == 10
+
+
+def test_derived_limits_are_logged_once():
+    lines = []
+    listener = logging.Handler()
+    listener.emit = lambda record: lines.append(record.getMessage())
+    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.limit_sampler")
+    logger.addHandler(listener)
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    try:
+        study = optuna.create_study(direction="maximize", sampler=make(limits=2))
+        study.optimize(score, n_trials=3)
+        assert lines == []
+        study.optimize(score, n_trials=9)
+    finally:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        logger.removeHandler(listener)
+    [line] = lines
+    assert line.startswith(f"Time limits of study {study.study_name!r}, in seconds: ")
+
+
+def test_trials_under_way_are_pending():
+    study = optuna.create_study(direction="maximize", sampler=make())
+    asked = [study.ask() for _ in range(3)]
+    assert [t.user_attrs[PULL]["arm"] for t in asked] == [0, 1, 2]
+    assert [t.user_attrs[LIMIT] for t in asked] == [4.0] * 3
+
+
+# What it learns.
+
+
+def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
+    def unenforced(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trials = trial.study.get_trials(deepcopy=False)
+        value, seconds = outcome(x, sum(t.params.get("x") == x for t in trials) - 1)
+        started = datetime.now() - timedelta(seconds=seconds)
+        trial.study._storage._get_trial(trial._trial_id).datetime_start = started
+        return value
+
+    with pytest.warns(UserWarning, match="nobody enforces it"):
+        study = run(make(), unenforced, 60)
+    enforced = run(make(), n_trials=60)
+    assert {t.state for t in study.trials} == {TrialState.COMPLETE}
+    assert [s[:3] for s in sequence(study)] == [s[:3] for s in sequence(enforced)]
+    answer, other = (s.sampler.recommendation(s) for s in (study, enforced))
+    assert (answer.gain, answer.interval, answer.censored, answer.survival) == (
+        pytest.approx(other.gain, abs=0.01),
+        pytest.approx(other.interval, abs=0.01),
+        other.censored,
+        other.survival,
+    )
+
+
+@pytest.mark.parametrize("enforcer", [None, "TimeLimitPruner"])
+def test_seconds_that_something_else_noted_before_the_end_do_not_count(enforcer):
+    def objective(trial):
+        trial.set_user_attr(SECONDS, 77.0)
+        if enforcer:
+            trial.set_user_attr(ENFORCER, enforcer)
+        return trial.suggest_float("x", 0.0, 1.0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study = run(make(), objective, 5)
+    assert all(trial.user_attrs[SECONDS] < 4.0 for trial in study.trials)
+    assert study.sampler.recommendation(study).censored == 0.0
+
+
+def test_seconds_that_time_limited_measured_count():
+    study = run(make(), lambda trial: end(trial, trial.suggest_float("x", 0.0, 1.0), 3.0), 5)
+    assert study.sampler.recommendation(study).seconds == 15.0
+
+
+def test_without_an_enforcer_the_trial_s_own_duration_counts_and_is_noted():
+    with pytest.warns(UserWarning, match="nobody enforces it"):
+        study = run(make(), lambda trial: trial.suggest_float("x", 0, 1), 5)
+    for trial in study.trials:
+        assert 0.0 < trial.user_attrs[SECONDS] <= trial.duration.total_seconds()
+
+
+def test_the_missing_enforcer_is_missed_once():
+    def unenforced(trial):
+        return trial.suggest_float("x", 0.0, 1.0)
+
+    words = (
+        r"trial 0 had a limit of 4 seconds, but nobody enforces it.*"
+        r"study\.optimize\(time_limited\(objective\)\).*pruner=TimeLimitPruner\(\)"
+    )
+    with pytest.warns(UserWarning, match=words) as caught:
+        study = run(make(), unenforced, 20)
+    assert len([w for w in caught if "enforces" in str(w.message)]) == 1
+    assert ENFORCER not in study.trials[0].user_attrs
+
+
+def test_an_enforcer_is_not_missed():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(make(), n_trials=20)
+        run(make(limits=3), n_trials=20)
+        with time_limited(lambda trial: trial.suggest_float("x", 0.0, 1.0)) as limited:
+            run(make(), limited, 5)
+
+        def reporting(trial):
+            trial.report(0.5, step=0)
+            trial.should_prune()
+            return trial.suggest_float("x", 0.0, 1.0)
+
+        run(make(), reporting, 5, pruner=TimeLimitPruner())
+
+
+def test_a_limit_of_the_enforcer_s_own_counts_as_the_sampler_s():
+    """To be stopped at 1 s by someone else says that the limit of 4 s would not have helped."""
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_user_attr(ENFORCER, "the test")
+        if x > 0.8:
+            trial.set_user_attr(SECONDS, 1.5)
+            trial.set_user_attr(CENSORED, 1.5)
+            raise optuna.TrialPruned
+        return x
+
+    sampler = make(limits=[2.0, 4.0])
+    with pytest.warns(UserWarning, match=r"trial 2 was stopped at 1\.5 .* limit of 4 ") as caught:
+        study = run(sampler, objective, 30)
+    assert len(caught) == 1
+    worst = sampler.replay(study, lambda race: lambda *_: None).policy
+    assert worst.survival(2).tolist() == [1.0, 1.0]
+    assert sampler.recommendation(study).params == {"x": 0.5}
+
+
+def test_a_trial_pruned_for_another_reason_is_a_failure():
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        if x > 0.8:
+            trial.set_user_attr(ENFORCER, "the test")
+            raise optuna.TrialPruned
+        return end(trial, x, 0.5)
+
+    with (
+        pytest.warns(UserWarning, match=r"trial 2 was pruned.*in time.*NopPruner"),
+        pytest.warns(ArmWithdrawnWarning, match=r"arm 2 \{'x': 0\.9\} leaves"),
+    ):
+        study = run(make(), objective, 30)
+    answer = study.sampler.recommendation(study)
+    assert answer.survivors == (0, 1)
+    assert sum(t.state == TrialState.PRUNED for t in study.trials) == 3
+    assert answer.trials == 27
+
+
+@pytest.mark.parametrize("failure", ["NaN", "infinity", "raise"])
+def test_failures(failure):
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        if x > 0.8 and failure == "raise":
+            raise ArithmeticError
+        return end(trial, x if x < 0.8 else float(failure[:3].lower()), 0.5)
+
+    study = optuna.create_study(direction="maximize", sampler=make(max_failures=2))
+    with pytest.warns(ArmWithdrawnWarning, match="arm 2"):
+        study.optimize(objective, n_trials=30, catch=(ArithmeticError,))
+    assert sum(t.params["x"] == 0.9 for t in study.trials) == 2
+    assert study.sampler.recommendation(study).params == {"x": 0.5}
+
+
+def test_a_study_in_which_everything_fails_ends():
+    def objective(trial):
+        trial.suggest_float("x", 0.0, 1.0)
+        raise ArithmeticError
+
+    study = optuna.create_study(direction="maximize", sampler=make())
+    with (
+        pytest.warns(ArmWithdrawnWarning),
+        pytest.warns(UserWarning, match="ended without an answer: every arm left"),
+    ):
+        study.optimize(objective, n_trials=100, catch=(ArithmeticError,))
+    assert len(study.trials) == 9
+    answer = study.sampler.recommendation(study)
+    assert answer.arm is None
+    assert answer.params == {}
+    json.dumps(answer.to_dict(), allow_nan=False)
+    assert "BEST SO FAR: nothing, no limit yet" in str(answer)
+
+
+def test_memory_counts_as_the_limit_of_time_in_force():
+    """That is what `time_limited` notes; while there is no limit of time, it is a failure."""
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        if x > 0.8:
+            if LIMIT in trial.user_attrs:
+                trial.set_user_attr(CENSORED, trial.user_attrs[LIMIT])
+            trial.set_user_attr("mfhpo:memory_limit", 1000)
+            trial.set_user_attr(ENFORCER, "the test")
+            trial.set_user_attr(SECONDS, 0.1)
+            raise optuna.TrialPruned
+        return end(trial, x, 0.5)
+
+    sampler = make()
+    study = run(sampler, objective, 20)
+    survival = sampler.replay(study, lambda race: lambda *_: None).policy.survival(2)
+    assert survival.tolist() == [1.0, 1.0, 1.0]
+    with pytest.warns(UserWarning) as caught:  # noqa: PT030  (which ones, is what is checked)
+        study = run(make(limits=3), objective, 20)
+    assert {w.category for w in caught} == {ArmWithdrawnWarning}
+
+
+def test_values_outside_the_declared_range_are_clipped_with_one_warning():
+    def objective(trial):
+        return end(trial, 10.0 * trial.suggest_float("x", 0.0, 1.0), 0.5)
+
+    words = r"trial 0 has the value 2, outside reward_range=\(0, 1\).*leave it out"
+    with pytest.warns(UserWarning, match=words) as caught:
+        study = run(make(cost=Linear(0.0)), objective, 20)
+    assert len(caught) == 1
+    assert study.sampler.recommendation(study).gain == pytest.approx(1.0)
+    assert [t.value for t in study.trials[:3]] == [2.0, 5.0, 9.0]
+
+
+# What it answers.
+
+
+@both_directions
+def test_the_horizon_ends_the_study_with_the_answer(direction, sign):
+    sampler = make(horizon=150, reward_range=tuple(sorted((0.0, sign))))
+    study = run(sampler, signed(sign), direction=direction)
+    assert len(study.trials) == 151
+    assert len(pulls(study)) == 150
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    assert "horizon of 150 rounds is reached" in answer.reason
+    assert study.best_params == answer.params
+    assert study.best_value == answer.interval[0 if sign > 0 else 1]
+    assert answer.interval[0] <= answer.gain <= answer.interval[1]
+    assert study.best_trial.user_attrs[LIMIT] == answer.limit == sampler.best_limit(study)
+    assert study.best_trial.user_attrs[CERTIFICATE] == answer.to_dict()
+    assert json.loads(json.dumps(answer.to_dict(), allow_nan=False))["survival"][0]["limit"] == 1.0
+
+
+def test_the_answer_is_the_pair_that_is_worth_most():
+    """Of x = .9 two thirds end within 2 s, of x = .5 nearly all within 2 s, and earn .5."""
+    sampler = make(horizon=400, cost=Linear(0.02))
+    study = run(sampler)
+    worth = {}
+    for arm in ARMS:
+        drawn = [outcome(arm["x"], k) for k in range(10_000, 12_000)]
+        for limit in LIMITS:
+            worth[arm["x"], limit] = np.mean(
+                [v - 0.02 * c if c <= limit else -0.02 * limit for v, c in drawn]
+            )
+    best = max(worth, key=worth.get)
+    answer = sampler.recommendation(study)
+    assert (answer.params["x"], answer.limit) == best
+    assert answer.interval[0] <= worth[best] <= answer.interval[1]
+    played = [(s[2]["x"], s[1]) for s in sequence(study)]
+    assert played.count(best) > 200
+
+
+def test_a_larger_horizon_goes_on_and_shows_a_later_answer():
+    study = run(make(horizon=50))
+    early = study.best_value
+    study.sampler = make(horizon=300)
+    study.optimize(score)
+    assert len(pulls(study)) == 300
+    assert sum(CERTIFICATE in t.user_attrs for t in study.trials) == 2
+    assert study.best_value > early
+    study.optimize(score)
+    assert sum(CERTIFICATE in t.user_attrs for t in study.trials) == 2
+    # That trial began after the end.
+    assert study.trials[-1].state == TrialState.PRUNED
+
+
+def test_without_a_horizon_the_answer_is_added_on_request():
+    sampler = make()
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    with pytest.raises(ValueError, match="no best limit yet: nothing was observed"):
+        sampler.conclude(study)
+    study.optimize(score, n_trials=40)
+    with pytest.raises(ValueError, match=r"[Ff]easible"):
+        _ = study.best_trial
+    for _ in range(2):
+        sampler.conclude(study)
+    assert len(study.trials) == 41
+    answer = sampler.recommendation(study)
+    assert study.best_params == answer.params
+    assert study.best_value == answer.interval[0]
+    assert not answer.finished
+    assert answer.trials == 40
+    study.optimize(score, n_trials=100)
+    sampler.conclude(study)
+    assert study.best_value > answer.interval[0]
+
+
+def constant(trial):
+    trial.suggest_float("x", 0.0, 1.0)
+    return end(trial, 0.7, 0.5)
+
+
+def stopped(trial):
+    trial.suggest_float("x", 0.0, 1.0)
+    return end(trial, 0.7, 100.0)
+
+
+@pytest.mark.parametrize("objective", [constant, stopped])
+def test_without_a_range_there_is_no_answer_of_fewer_than_two_values(objective):
+    sampler = make(reward_range=None)
+    study = run(sampler, objective, 12)
+    with pytest.raises(ValueError, match=r"no two different ones were seen.*reward_range="):
+        sampler.conclude(study)
+    assert len(study.trials) == 12
+    study.sampler = make(reward_range=None, horizon=13)
+    with pytest.warns(UserWarning, match=r"ended without an answer: .*no two .*reward_range=\("):
+        study.optimize(objective)
+    assert len(study.trials) == 13
+    assert not any(CERTIFICATE in trial.user_attrs for trial in study.trials)
+    study.sampler = make(horizon=13)
+    study.sampler.conclude(study)
+    assert CERTIFICATE in study.best_trial.user_attrs
+
+
+def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
+    def objective(trial):
+        trial.suggest_float("x", 0.0, 1.0)
+        trial.suggest_categorical("kind", ["a"])
+        return end(trial, 1.0, 100.0)
+
+    study = run(make(horizon=12), objective)
+    assert study.best_trial.params["x"] in (0.2, 0.5, 0.9)
+    assert study.sampler.recommendation(study).censored == 1.0
+
+
+def test_the_text():
+    study = run(make(), n_trials=60)
+    answer = study.sampler.recommendation(study)
+    text = str(answer)
+    assert text.startswith(f"BEST SO FAR: x={answer.params['x']}, limit {answer.limit:g} s\n")
+    assert f"{answer.gain:.5g}  in [{answer.interval[0]:.5g}, " in text
+    assert "stopped     with probability" in text
+    assert "s in 60 trials" in text
+    assert "certifies" not in text
+    assert "declared range 0 to 1" in text
+
+
+@pytest.mark.parametrize(
+    ("direction", "reward_range", "words"),
+    [
+        ("minimize", (2.0, 5.0), "declared range 2 to 5"),
+        ("maximize", (2.0, 5.0), "declared range 2 to 5"),
+        ("minimize", (0.0, 5.0), "declared range 0 to 5"),
+        ("minimize", None, "range seen so far, 2.2 to 2.9"),
+        ("maximize", None, "range seen so far, 2.2 to 2.9"),
+    ],
+)
+def test_the_range_is_told_in_the_direction_of_the_study(direction, reward_range, words):
+    def objective(trial):
+        return end(trial, 2.0 + trial.suggest_float("x", 0.0, 1.0), 0.5)
+
+    study = run(make(reward_range=reward_range), objective, 12, direction)
+    assumptions = study.sampler.recommendation(study).assumptions
+    assert words in assumptions[0]
+
+
+def test_the_line_of_progress(capsys):
+    study = optuna.create_study(direction="maximize", sampler=make(limits=2, progress=True))
+    study.optimize(score, n_trials=1)
+    assert "3/3 arms in play | round 1 | 0% stopped | finding limits" in capsys.readouterr().err
+    study = optuna.create_study(direction="minimize", sampler=make(horizon=30, progress=True))
+    study.optimize(score)
+    last = capsys.readouterr().err.splitlines()[-1]
+    answer = study.sampler.recommendation(study)
+    assert f"round 30/30 | {answer.censored:.0%} stopped | leader: arm {answer.arm}, " in last
+
+
+# Arms.
+
+
+def test_arms_from_distributions_and_from_a_number():
+    space = {"x": FloatDistribution(0.0, 1.0), "kind": CategoricalDistribution(["a", "b"])}
+
+    def objective(trial):
+        trial.suggest_categorical("kind", ["a", "b"])
+        return score(trial)
+
+    declared = run(make(arms=space), objective, 40)
+    assert len({tuple(t.params.items()) for t in declared.trials}) == 32
+    drawn = run(make(arms=5), objective, 40)
+    assert len({tuple(t.params.items()) for t in drawn.trials}) == 5
+
+
+@pytest.mark.parametrize(
+    "arm_sampler",
+    [
+        lambda: optuna.samplers.RandomSampler(seed=0),
+        lambda: optuna.samplers.TPESampler(seed=0, n_startup_trials=3),
+    ],
+    ids=["Random", "TPE"],
+)
+@pytest.mark.parametrize("limits", [LIMITS, 3], ids=["given", "derived"])
+def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(arm_sampler, limits):
+    """Also those of which nothing but stopped trials is known."""
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        return end(trial, x, 100.0 if x > 0.5 and LIMIT in trial.user_attrs else 0.5 + x)
+
+    study = optuna.create_study(direction="maximize")
+    for n_trials in (3, 7, 40):
+        study.sampler = make(arms=8, limits=limits, arm_sampler=arm_sampler())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            study.optimize(objective, n_trials=n_trials)
+    arms = {}
+    for trial in pulls(study):
+        assert arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params) == trial.params
+    assert len(arms) == 8
+
+
+def test_the_sampler_that_draws_arms_sees_what_they_are_worth():
+    class Spy(optuna.samplers.RandomSampler):
+        seen = ()
+
+        def sample_independent(self, study, trial, name, distribution):
+            self.seen = [(t.number, t.value) for t in study.get_trials()]
+            return super().sample_independent(study, trial, name, distribution)
+
+    spy = Spy(seed=0)
+
+    def objective(trial):
+        return end(trial, -trial.suggest_float("x", 0.0, 1.0), 0.5)
+
+    sampler = make(arms=4, limits=[1.0], cost=Linear(0.0), reward_range=(-1.0, 0.0))
+    sampler._arm_sampler = spy
+    study = run(sampler, objective, 4)
+    assert [arm for arm, _ in spy.seen] == [0, 1, 2]
+    assert [v for _, v in spy.seen] == pytest.approx([t.value for t in study.trials[:3]])
+
+
+def test_conditional_arms():
+    def objective(trial):
+        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+            return end(trial, trial.suggest_float("x", 0.0, 0.4), 0.5)
+        return end(trial, trial.suggest_float("y", 0.5, 0.9), 0.5)
+
+    study = run(make(arms=6, horizon=200), objective)
+    assert study.best_params["kind"] == "b"
+    assert "x" not in study.best_params
+    assert study.best_params == study.sampler.recommendation(study).params
+
+
+def test_equal_arms_are_merged():
+    def objective(trial):
+        return end(trial, 0.1 * trial.suggest_int("n", 1, 2), 0.5)
+
+    with pytest.warns(UserWarning, match="were drawn equal"):
+        study = run(make(arms=5), objective, 40)
+    answer = study.sampler.recommendation(study)
+    assert len(answer.survivors) == 2
+    assert answer.trials == 40
+    assert answer.params == {"n": 2}
+
+
+def test_an_arm_is_enqueued():
+    sampler = make(arms=4)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.enqueue_trial({"x": 0.77})
+    study.optimize(score, n_trials=20)
+    assert study.trials[0].params == {"x": 0.77}
+    assert study.trials[0].user_attrs[LIMIT] == 4.0
+    study.enqueue_trial({"x": 0.77}, user_attrs={LIMIT: 3.5})
+    study.enqueue_trial({"x": 0.77}, user_attrs={LIMIT: "long"})
+    study.optimize(score, n_trials=2)
+    assert [t.user_attrs[LIMIT] for t in study.trials[-2:]] == [3.5, 4.0]
+    assert sampler.recommendation(study).trials == 22
+    study.enqueue_trial({"x": 0.01})
+    with pytest.warns(UserWarning, match=r"trial 22 was enqueued with \{'x': 0\.01\}"):
+        study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=1)
+    assert sampler.recommendation(study).trials == 22
+    assert study.trials[-1].constraints == {"mfhpo": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("arms", "words"),
+    [
+        (ARMS, r"does not count\. Include it in arms=\[\.\.\.\]\."),
+        (3, r"does not count\. Enqueue it before the race has drawn all its arms, or raise"),
+    ],
+)
+def test_what_is_enqueued_but_no_arm_has_a_limit_all_the_same(arms, words):
+    study = run(make(arms=arms), n_trials=6)
+    study.enqueue_trial({"x": 0.01})
+    study.enqueue_trial({"x": 0.01}, user_attrs={LIMIT: 3.5})
+    with pytest.warns(UserWarning, match=words):
+        study.optimize(lambda trial: end(trial, trial.suggest_float("x", 0, 1), 9.0), n_trials=2)
+    assert [t.user_attrs[LIMIT] for t in study.trials[-2:]] == [4.0, 3.5]
+    assert {t.state for t in study.trials[-2:]} == {TrialState.PRUNED}
+    assert study.sampler.recommendation(study).trials == 6
+
+
+@pytest.mark.parametrize(("longest", "limit"), [(7.0, {LIMIT: 7.0}), (None, {})])
+def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
+    study = optuna.create_study(sampler=make(limits=3, longest=longest))
+    study.enqueue_trial({"x": 0.01})
+    with pytest.warns(UserWarning, match="none of the 3 arms"):
+        trial = study.ask()
+    assert trial.user_attrs == limit
+
+
+def test_a_trial_that_begins_after_the_end_has_a_limit():
+    study = run(make(horizon=12))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        study.optimize(score)
+    late = study.trials[-1]
+    assert PULL not in late.user_attrs
+    assert (late.state, late.user_attrs[LIMIT]) == (TrialState.PRUNED, 4.0)
+
+
+def test_a_trial_that_evaluates_something_else_does_not_count():
+    study = optuna.create_study(direction="maximize", sampler=make())
+    study.optimize(score, n_trials=6)
+    trial = study.ask(fixed_distributions={"x": FloatDistribution(0.4, 0.4)})
+    trial.set_user_attr(ENFORCER, "the test")
+    with pytest.warns(UserWarning, match=r"trial 6 evaluated .* instead of arm"):
+        study.tell(trial, 0.5)
+    assert study.sampler.recommendation(study).trials == 6
+
+
+# Studies.
+
+
+def test_a_multi_objective_study():
+    sampler = make()
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    with pytest.raises(ValueError, match="multi-objective"):
+        study.optimize(lambda trial: (score(trial), 0.0), n_trials=2)
+    with pytest.raises(ValueError, match="multi-objective"):
+        sampler.recommendation(study)
+
+
+def test_ask_and_tell():
+    sampler = make(horizon=20)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    rounds = 0
+    while not sampler.recommendation(study).finished:
+        trial = study.ask()
+        try:
+            study.tell(trial, score(trial))
+        except optuna.TrialPruned:
+            study.tell(trial, state=TrialState.PRUNED)
+        rounds += 1
+    assert rounds == 20
+    assert study.best_params == sampler.recommendation(study).params
+
+
+def test_sampler_and_study_are_pickled_in_mid_race():
+    study = run(make(), n_trials=15)
+    copy = pickle.loads(pickle.dumps(study))
+    for each in (study, copy):
+        each.optimize(score, n_trials=15)
+    assert sequence(copy) == sequence(study)
+    assert copy.sampler.recommendation(copy) == study.sampler.recommendation(study)
+
+
+def test_other_samplers_trials_do_not_disturb():
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=5)
+    study.sampler = make(horizon=30)
+    with pytest.warns(UserWarning, match=r"best_trial still shows trial \d.*recommendation"):
+        study.optimize(score)
+    assert study.sampler.recommendation(study).trials == 30
+
+
+def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
+    study = run(make(), n_trials=5)
+    study.sampler = IISESampler("epochs", ARMS)
+    with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses time limits"):
+        study.ask()
+
+    def with_epochs(trial):
+        return trial.suggest_float("x", 0, 1) + trial.suggest_int("epochs", 1, 9)
+
+    study = optuna.create_study(sampler=IISESampler("epochs", ARMS))
+    study.optimize(with_epochs, n_trials=3)
+    study.sampler = make()
+    with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses levels"):
+        study.ask()
+
+
+# With real time.
+
+
+def test_hanging_trials_are_stopped_and_the_sampler_turns_away_from_them():
+    """One configuration sleeps for ever; with the best one, every fifth trial does."""
+
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", ["quick", "hangs", "best"])
+        if kind == "hangs" or (kind == "best" and trial.number % 5 == 4):
+            time.sleep(1000.0)
+        return {"quick": 0.3, "hangs": 1.0, "best": 0.9}[kind]
+
+    arms = [{"kind": kind} for kind in ("quick", "hangs", "best")]
+    sampler = make(arms=arms, limits=[0.05, 0.1], horizon=40, cost=Linear(1.0))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    with time_limited(objective) as limited:
+        study.optimize(limited)
+    assert study.best_params == {"kind": "best"}
+    assert sampler.best_limit(study) == 0.05
+    kinds = [trial.params["kind"] for trial in pulls(study)]
+    assert kinds.count("hangs") < kinds.count("best")
+    for trial in pulls(study):
+        stopped = trial.state == TrialState.PRUNED
+        assert stopped == (CENSORED in trial.user_attrs)
+        assert stopped or trial.params["kind"] != "hangs"
+        assert trial.user_attrs[SECONDS] < trial.user_attrs[LIMIT] + 0.5
+
+
+def test_cooperative_limits_teach_the_sampler_as_well():
+    def objective(trial):
+        slow = trial.suggest_categorical("slow", [False, True])
+        for step in range(10):
+            if slow:
+                time.sleep(0.02)
+            trial.report(0.9, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return 0.9 if slow else 0.5
+
+    sampler = make(arms=[{"slow": False}, {"slow": True}], limits=[0.05], horizon=12)
+    study = run(sampler, objective, pruner=TimeLimitPruner())
+    assert study.best_params == {"slow": False}
+    stopped = [t for t in pulls(study) if t.params["slow"]]
+    assert {t.state for t in stopped} == {TrialState.PRUNED}
+    assert {t.user_attrs[CENSORED] for t in stopped} == {0.05}

@@ -1,0 +1,454 @@
+"""Values count in the order in which their trials began, whatever the order in which they end."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optuna.storages import RetryFailedTrialCallback
+from optuna.trial import TrialState
+
+from mfhpo import ArmWithdrawnWarning
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo_optuna import IISESampler, MFTopTwoSampler, RaceSampler, certify
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler
+from mfhpo_optuna.samplers.replicates import ReplicateRace
+from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.worker_name import is_surely_dead, worker_name
+
+ARMS = [{"x": 0.0}, {"x": 1.0}]
+CERTIFICATE = "mfhpo:certificate"
+
+
+def sampler(make: Any = MFTopTwoSampler, **options: Any) -> Any:
+    return make("epochs", ARMS, **{"epsilon": 0.0, "measure": 0, "seed": 0, **options})
+
+
+def begin(study: optuna.Study) -> tuple[optuna.Trial, float]:
+    trial = study.ask()
+    x = trial.suggest_float("x", 0.0, 1.0)
+    trial.suggest_int("epochs", 1, 9)
+    return trial, x
+
+
+def play(seed: int, workers: int, most: int = 400) -> Any:
+    """The best arm has mean 0; its rival +1, and -5 one time in five, then 300 times as slow."""
+    rng, n_of_rival = np.random.default_rng(seed), 0
+    study = optuna.create_study(direction="maximize", sampler=sampler())
+    under_way: list[tuple[float, int, optuna.Trial, float]] = []
+    now = 0.0
+    for _ in range(most):
+        while len(under_way) < workers:
+            trial, x = begin(study)
+            bad = x == 1.0 and n_of_rival % 5 == 1
+            n_of_rival += x == 1.0
+            value = (-5.0 if bad else x) + 0.3 * rng.standard_normal()
+            heapq.heappush(
+                under_way, (now + (300.0 if bad else 1.0), trial.number, trial, float(value))
+            )
+        now, _, trial, value = heapq.heappop(under_way)
+        study.tell(trial, value)
+        answer = study.sampler.recommendation(study)
+        if answer.certified:
+            return answer
+    return answer
+
+
+@pytest.mark.slow
+def test_slow_divergences_do_not_help_a_certificate() -> None:
+    # Told as they end, all of these were certified for the rival, which looks better by 1 until
+    # its first divergence has ended.
+    for seed in range(4):
+        answer = play(seed, workers=16)
+        assert not (answer.certified and answer.params == {"x": 1.0})
+
+
+@settings(max_examples=20, deadline=None)
+@given(order=st.permutations(range(12)), seed=st.integers(0, 100))
+def test_the_order_of_ends_does_not_matter(order: list[int], seed: int) -> None:
+    values = np.random.default_rng(seed).standard_normal(12)
+    told = []
+    for ends in (range(12), order):
+        study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
+        trials = [begin(study)[0] for _ in range(12)]
+        for number in ends:
+            study.tell(trials[number], float(values[number]))
+        heard: dict[tuple[int, int], list[float]] = {}
+
+        def listen(race: Any, heard: Any = heard) -> Any:
+            def note(_: int, pull: Any, observation: Any) -> None:
+                heard.setdefault((pull.arm, pull.fidelity), []).append(observation.value)
+
+            return note
+
+        study.sampler.replay(study, listen)
+        told.append(heard)
+    assert told[0] == told[1]
+
+
+def overtaken(make_sampler: Any) -> tuple[optuna.Study, optuna.Trial]:
+    """A study whose first trial is under way while the others end; their values are clear."""
+    study = optuna.create_study(direction="maximize", sampler=make_sampler)
+    slow, _ = begin(study)
+    for _ in range(80):
+        trial, x = begin(study)
+        study.tell(trial, x + 0.01 * np.random.default_rng(trial.number).standard_normal())
+    return study, slow
+
+
+def test_an_overtaken_trial_keeps_the_answer_uncertified_until_it_ends() -> None:
+    study, slow = overtaken(sampler(IISESampler))
+    answer = study.sampler.recommendation(study)
+    assert answer.finished
+    assert not answer.certified
+    assert f"trial {slow.number} began earlier" in answer.reason
+    assert f"study.tell({slow.number}, state=optuna.trial.TrialState.FAIL)" in answer.reason
+    study.tell(slow, 0.0)
+    answer = study.sampler.recommendation(study)
+    assert answer.certified
+    assert answer == sampler(IISESampler).recommendation(study)
+    assert study.best_trial.user_attrs[CERTIFICATE]["certified"]
+
+
+def test_a_trial_that_is_declared_dead_is_a_failure_and_no_longer_waited_for() -> None:
+    study, slow = overtaken(sampler(IISESampler))
+    study.tell(slow.number, state=TrialState.FAIL)
+    answer = study.sampler.recommendation(study)
+    assert answer.certified
+    assert answer.failures == 1
+
+
+def test_a_declared_lease_stands_in_the_claim() -> None:
+    study, _ = overtaken(sampler(IISESampler, lease=1e-6))
+    answer = study.sampler.recommendation(study)
+    assert answer.certified
+    assert "trials that run for more than lease=1e-06 seconds have no worker" in str(answer)
+
+
+def test_what_waits_counts_as_under_way_and_is_paid_for() -> None:
+    study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler, budget=100))
+    first, _ = begin(study)
+    others = [begin(study)[0] for _ in range(4)]
+    for trial in others:
+        study.tell(trial, 0.5)
+    race = study.sampler._of(study)
+    behind = [t for t in others if t.params["x"] == first.params["x"]]
+    assert len(race._waiting) == len(behind) > 0
+    assert len(race._pending(-1)) == 1 + len(behind)
+    assert race.policy.held_cost == 9.0 * len(behind)
+
+
+def test_certify_waits_too() -> None:
+    study = optuna.create_study(direction="maximize")
+    for x in (0.0, 1.0):
+        study.enqueue_trial({"x": x})
+    study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=2)
+    rng = np.random.default_rng(0)
+
+    def objective(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", 0.0, 1.0) + 0.1 * float(rng.standard_normal())
+
+    answer = certify(study, objective, top=2, epsilon=0.1, measure=0, budget=3)
+    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
+    assert len(record.trials) >= 3
+    assert not answer.certified
+
+
+# The version that takes its place does the same; older ones of Optuna do not have it.
+@pytest.mark.filterwarnings("ignore:RetryFailedTrialCallback:FutureWarning")
+def test_a_trial_that_optuna_repeats_is_not_waited_for_twice() -> None:
+    study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
+    died, _ = begin(study)
+    study._storage.set_trial_state_values(died._trial_id, TrialState.FAIL)
+    # It copies the attributes, so that the repetition looks like a trial of the race at once.
+    RetryFailedTrialCallback()(study, study.trials[died.number])
+    for _ in range(80):
+        trial, x = begin(study)
+        study.tell(trial, x + 0.01 * np.random.default_rng(trial.number).standard_normal())
+    race = study.sampler._of(study)
+    assert study.sampler.recommendation(study).certified
+    assert not race._waiting
+    assert not race._given_up
+
+
+def two_workers(make: Any) -> tuple[optuna.Study, optuna.Study]:
+    study = optuna.create_study(direction="maximize", sampler=make())
+    other = optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=make())
+    return study, other
+
+
+@pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
+def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_for(
+    make: Any,
+) -> None:
+    study, other = two_workers(lambda: sampler(make, measure=1))
+    blind = [study.ask(), other.ask(), study.ask(), other.ask()]
+    asked = [(t.suggest_float("x", 0.0, 1.0), t.suggest_int("epochs", 1, 9)) for t in blind]
+    assert asked == [(0.0, 9), (1.0, 9)] * 2
+    for trial in blind[1::2]:
+        other.tell(trial, -1.0)
+    for _ in range(80):
+        trial, x = begin(other)
+        other.tell(trial, -x + 0.01 * np.random.default_rng(trial.number).standard_normal())
+        assert not other.sampler.recommendation(other).certified
+    for trial in blind[0::2]:
+        study.tell(trial, 0.0)
+    assert other.sampler.recommendation(other).certified
+
+
+def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnings() -> None:
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=6, epsilon=0.0, seed=0))
+    trials = []
+    for _ in range(8):
+        trial = study.ask()
+        trials.append((trial, trial.suggest_categorical("x", ["a", "b"])))
+        trial.suggest_int("epochs", 9, 9)
+    told: list[tuple[int, int]] = []
+    study.sampler._of(study).listener = lambda number, pull, _: told.append((pull.arm, number))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for trial, _ in reversed(trials):
+            study.tell(trial, float(trial.number))
+    assert len({arm for arm, _ in told}) == 2
+    for arm in {arm for arm, _ in told}:
+        numbers = [number for owner, number in told if owner == arm]
+        assert numbers == sorted(numbers)
+        assert len({x for trial, x in trials if trial.number in numbers}) == 1
+
+
+class Slow:
+    """An objective with a first trial of the best configuration that is slow, then has a value."""
+
+    def __init__(self, value: float, end_it: Any) -> None:
+        self.value, self.end_it = value, end_it
+        self.evaluations = 0
+        self._lock = threading.Lock()
+        self._rng = np.random.default_rng(0)
+        self._is_first = True
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.suggest_categorical("level", [1])
+        with self._lock:
+            self.evaluations += 1
+            is_slow = x == 1.0 and self._is_first
+            self._is_first &= not is_slow
+            value = x + 0.05 * float(self._rng.standard_normal())
+        if is_slow:
+            self.end_it.wait(20.0)
+            return self.value
+        return value
+
+
+def single_level(make: Any) -> Any:
+    return make(Fidelity("level", levels=[1]), ARMS, epsilon=0.0, seed=0, progress=False)
+
+
+@pytest.fixture
+def overtaken_for_a_while(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Ends the slow trial soon after a worker has begun to wait for it."""
+    ended = threading.Event()
+    wait = PolicySampler._wait
+
+    def watched(self: Any, study: Any, trial: Any) -> bool:
+        if self._of(study).awaits_trials:
+            threading.Timer(0.5, ended.set).start()
+        return wait(self, study, trial)
+
+    monkeypatch.setattr(PolicySampler, "_wait", watched)
+    return ended
+
+
+def answers(study: optuna.Study) -> list[Any]:
+    return [t.user_attrs[CERTIFICATE] for t in study.trials if CERTIFICATE in t.user_attrs]
+
+
+@pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
+@pytest.mark.parametrize("value", [1.0, -5.0])
+def test_a_study_goes_on_while_only_an_overtaken_trial_keeps_it_from_a_certificate(
+    make: Any, value: float, overtaken_for_a_while: threading.Event
+) -> None:
+    objective = Slow(value, overtaken_for_a_while)
+    study = optuna.create_study(direction="maximize", sampler=single_level(make))
+    study.optimize(objective, n_jobs=2, n_trials=2000)
+    assert overtaken_for_a_while.is_set()
+    (answer,) = answers(study)
+    assert answer["certified"]
+    assert study.sampler.recommendation(study).certified
+    assert study.best_params["x"] == 1.0
+
+
+def test_certify_goes_on_while_an_overtaken_evaluation_is_under_way(
+    overtaken_for_a_while: threading.Event,
+) -> None:
+    study = optuna.create_study(direction="maximize")
+    for x in (0.0, 1.0):
+        study.enqueue_trial({"x": x, "level": 1})
+    ended = threading.Event()
+    ended.set()
+    study.optimize(Slow(1.0, ended), n_trials=2)
+    objective = Slow(-5.0, overtaken_for_a_while)
+    answer = certify(study, objective, top=2, epsilon=0.0, n_jobs=2)
+    assert overtaken_for_a_while.is_set()
+    assert answer.certified
+    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
+    assert [a["certified"] for a in answers(record)] == [True]
+
+
+def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is_mended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for race in (Race, ReplicateRace):
+        monkeypatch.setattr(race, "_default_lease", lambda self, pull: 1.0)
+    ended = threading.Event()
+    stop = optuna.Study.stop
+
+    def stop_and_end(study: optuna.Study) -> None:
+        stop(study)
+        threading.Timer(0.3, ended.set).start()
+
+    monkeypatch.setattr(optuna.Study, "stop", stop_and_end)
+    study = optuna.create_study(direction="maximize", sampler=single_level(IISESampler))
+    begun = time.monotonic()
+    study.optimize(Slow(-5.0, ended), n_jobs=2)
+    assert time.monotonic() - begun < 15.0
+    withheld, mended = answers(study)
+    assert not withheld["certified"]
+    assert "began earlier" in withheld["reason"]
+    assert "began earlier" not in mended["reason"]
+    assert mended["trials"] > withheld["trials"]
+    assert study.best_trial.user_attrs[CERTIFICATE] == mended
+
+
+@pytest.mark.parametrize("value", [1.0, -50.0])
+def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(
+    value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Race, "_default_lease", lambda self, pull: 0.0)
+    sampler = RaceSampler(trials=60, certify_share=0.5, top=2, epsilon=0.5, seed=0, progress=False)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    slow = None
+    for _ in range(60):
+        trial = study.ask()
+        x = trial.suggest_categorical("x", [0.0, 1.0])
+        if slow is None and "shortlist" in trial.user_attrs.get("mfhpo:pull", {}) and x == 1.0:
+            slow = trial
+            continue
+        study.tell(trial, x + 0.05 * np.random.default_rng(trial.number).standard_normal())
+        if slow is not None and answers(study):
+            break
+    assert slow is not None
+    assert [("began earlier" in answer["reason"]) for answer in answers(study)] == [True]
+    study.tell(slow, value)
+    withheld, mended = answers(study)
+    assert not withheld["certified"]
+    assert "began earlier" not in mended["reason"]
+    assert study.best_trial.user_attrs[CERTIFICATE] == mended
+    assert mended["certified"] == (value == 1.0)
+
+
+def test_a_lease_is_no_condition_before_it_is_over() -> None:
+    study, _ = overtaken(sampler(IISESampler, lease=1000.0))
+    answer = study.sampler.recommendation(study)
+    assert not answer.certified
+    assert "began earlier" in answer.reason
+
+
+def test_a_race_that_is_made_anew_does_not_warn_again() -> None:
+    arms = [*ARMS, {"x": 0.5}]
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=IISESampler("epochs", arms, epsilon=0.0, measure=0, seed=0),
+        pruner=optuna.pruners.NopPruner(),
+    )
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        slow, _ = begin(study)
+        for number in range(80):
+            trial, x = begin(study)
+            if x == 0.5:
+                state = TrialState.PRUNED if number % 2 else TrialState.FAIL
+                study.tell(trial, state=state)
+            else:
+                study.tell(trial, x + 0.01 * np.random.default_rng(number).standard_normal())
+        before = [str(warning.message) for warning in given]
+        made = study.sampler._of(study)
+        study.tell(slow, 0.0)
+    assert study.sampler._of(study) is not made
+    assert sum(issubclass(warning.category, ArmWithdrawnWarning) for warning in given) == 1
+    assert any("was pruned" in message for message in before)
+    assert [str(warning.message) for warning in given] == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only there a process can be asked for")
+def test_a_worker_is_dead_only_if_that_is_sure() -> None:
+    machine, _, _ = worker_name().rpartition(" ")
+    assert not is_surely_dead(worker_name())
+    assert not is_surely_dead(None)
+    assert not is_surely_dead("another machine 1")
+    assert not is_surely_dead(f"{machine} 1")  # not ours, but there
+    assert is_surely_dead(f"{machine} {2**22 + 1}")  # beyond the largest number of a process
+
+
+def minimised(study: optuna.Study, trial: optuna.Trial, rng: np.random.Generator) -> float:
+    x = trial.suggest_float("x", 0.0, 1.0)
+    trial.suggest_int("epochs", 1, 9)
+    return 0.5 + 0.01 * x + 0.1 * float(rng.standard_normal())
+
+
+def with_an_overtaken_trial(**options: Any) -> tuple[optuna.Study, optuna.Trial]:
+    """A study in which a trial of the best arm began and will not end by itself."""
+    study = optuna.create_study(sampler=sampler(**options))
+    return study, begin(study)[0]
+
+
+def test_an_answer_is_brought_up_to_date_when_the_last_trial_fails() -> None:
+    rng = np.random.default_rng(1)
+    study, slow = with_an_overtaken_trial(budget=900.0)
+    study.optimize(lambda trial: minimised(study, trial, rng))
+    assert study.best_value == np.inf
+    study.tell(slow.number, state=TrialState.FAIL)
+    answer = study.sampler.recommendation(study)
+    assert study.best_value == pytest.approx(answer.interval[1])
+
+
+def test_a_timeout_ends_a_study_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler._LONGEST_WAIT", 0.3)
+    rng = np.random.default_rng(1)
+    study, slow = with_an_overtaken_trial(epsilon=0.5)
+    began = time.monotonic()
+    study.optimize(lambda trial: minimised(study, trial, rng), timeout=2)
+    assert time.monotonic() - began < 30
+    assert study.trials[slow.number].state == TrialState.RUNNING
+    assert not study.sampler.recommendation(study).certified
+
+
+def test_ctrl_c_leaves_no_waiting_trial_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(1)
+    study, slow = with_an_overtaken_trial(epsilon=0.5)
+    monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler.time.sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(lambda trial: minimised(study, trial, rng), timeout=20)
+    running = [trial.number for trial in study.trials if trial.state == TrialState.RUNNING]
+    assert running == [slow.number]
+
+
+def test_a_notice_names_values_as_the_study_knows_them() -> None:
+    rng, study = np.random.default_rng(1), optuna.create_study(sampler=sampler())
+    for number in range(40):
+        trial, _ = begin(study)
+        study.tell(trial, 3.5 if number == 8 else 0.5 + 0.02 * float(rng.standard_normal()))
+    [notice] = study.sampler.recommendation(study).notices
+    assert "values, 3.5, is an outlier" in notice

@@ -1,0 +1,123 @@
+"""What the tests of limits share: studies, what is seen of processes, and objectives."""
+
+from __future__ import annotations
+
+import multiprocessing.forkserver
+import multiprocessing.resource_tracker
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from mfhpo_optuna import time_limited
+from mfhpo_optuna.time_limits.processes import descendants
+
+__all__ = [
+    "LIMIT",
+    "MEGABYTE",
+    "SOON",
+    "Notes",
+    "alive",
+    "below",
+    "end_helpers",
+    "fails",
+    "hangs_if_odd",
+    "only",
+    "open_files",
+    "process_number",
+    "run",
+    "sleeps",
+    "until",
+]
+
+MEGABYTE = 1_000_000
+LIMIT = 0.25
+# Some hundredths of a second where nothing else runs; a loaded machine may need more.
+SOON = 2.0
+
+
+def run(objective: Any, n_trials: int = 1, limit: float | None = LIMIT, **options: Any) -> Any:
+    """A study of an objective with a limit."""
+    catch = options.pop("catch", ())
+    n_jobs = options.pop("n_jobs", 1)
+    kept = {name: options.pop(name) for name in ("storage", "pruner", "sampler") if name in options}
+    study = optuna.create_study(**kept)
+    with time_limited(objective, limit, **options) as limited:
+        study.optimize(limited, n_trials=n_trials, catch=catch, n_jobs=n_jobs)
+    return study
+
+
+def only(study: optuna.Study) -> Any:
+    (trial,) = study.trials
+    return trial
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0, pause: float = 0.005) -> bool:
+    """Whether it becomes true in this time."""
+    give_up_at = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > give_up_at:
+            return False
+        time.sleep(pause)
+    return True
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be taken in by its parent does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def below() -> set[int]:
+    """All processes below this one, those that have ended included."""
+    return set(descendants(os.getpid()))
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def hangs_if_odd(trial: optuna.Trial) -> float:
+    value = trial.suggest_float("x", 0.0, 1.0)
+    if trial.number % 2:
+        time.sleep(3600.0)
+    return value
+
+
+def fails(trial: optuna.Trial) -> float:
+    raise LookupError(f"trial {trial.number}")
+
+
+def sleeps(trial: Any) -> float:
+    time.sleep(3600.0)
+    return 0.0
+
+
+class Notes:
+    """Numbers that processes leave in a file, since a child cannot use the trial."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, number: int) -> None:
+        with self.path.open("a") as file:
+            file.write(f"{number}\n")
+
+    def read(self) -> list[int]:
+        return [int(line) for line in self.path.read_text().split()] if self.path.exists() else []
+
+
+def process_number(trial: optuna.Trial) -> float:
+    return float(os.getpid())
+
+
+def end_helpers() -> None:
+    """Python's own helpers stay until the interpreter exits."""
+    multiprocessing.forkserver._forkserver._stop()
+    multiprocessing.resource_tracker._resource_tracker._stop()

@@ -1,0 +1,396 @@
+"""Limits: where they come from, which time counts, and that studies of any kind go through."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+import os
+import pickle
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+
+from benchmarks import time_limit as benchmark
+from mfhpo_optuna import MFSampler, time_limited
+from mfhpo_optuna.study.limit_attributes import (
+    CENSORED_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    SECONDS_KEY,
+)
+from mfhpo_optuna.study.study_race import ARM_KEY
+from tests.optuna.time_limits.processes import (
+    LIMIT,
+    SOON,
+    below,
+    end_helpers,
+    hangs_if_odd,
+    only,
+    open_files,
+    process_number,
+    run,
+    sleeps,
+    until,
+)
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.usefixtures("nothing_is_left"),
+]
+
+
+def test_pruning_by_the_objective_is_no_censoring() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.report(0.5, 1)
+        raise optuna.TrialPruned("hopeless")
+
+    trial = only(run(objective))
+    assert trial.state == TrialState.PRUNED
+    assert trial.value == 0.5
+    assert CENSORED_KEY not in trial.user_attrs
+    assert SECONDS_KEY in trial.user_attrs
+
+
+def test_the_samplers_time_does_not_count() -> None:
+    class Slow(optuna.samplers.RandomSampler):
+        def sample_independent(self, *arguments: Any) -> Any:
+            time.sleep(0.2)
+            return super().sample_independent(*arguments)
+
+    def objective(trial: optuna.Trial) -> float:
+        return sum(trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(4))
+
+    study = optuna.create_study(sampler=Slow())
+    with time_limited(objective, limit=0.4) as limited:
+        study.optimize(limited, n_trials=1)
+    assert only(study).state == TrialState.COMPLETE
+    assert only(study).user_attrs[SECONDS_KEY] < 0.4
+
+
+STEPS = itertools.count()
+
+
+def _asks_what_is_known(trial: Any) -> None:
+    trial.suggest_float("x", 0.0, 1.0)
+
+
+def _asks_for_what_is_refused(trial: Any) -> None:
+    with pytest.raises(ValueError, match="high"):
+        trial.suggest_float("x", 1.0, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda trial: trial.report(1.0, next(STEPS)),
+        lambda trial: trial.should_prune(),
+        lambda trial: trial.set_user_attr("key", 1),
+        lambda trial: trial.study.trials,
+        lambda trial: trial.relative_params,
+        _asks_what_is_known,
+        _asks_for_what_is_refused,
+    ],
+    ids=["report", "prune", "attribute", "study", "relative", "known", "refused"],
+)
+def test_asking_without_end_is_the_objectives_own_time(
+    ask: Callable[[Any], Any], kind: str, tmp_path: Path
+) -> None:
+    def objective(trial: Any) -> float:
+        while True:
+            ask(trial)
+
+    trial = only(run(objective, storage=_storages(tmp_path)[kind]()))
+    assert trial.duration.total_seconds() < LIMIT + SOON
+    assert trial.state == TrialState.PRUNED
+    assert trial.user_attrs[CENSORED_KEY] == LIMIT
+    assert trial.user_attrs[SECONDS_KEY] >= LIMIT
+
+
+def test_a_slow_pruner_counts() -> None:
+    class Slow(optuna.pruners.BasePruner):
+        def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
+            time.sleep(0.2)
+            return False
+
+    def objective(trial: optuna.Trial) -> float:
+        return float(sum(trial.should_prune() for _ in range(4)))
+
+    trial = only(run(objective, limit=0.5, pruner=Slow()))
+    assert trial.state == TrialState.PRUNED
+    assert trial.user_attrs[CENSORED_KEY] == 0.5
+    trial = only(run(objective, limit=30.0, pruner=Slow()))
+    assert trial.user_attrs[SECONDS_KEY] >= 0.8
+
+
+def test_the_time_of_samplers_that_draw_together_does_not_count() -> None:
+    class Slow(optuna.samplers.RandomSampler):
+        def sample_relative(self, *arguments: Any) -> Any:
+            time.sleep(0.5)
+            return {}
+
+    def objective(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", 0.0, 1.0) + len(trial.relative_params)
+
+    trial = only(run(objective, limit=0.4, sampler=Slow()))
+    assert trial.state == TrialState.COMPLETE
+    assert trial.user_attrs[SECONDS_KEY] < 0.4
+
+
+def test_the_smaller_limit_counts() -> None:
+    class Sets(optuna.samplers.RandomSampler):
+        def before_trial(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+            limit = [0.1, 3600.0][trial.number]
+            study._storage.set_trial_user_attr(trial._trial_id, LIMIT_KEY, limit)
+            trial.user_attrs[LIMIT_KEY] = limit
+
+    study = optuna.create_study(sampler=Sets())
+    with time_limited(sleeps, limit=0.3) as limited:
+        study.optimize(limited, n_trials=2)
+    assert [trial.user_attrs[CENSORED_KEY] for trial in study.trials] == [0.1, 0.3]
+    assert [trial.user_attrs[ENFORCER_KEY] for trial in study.trials] == ["time_limited"] * 2
+    study = optuna.create_study(sampler=Sets())
+    with time_limited(sleeps) as limited:
+        study.optimize(limited, n_trials=1)
+    assert study.trials[0].user_attrs[CENSORED_KEY] == 0.1
+
+
+def test_without_any_limit_there_is_one_warning() -> None:
+    with pytest.warns(UserWarning, match="limit=60") as caught:
+        study = run(lambda trial: 0.0, n_trials=3, limit=None)
+    assert len([warning for warning in caught if "limit=60" in str(warning.message)]) == 1
+    assert len(study.get_trials(states=[TrialState.COMPLETE])) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(lambda trial: 0.0, limit=None, memory_limit=1e9)
+        run(lambda trial: 0.0, limit=math.inf)
+        run(lambda trial: 0.0, limit=1e12)
+
+
+@pytest.mark.parametrize(
+    ("pull", "shown"),
+    [
+        ({"arm": 0}, "give the sampler longest=60"),
+        ({"arm": 0, "fidelity": 1}, r"limit=60\) gives each trial 60 seconds"),
+    ],
+)
+def test_without_any_limit_the_warning_names_the_samplers_own(
+    pull: dict[str, int], shown: str
+) -> None:
+    trial = optuna.create_study().ask()
+    trial.set_user_attr(ARM_KEY, pull)
+    with time_limited(hangs_if_odd) as limited, pytest.warns(UserWarning, match=shown):
+        limited(trial)
+
+
+def test_who_enforces_is_noted_where_a_sampler_asks_for_it_only() -> None:
+    trial = only(run(hangs_if_odd, limit=30.0))
+    assert set(trial.user_attrs) == {SECONDS_KEY}
+
+
+def test_a_bad_limit_of_the_sampler_is_named() -> None:
+    study = optuna.create_study()
+    with time_limited(hangs_if_odd) as limited:
+        for bad, kind in ((-1.0, ValueError), ("soon", TypeError)):
+            trial = study.ask()
+            trial.set_user_attr(LIMIT_KEY, bad)
+            with pytest.raises(kind, match=f"mfhpo:limit.*trial {trial.number} must be"):
+                limited(trial)
+
+
+def test_fixed_trials_work() -> None:
+    with time_limited(hangs_if_odd, limit=30.0) as limited:
+        assert limited(optuna.trial.FixedTrial({"x": 0.25})) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "shown"),
+    [
+        ({"limit": 0}, ValueError, "limit must be a positive number of seconds or None, got 0"),
+        ({"limit": -1.0}, ValueError, "limit"),
+        ({"limit": math.nan}, ValueError, "limit"),
+        ({"limit": True}, TypeError, "limit must be a number of seconds or None, got True"),
+        ({"limit": "60"}, TypeError, "limit"),
+        ({"memory_limit": 0}, ValueError, "memory_limit must be a positive number of bytes"),
+        ({"memory_limit": "2 GB"}, TypeError, "memory_limit"),
+        ({"start_method": "thread"}, ValueError, "start_method.*'thread'"),
+        ({"warm": 1}, TypeError, "warm must be True or False, got 1"),
+        ({"objective": 3}, TypeError, "objective must be a function"),
+    ],
+)
+def test_bad_arguments_are_refused_at_once(
+    arguments: dict[str, Any], kind: type[Exception], shown: str
+) -> None:
+    with pytest.raises(kind, match=shown):
+        time_limited(**{"objective": hangs_if_odd, **arguments})
+
+
+def _storages(folder: Path) -> dict[str, Callable[[], Any]]:
+    return {
+        "memory": lambda: None,
+        "sqlite": lambda: f"sqlite:///{folder}/study.db",
+        "journal": lambda: JournalStorage(JournalFileBackend(f"{folder}/study.log")),
+    }
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "journal"])
+def test_storages(kind: str, tmp_path: Path) -> None:
+    study = run(hangs_if_odd, n_trials=4, storage=_storages(tmp_path)[kind](), n_jobs=2)
+    states = {trial.number % 2: trial.state.name for trial in study.trials}
+    assert states == {0: "COMPLETE", 1: "PRUNED"}
+    assert all("x" in trial.params for trial in study.trials)
+
+
+def test_many_jobs_run_at_the_same_time() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        time.sleep(0.3)
+        return trial.suggest_float("x", 0.0, 1.0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # newer Pythons warn of forks beside threads
+        began = time.monotonic()
+        study = run(objective, n_trials=16, limit=30.0, n_jobs=8)
+    assert time.monotonic() - began < 16 * 0.3
+    assert len(study.get_trials(states=[TrialState.COMPLETE])) == 16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_nothing_is_left_after_many_trials(
+    n_jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    shared_memory = set(os.listdir("/dev/shm"))
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    began = below()
+    with time_limited(hangs_if_odd, limit=0.02) as limited:
+        study.optimize(limited, n_trials=4, n_jobs=n_jobs)
+        files, children = open_files(), len(below() - began)
+        study.optimize(limited, n_trials=196, n_jobs=n_jobs)
+        # One that was killed is replaced when it is needed again.
+        assert len(below() - began) <= max(children, 1 + 2 * n_jobs)
+        assert open_files() <= files + n_jobs
+    assert [trial.state.name for trial in study.trials].count("PRUNED") >= 100
+    assert len(study.trials) == 200
+    assert until(lambda: below() <= began)
+    assert os.listdir(tmp_path) == []
+    assert set(os.listdir("/dev/shm")) <= shared_memory
+
+
+def test_no_descriptor_is_left_open() -> None:
+    run(hangs_if_odd, n_trials=2)
+    files = open_files()
+    for _ in range(5):
+        run(hangs_if_odd, n_trials=2, limit=0.05)
+    assert open_files() <= files
+
+
+@pytest.mark.filterwarnings("ignore:repeated evaluations give exactly the same")
+def test_a_race_for_fidelities_goes_through() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        return x + 0.01 * epochs
+
+    sampler = MFSampler("epochs", 4, seed=0)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    with time_limited(objective, limit=30.0) as limited:
+        study.optimize(limited, n_trials=60)
+    assert sampler.recommendation(study).params
+    plain = optuna.create_study(direction="maximize", sampler=MFSampler("epochs", 4, seed=0))
+    plain.optimize(objective, n_trials=60)
+    assert [t.params for t in study.trials] == [t.params for t in plain.trials]
+
+
+def test_tpe_goes_through() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        return (trial.suggest_float("x", -1.0, 1.0) - 0.5) ** 2
+
+    studies = []
+    with time_limited(objective, limit=30.0) as limited:
+        for function in (limited, objective):
+            studies.append(optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0)))
+            studies[-1].optimize(function, n_trials=15)
+    assert [t.params for t in studies[0].trials] == [t.params for t in studies[1].trials]
+
+
+def test_the_wrapper_can_be_pickled_and_copied() -> None:
+    with time_limited(hangs_if_odd, limit=0.3) as limited:
+        optuna.create_study().optimize(limited, n_trials=1)
+        for other in (pickle.loads(pickle.dumps(limited)), copy.deepcopy(limited)):
+            study = optuna.create_study()
+            with other:
+                study.optimize(other, n_trials=2)
+            assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"]
+        assert "hangs_if_odd" in repr(limited)
+        assert "limit=0.3" in repr(limited)
+
+
+def test_limits_nest() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        inner = run(hangs_if_odd, n_trials=2, limit=0.2)
+        return float(inner.trials[1].user_attrs[CENSORED_KEY])
+
+    assert only(run(objective, limit=30.0)).value == 0.2
+
+    def hangs_inside(trial: optuna.Trial) -> float:
+        run(sleeps, limit=3600.0)
+        return 0.0
+
+    assert only(run(hangs_inside, limit=0.5)).state == TrialState.PRUNED
+
+
+def test_two_wrappers_at_once() -> None:
+    first, second = optuna.create_study(), optuna.create_study()
+    with (
+        time_limited(hangs_if_odd, limit=0.2) as one,
+        time_limited(process_number, limit=0.3) as other,
+    ):
+        for _ in range(2):
+            first.optimize(one, n_trials=1)
+            second.optimize(other, n_trials=1)
+    assert [trial.state.name for trial in first.trials] == ["COMPLETE", "PRUNED"]
+    assert len({trial.value for trial in second.trials}) == 1
+
+
+def test_closing_ends_trials_and_the_wrapper_can_go_on() -> None:
+    limited = time_limited(hangs_if_odd, limit=3600.0)
+    study = optuna.create_study()
+    study.optimize(limited, n_trials=1)
+    closer = threading.Timer(0.2, limited.close)
+    closer.start()
+    with pytest.raises(RuntimeError, match=r"closed its connection|ended"):
+        study.optimize(limited, n_trials=1)
+    closer.join()
+    assert study.trials[1].state == TrialState.FAIL
+    study.optimize(limited, n_trials=1)
+    assert study.trials[2].state == TrialState.COMPLETE
+    limited.close()
+    limited.close()
+
+
+@pytest.mark.slow
+def test_the_benchmark_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    output = tmp_path / "time_limit.json"
+    assert benchmark.main(["--trials=1", f"--output={output}"]) == 0
+    end_helpers()
+    assert "late: C loop" in capsys.readouterr().out
+    report = json.loads(output.read_text())
+    assert set(report["overhead"]) == set(benchmark.WAYS)
+    assert all(figure["median"] > 0.0 for figure in report["late"].values())

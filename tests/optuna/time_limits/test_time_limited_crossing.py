@@ -1,0 +1,388 @@
+"""What goes from one process to the other: the trial, values, exceptions, seeds, output."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import multiprocessing.forkserver
+import multiprocessing.resource_tracker
+import os
+import pickle
+import random
+import re
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.terminator import report_cross_validation_scores
+from optuna.trial import TrialState
+
+from mfhpo_optuna import time_limited
+from mfhpo_optuna.study.limit_attributes import (
+    CENSORED_KEY,
+    SECONDS_KEY,
+)
+from mfhpo_optuna.time_limits.crossing import pack_error
+from tests.optuna.time_limits.processes import (
+    MEGABYTE,
+    hangs_if_odd,
+    only,
+    run,
+)
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.usefixtures("nothing_is_left"),
+]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1, 2.5, True, np.float32(0.5), np.array(3.0), math.inf],
+    ids=repr,
+)
+def test_values_cross(value: Any) -> None:
+    plain = optuna.create_study()
+    plain.optimize(lambda trial: value, n_trials=1)
+    assert only(run(lambda trial: value)).value == plain.trials[0].value
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: None,
+        lambda: math.nan,
+        lambda: np.ones(20 * MEGABYTE),
+        lambda: [0.5] * MEGABYTE,
+        lambda: threading.Lock(),
+        lambda: lambda: 0.0,
+    ],
+    ids=["None", "NaN", "array", "list", "lock", "lambda"],
+)
+def test_what_is_no_value_fails_as_without_limits(make: Callable[[], Any]) -> None:
+    study = run(lambda trial: make() if trial.number == 0 else 1.0, n_trials=2, limit=30.0)
+    assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE"]
+
+
+def test_a_number_that_cannot_be_pickled_is_a_number() -> None:
+    class Tensor:
+        def __float__(self) -> float:
+            return 0.75
+
+    assert only(run(lambda trial: Tensor())).value == 0.75
+
+
+def test_several_objectives() -> None:
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    with time_limited(lambda trial: (trial.suggest_float("x", 0.0, 1.0), 2.0), limit=30.0) as f:
+        study.optimize(f, n_trials=2)
+    assert study.trials[0].values == [study.trials[0].params["x"], 2.0]
+
+
+class Odd(Exception):
+    """Cannot be made again from its arguments."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"{first} and {second}")
+
+
+class Unshowable(Exception):
+    def __init__(self, code: int) -> None:
+        self.code = code
+        self.lock = threading.Lock()
+
+    def __str__(self) -> str:
+        return f"code {self.code}"
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "shown"),
+    [
+        (lambda: ValueError("plain"), ValueError, "plain"),
+        (lambda: FileNotFoundError(2, "no such file", "a.csv"), FileNotFoundError, "a.csv"),
+        (lambda: ValueError(threading.Lock()), ValueError, "lock"),
+        (lambda: Odd(1, 2), Odd, "1 and 2"),
+        (lambda: Unshowable(5), RuntimeError, "code 5"),
+        (lambda: type("Local", (KeyError,), {})("k"), KeyError, "Local: 'k'"),
+        (lambda: SystemExit(3), SystemExit, "3"),
+        (lambda: KeyboardInterrupt("stop"), KeyboardInterrupt, "stop"),
+    ],
+)
+def test_exceptions_cross(
+    make: Callable[[], BaseException], kind: type[BaseException], shown: str
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        raise make()
+
+    study = optuna.create_study()
+    with time_limited(objective, limit=30.0) as limited:
+        with pytest.raises(kind, match=re.escape(shown)) as raised:
+            study.optimize(limited, n_trials=3)
+        assert type(raised.value) is kind
+        assert "in objective" in str(raised.value.__cause__)
+        assert "raise make()" in str(raised.value.__cause__)
+    assert SECONDS_KEY in study.trials[0].user_attrs
+    # Optuna leaves a trial running when the program is to exit.
+    expected = TrialState.RUNNING if kind is SystemExit else TrialState.FAIL
+    assert [trial.state for trial in study.trials] == [expected]
+
+
+def test_an_exception_that_only_the_other_process_knows() -> None:
+    packed = pack_error(Odd(1, 2))
+    elsewhere = pickle.loads(
+        pickle.dumps(packed).replace(b"test_time_limited", b"test_time_timited")
+    )
+    assert isinstance(elsewhere.error(), RuntimeError)
+    assert str(elsewhere.error()) == "1 and 2"
+
+
+def test_output_appears_once(capfd: pytest.CaptureFixture[str]) -> None:
+    sys.stdout.write("before ")
+
+    def objective(trial: optuna.Trial) -> float:
+        print(f"trial {trial.number}")
+        return 0.0
+
+    run(objective, n_trials=2, limit=30.0)
+    assert capfd.readouterr().out == "before trial 0\ntrial 1\n"
+
+
+def test_standard_input_is_empty() -> None:
+    assert only(run(lambda trial: len(os.read(0, 10)), limit=30.0)).value == 0.0
+
+
+def test_the_trial_is_like_the_real_one() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        seen = {
+            "float": trial.suggest_float("float", 0.1, 10.0, log=True),
+            "step": trial.suggest_float("step", 0.0, 1.0, step=0.25),
+            "int": trial.suggest_int("int", 1, 100, log=True),
+            "even": trial.suggest_int("even", 0, 10, step=2),
+            "choice": trial.suggest_categorical("choice", ["a", None, 3, True]),
+        }
+        assert trial.params == seen
+        assert trial.suggest_float("float", 0.1, 10.0, log=True) == seen["float"]
+        assert set(trial.distributions) == set(seen)
+        assert trial.relative_params == {}
+        trial.report(np.float32(0.5), np.int64(1))
+        assert trial.should_prune() is False
+        trial.set_user_attr("seen", seen)
+        assert trial.user_attrs["seen"] == seen
+        trial.set_constraint("c", np.float64(-2.0))
+        assert trial.constraints == {"c": -2.0}
+        assert trial.datetime_start is not None
+        assert isinstance(trial, optuna.trial.BaseTrial)
+        study = trial.study
+        assert study.direction == optuna.study.StudyDirection.MINIMIZE
+        assert len(study.directions) == 1
+        assert study.user_attrs == {"owner": "me"}
+        assert study.study_name == "named"
+        assert study.metric_names is None
+        assert len(study.trials) == len(study.get_trials(deepcopy=False)) == trial.number + 1
+        if trial.number:
+            assert study.best_trial.number == 0
+            assert study.best_value == 0.0
+            assert study.best_params == study.best_trial.params
+            assert [best.number for best in study.best_trials] == [0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            report_cross_validation_scores(trial, [0.5, 0.6])
+        return float(trial.number)
+
+    study = optuna.create_study(study_name="named")
+    study.set_user_attr("owner", "me")
+    with time_limited(objective, limit=30.0) as limited:
+        study.optimize(limited, n_trials=2)
+    for trial in study.trials:
+        assert trial.user_attrs["seen"] == trial.params
+        assert trial.intermediate_values == {1: 0.5}
+        assert "terminator:cv_scores" in trial.system_attrs
+
+
+def test_errors_of_the_trial_reach_the_objective() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        with pytest.raises(ValueError, match=r"low.*high"):
+            trial.suggest_float("x", 1.0, 0.0)
+        with pytest.raises(TypeError, match="supposed to be a float"):
+            trial.report("much", 1)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="can be pickled"):
+            trial.set_user_attr("lock", threading.Lock())
+        with pytest.raises(ValueError, match="No trials are completed"):
+            trial.study.best_value  # noqa: B018
+        with pytest.raises(AttributeError, match="enqueue_trial cannot be reached"):
+            trial.study.enqueue_trial({})
+        return 0.5
+
+    assert only(run(objective, limit=30.0)).value == 0.5
+
+
+def test_the_objective_may_stop_the_study() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        if trial.number == 1:
+            trial.study.stop()
+        return 0.0
+
+    assert len(run(objective, n_trials=10, limit=30.0).trials) == 2
+
+
+def test_a_sampler_that_prunes_is_heard() -> None:
+    class Refuses(optuna.samplers.RandomSampler):
+        def sample_independent(self, *arguments: Any) -> Any:
+            raise optuna.TrialPruned("over")
+
+    study = optuna.create_study(sampler=Refuses())
+    with time_limited(hangs_if_odd, limit=30.0) as limited:
+        study.optimize(limited, n_trials=1)
+    assert only(study).state == TrialState.PRUNED
+    assert CENSORED_KEY not in only(study).user_attrs
+
+
+def test_threads_of_the_objective_share_the_trial() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        def use(part: int) -> None:
+            for i in range(25):
+                name = f"x{part}-{i}"
+                value = trial.suggest_float(name, part, part + 0.5)
+                assert part <= value <= part + 0.5
+                trial.set_user_attr(name, value)
+
+        threads = [threading.Thread(target=use, args=(part,)) for part in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return 0.0
+
+    trial = only(run(objective, limit=60.0))
+    assert len(trial.params) == 100
+    assert all(trial.user_attrs[name] == value for name, value in trial.params.items())
+
+
+def test_interrupted_calls_leave_the_connection_whole() -> None:
+    class Interrupted(Exception):
+        pass
+
+    class Slow(optuna.samplers.RandomSampler):
+        def sample_independent(self, *arguments: Any) -> Any:
+            time.sleep(0.05)
+            return super().sample_independent(*arguments)
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise Interrupted
+
+    def objective(trial: optuna.Trial) -> float:
+        signal.signal(signal.SIGALRM, interrupt)
+        for i in range(4):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            with pytest.raises(Interrupted):
+                trial.suggest_float(f"x{i}", i, i + 0.5)
+        return trial.suggest_float("y", 10.0, 11.0)
+
+    study = optuna.create_study(sampler=Slow())
+    with time_limited(objective, limit=30.0) as limited:
+        study.optimize(limited, n_trials=1)
+    assert 10.0 <= only(study).value <= 11.0
+
+
+def test_late_threads_and_children_are_refused(tmp_path: Path) -> None:
+    kept: list[optuna.Trial] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        if kept:
+            with pytest.raises(RuntimeError, match="trial 0 has ended"):
+                kept[0].report(1.0, 1)
+        kept.append(trial)
+        pid = os.fork()
+        if not pid:
+            try:
+                trial.report(1.0, 1)
+            except RuntimeError as error:
+                os._exit(5 if "of" in str(error) and "process" in str(error) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
+        return 0.0
+
+    study = run(objective, n_trials=2, limit=30.0)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "COMPLETE"]
+
+
+def test_the_objective_may_use_multiprocessing() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            return float(sum(pool.map(abs, range(10))))
+
+    assert only(run(objective, limit=60.0)).value == 45.0
+
+
+def test_global_generators_differ_between_trials_and_repeat_when_seeded() -> None:
+    numpy: Any = np  # the legacy generator is meant
+
+    def objective(trial: optuna.Trial) -> float:
+        trial.set_user_attr("random", random.random())
+        trial.set_user_attr("numpy", numpy.random.random())
+        return 0.0
+
+    def draws(**options: Any) -> list[float]:
+        study = run(objective, n_trials=4, limit=30.0, **options)
+        return [trial.user_attrs[key] for trial in study.trials for key in ("random", "numpy")]
+
+    def begin_seeded(seed: int) -> None:
+        random.seed(seed)
+        numpy.random.seed(seed)
+
+    states = random.getstate(), numpy.random.get_state()
+    try:
+        begin_seeded(1)
+        first = draws()
+        assert len({*first, *draws(), *draws(warm=False)}) == 24
+        for warm in (True, False, True):
+            begin_seeded(1)
+            assert draws(warm=warm) == first
+        begin_seeded(2)
+        assert not {*draws()} & {*first}
+    finally:
+        random.setstate(states[0])
+        numpy.random.set_state(states[1])
+
+
+def _raises() -> None:
+    raise ValueError("in the child")
+
+
+@pytest.mark.parametrize(
+    ("leave", "status", "shown"),
+    [
+        (_raises, 1, "ValueError: in the child"),
+        (lambda: sys.exit(7), 7, ""),
+        (lambda: sys.exit(), 0, ""),
+        (lambda: sys.exit("no more"), 1, "no more"),
+        (lambda: None, 0, ""),
+    ],
+    ids=["raises", "exits with 7", "exits", "exits with a message", "returns"],
+)
+def test_a_child_that_leaves_the_objective_ends_as_a_program_does(
+    leave: Callable[[], None], status: int, shown: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        pid = os.fork()
+        if not pid:
+            leave()
+            return 0.0
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    trial = only(run(objective, limit=30.0))
+    assert trial.value == status
+    told = capfd.readouterr().err
+    assert shown in told
+    assert "Bad file descriptor" not in told
+    assert bool(told) is bool(shown)

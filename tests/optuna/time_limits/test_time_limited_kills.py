@@ -1,0 +1,388 @@
+"""Whatever an objective does, it ends at its limit, and nothing is left of it."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from mfhpo_optuna import time_limited
+from mfhpo_optuna.study.limit_attributes import (
+    CENSORED_KEY,
+    MEMORY_KEY,
+    SECONDS_KEY,
+)
+from tests.optuna.time_limits.processes import (
+    LIMIT,
+    SOON,
+    Notes,
+    alive,
+    below,
+    only,
+    run,
+    sleeps,
+    until,
+)
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.usefixtures("nothing_is_left"),
+]
+
+
+def holds_the_interpreter(trial: Any) -> float:
+    return float(sum(range(10**13)))
+
+
+def backtracks(trial: Any) -> float:
+    return float(bool(re.match(r"(a*)*b", "a" * 64)))
+
+
+def holds_the_interpreter_in_c(trial: Any) -> float:
+    ctypes.PyDLL(None).sleep(3600)  # unlike CDLL, it keeps the interpreter's lock
+    return 0.0
+
+
+def ignores_signals(trial: Any) -> float:
+    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        time.sleep(1.0)
+
+
+def swallows_everything(trial: Any) -> float:
+    while True:
+        try:
+            time.sleep(1.0)
+        except BaseException:
+            continue
+
+
+def stops_itself(trial: Any) -> float:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return 0.0
+
+
+def waits_for_a_thread_that_hangs(trial: Any) -> float:
+    threading.Thread(target=sum, args=(range(10**13),)).start()
+    return 0.0
+
+
+def hangs_while_its_value_is_pickled(trial: Any) -> Any:
+    class Slow:
+        def __reduce__(self) -> Any:
+            time.sleep(3600.0)
+
+    return Slow()
+
+
+HANGS = [
+    sleeps,
+    holds_the_interpreter,
+    backtracks,
+    holds_the_interpreter_in_c,
+    ignores_signals,
+    swallows_everything,
+    stops_itself,
+    hangs_while_its_value_is_pickled,
+]
+
+
+@pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.__name__)
+def test_a_hang_ends_at_its_limit(hang: Callable[[Any], float]) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_float("x", 0.0, 1.0)
+        trial.set_user_attr("stage", {"name": "training"})
+        trial.report(0.5, 3)
+        trial.set_constraint("c", -1.0)
+        return hang(trial)
+
+    began = time.monotonic()
+    trial = only(run(objective))
+    assert time.monotonic() - began < LIMIT + SOON
+    assert trial.state == TrialState.PRUNED
+    assert 0.0 <= trial.params["x"] <= 1.0
+    assert trial.intermediate_values == {3: 0.5}
+    assert trial.constraints == {"c": -1.0}
+    assert trial.user_attrs["stage"] == {"name": "training"}
+    assert trial.user_attrs[CENSORED_KEY] == LIMIT
+    assert LIMIT <= trial.user_attrs[SECONDS_KEY] < LIMIT + SOON
+    assert MEMORY_KEY not in trial.user_attrs
+
+
+def test_the_next_trial_after_a_thread_that_hangs_begins() -> None:
+    study = run(waits_for_a_thread_that_hangs, n_trials=2, limit=0.5)
+    # The thread may hold up the answer, or only be found in the way of the next trial.
+    assert {trial.state for trial in study.trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
+    assert len(study.trials) == 2
+
+
+def obeys(trial: Any) -> None:
+    time.sleep(3600.0)
+
+
+def ignores_sigterm(trial: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(3600.0)
+
+
+def leaves_the_session(trial: Any) -> None:
+    os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    time.sleep(3600.0)
+
+
+def becomes_a_daemon(trial: Any) -> None:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    trial.write(os.getpid())
+    time.sleep(3600.0)
+
+
+@pytest.mark.parametrize("child", [obeys, ignores_sigterm, leaves_the_session, becomes_a_daemon])
+@pytest.mark.parametrize("ending", ["hangs", "exits", "is dismissed"])
+def test_children_end_with_the_objective(
+    child: Callable[[Any], None], ending: str, tmp_path: Path
+) -> None:
+    notes = Notes(tmp_path / "pids")
+
+    def objective(trial: optuna.Trial) -> float:
+        pid = os.fork()
+        if not pid:
+            child(notes)
+        notes.write(pid)
+        notes.write(subprocess.Popen(["sleep", "3600"], start_new_session=True).pid)
+        enough = 3 if child is becomes_a_daemon else 2
+        until(lambda: len(notes.read()) >= enough)
+        if ending == "hangs":
+            time.sleep(3600.0)
+        if ending == "exits":
+            os._exit(7)
+        return 0.0
+
+    limit = 1.0 if ending == "hangs" else 60.0
+    trial = only(run(objective, limit=limit, warm=False, catch=(RuntimeError,)))
+    states = {"hangs": "PRUNED", "exits": "FAIL", "is dismissed": "COMPLETE"}
+    assert trial.state.name == states[ending]
+    assert len(notes.read()) >= 2
+    assert not any(map(alive, notes.read()))
+
+
+@pytest.mark.parametrize(
+    ("end", "shown"),
+    [
+        (lambda: os._exit(3), "exited with status 3"),
+        (lambda: (faulthandler.disable(), os.kill(os.getpid(), signal.SIGSEGV)), "SIGSEGV"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL.*memory_limit"),
+        (lambda: (os.closerange(3, 4096), time.sleep(3600.0)), "closed its connection"),
+    ],
+    ids=["exit", "segfault", "kill", "close"],
+)
+def test_a_process_that_ends_by_itself_fails_its_trial(end: Callable[[], None], shown: str) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        value = trial.suggest_float("x", 0.0, 1.0)
+        if trial.number == 0:
+            end()
+            trial.report(1.0, 1)
+        return value
+
+    study = optuna.create_study()
+    with time_limited(objective, limit=30.0) as limited:
+        with pytest.raises(RuntimeError, match=shown):
+            study.optimize(limited, n_trials=1)
+        study.optimize(limited, n_trials=1)
+    assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE"]
+    assert "x" in study.trials[0].params
+
+
+@pytest.mark.parametrize("victim", ["warden", "keeper", "worker"])
+def test_nothing_outlives_processes_that_are_killed_from_outside(
+    victim: str, tmp_path: Path
+) -> None:
+    notes = Notes(tmp_path / "pids")
+
+    def objective(trial: optuna.Trial) -> float:
+        if trial.number:
+            return 0.0
+        child = subprocess.Popen(["sleep", "3600"], start_new_session=True).pid
+        notes.write(child)
+        os.kill(notes.read()[0] if victim == "warden" else own(victim), signal.SIGKILL)
+        return float(sum(range(10**13)))
+
+    def own(victim: str) -> int:
+        return os.getppid() if victim == "keeper" else os.getpid()
+
+    study = optuna.create_study()
+    before = below()
+    with time_limited(objective, limit=60.0) as limited:
+        limited(optuna.trial.FixedTrial({}, number=1))
+        notes.write(min(below() - before))  # the first one that was started
+        study.optimize(limited, n_trials=1, catch=(RuntimeError,))
+        assert study.trials[0].state == TrialState.FAIL
+        study.optimize(limited, n_trials=1)
+        assert study.trials[1].state == TrialState.COMPLETE
+        assert until(lambda: not alive(notes.read()[-1]))
+
+
+SCRIPT = textwrap.dedent(
+    """
+    import os, subprocess, sys, time
+    import optuna
+    import sqlalchemy
+    from mfhpo_optuna import time_limited
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        if trial.number == 2 or (trial.number == 3 and "both" in sys.argv):
+            child = subprocess.Popen(["sleep", "3600"], start_new_session=True).pid
+            trial.set_user_attr("pids", [os.getpid(), os.getppid(), child])
+            if "hold" in sys.argv:
+                sum(range(10**13))
+            time.sleep(3600.0)
+        return x
+
+    study = optuna.create_study(storage=sys.argv[1], study_name="s", load_if_exists=True)
+    limited = time_limited(objective, limit=3600.0)
+    study.optimize(limited, n_trials=4, n_jobs=2 if "jobs" in sys.argv else 1)
+    if "exit" in sys.argv:
+        sys.exit()
+    """
+)
+
+
+def _script(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", SCRIPT, *arguments]
+    return subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_heed_interrupts,
+    )
+
+
+def _heed_interrupts() -> None:
+    """Where the tests run in the background of a shell script, interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _pids(storage: str) -> list[int]:
+    try:
+        trials = optuna.load_study(study_name="s", storage=storage).trials
+    except (KeyError, optuna.exceptions.StorageInternalError):
+        return []
+    pids = [pid for trial in trials for pid in trial.user_attrs.get("pids", ())]
+    return pids
+
+
+@pytest.mark.slow
+def test_children_die_with_a_killed_process_and_the_study_goes_on(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/study.db"
+    script = _script(storage, "hold", "jobs")
+    assert until(lambda: len(_pids(storage)) == 3, 60.0, pause=0.1)
+    pids = _pids(storage)
+    assert all(map(alive, pids))
+    script.kill()
+    script.wait()
+    assert until(lambda: not any(map(alive, pids)))
+    resumed = _script(storage)
+    assert resumed.wait(60.0) == 0
+    study = optuna.load_study(study_name="s", storage=storage)
+    states = [trial.state.name for trial in study.trials]
+    assert states.count("RUNNING") == 1
+    assert len(states) == states.count("COMPLETE") + 1 >= 7
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_objective(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/study.db"
+    script = _script(storage, "hold")
+    try:
+        assert until(lambda: len(_pids(storage)) == 3, 60.0, pause=0.1)
+        pids = _pids(storage)
+        os.killpg(script.pid, signal.SIGINT)  # what a terminal does
+        _, shown = script.communicate(timeout=60.0)
+    finally:
+        script.kill()
+        script.wait()
+    assert "KeyboardInterrupt" in shown
+    assert until(lambda: not any(map(alive, pids)))
+    trial = optuna.load_study(study_name="s", storage=storage).trials[2]
+    assert trial.state == TrialState.FAIL
+    assert "x" in trial.params
+
+
+@pytest.mark.slow
+def test_nothing_is_left_when_a_program_ends(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/study.db"
+    optuna.create_study(storage=storage, study_name="s")
+    program = SCRIPT.replace("trial.number ==", "0 >").replace(
+        "return x", 'trial.set_user_attr("pids", [os.getpid(), os.getppid()]); return x'
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, storage, "jobs"], timeout=60
+    )
+    assert done.returncode == 0
+    assert not any(map(alive, _pids(storage)))
+    assert len(_pids(storage)) == 4 * 2
+
+
+@pytest.mark.slow
+def test_an_interrupt_that_ends_the_program_ends_parallel_trials(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/study.db"
+    script = _script(storage, "hold", "jobs", "both")
+    try:
+        assert until(lambda: len(_pids(storage)) == 6, 60.0, pause=0.1)
+        pids = _pids(storage)
+        time.sleep(0.5)  # now Optuna only waits for both
+        os.killpg(script.pid, signal.SIGINT)
+        _, shown = script.communicate(timeout=30.0)
+    finally:
+        script.kill()
+        script.wait()
+    assert "KeyboardInterrupt" in shown
+    assert until(lambda: not any(map(alive, pids)))
+    states = [t.state for t in optuna.load_study(study_name="s", storage=storage).trials]
+    # Some Pythons no longer wait for the thread whose join was interrupted.
+    assert TrialState.FAIL in states[2:]
+    assert TrialState.COMPLETE not in states[2:]
+
+
+@pytest.mark.slow
+def test_threads_may_go_on_when_the_main_thread_has_ended() -> None:
+    program = """if True:
+        import threading, time
+        import optuna
+        from mfhpo_optuna import time_limited
+
+        def objective(trial):
+            time.sleep(2.5)
+            return 0.0
+
+        def optimize():
+            study = optuna.create_study()
+            study.optimize(time_limited(objective, limit=60.0), n_trials=1)
+            print(study.trials[0].state.name)
+
+        threading.Thread(target=optimize).start()
+    """
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "COMPLETE\n"

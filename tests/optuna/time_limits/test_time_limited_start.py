@@ -1,0 +1,166 @@
+"""How the processes of a wrapper begin, serve again, and are given up."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import warnings
+
+import optuna
+import pytest
+
+from mfhpo_optuna import time_limited
+from mfhpo_optuna.time_limits import crew
+from mfhpo_optuna.time_limits.worker import Order
+from tests.optuna.time_limits.processes import (
+    alive,
+    below,
+    end_helpers,
+    fails,
+    hangs_if_odd,
+    process_number,
+    run,
+    sleeps,
+    until,
+)
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.usefixtures("nothing_is_left"),
+]
+
+
+def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    uses = [False]
+    monkeypatch.setattr("mfhpo_optuna.time_limits.time_limited._uses_openmp", lambda: uses[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(sleeps, limit=0.1)
+        uses[0] = True
+        run(hangs_if_odd, n_trials=2, limit=0.1)
+    with pytest.warns(UserWarning, match='start_method="forkserver"') as caught:
+        run(sleeps, n_trials=2, limit=0.1)
+    assert len(caught) == 1
+
+
+def test_openmp_is_seen() -> None:
+    program = """if True:
+        from mfhpo_optuna.time_limits.time_limited import _uses_openmp
+        before = _uses_openmp()
+        import lightgbm
+        print(before, _uses_openmp())
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_processes_are_reused_unless_told_otherwise() -> None:
+    warm = {trial.value for trial in run(process_number, 3, limit=30.0).trials}
+    cold = {trial.value for trial in run(process_number, 3, limit=30.0, warm=False).trials}
+    assert (len(warm), len(cold)) == (1, 3)
+
+
+def test_a_process_that_was_killed_while_it_rested_is_replaced() -> None:
+    study = optuna.create_study()
+    with time_limited(process_number, limit=30.0) as limited:
+        study.optimize(limited, n_trials=1)
+        everything = sorted(below())
+        for pid in everything[-3:]:  # the worker, its keeper and the warden
+            os.kill(int(study.trials[-1].value) if pid == everything[-1] else pid, signal.SIGKILL)
+            assert until(lambda pid=pid: not alive(pid))
+            study.optimize(limited, n_trials=1)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
+
+
+def test_an_exception_leaves_the_process_for_the_next_trial() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.set_user_attr("process", os.getpid())
+        raise [optuna.TrialPruned, ValueError][trial.number % 2]
+
+    study = run(objective, n_trials=4, limit=30.0, catch=(ValueError,))
+    assert len({trial.user_attrs["process"] for trial in study.trials}) == 1
+
+
+def test_a_process_that_is_slow_to_die_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "_FREE_WITHIN", 0.0)
+    study = run(hangs_if_odd, n_trials=6, limit=0.05)
+    states = [trial.state.name for trial in study.trials]
+    assert states == ["COMPLETE", "PRUNED"] * 3
+
+
+def test_processes_that_cannot_start_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew.KeptWorker, "begin", lambda worker, order: worker.close())
+    with pytest.raises(RuntimeError, match="end before the objective begins"):
+        run(hangs_if_odd)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
+def test_start_methods(start_method: str) -> None:
+    study = run(hangs_if_odd, n_trials=4, limit=0.5, start_method=start_method, n_jobs=2)
+    states = {trial.number % 2: trial.state.name for trial in study.trials}
+    assert states == {0: "COMPLETE", 1: "PRUNED"}
+    with pytest.raises(LookupError, match="trial 0"):
+        run(fails, limit=30.0, start_method=start_method)
+    end_helpers()
+
+
+class Unloadable:
+    """Can be pickled, but not loaded elsewhere."""
+
+    def __init__(self) -> None:
+        self.process_number = os.getpid()
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        if os.getpid() != state["process_number"]:
+            raise OSError("data.csv is not there")
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        return 0.0
+
+
+def test_what_cannot_be_sent_to_a_new_process_is_explained() -> None:
+    with pytest.raises(TypeError, match=r"(?s)cannot be pickled.*top level.*start_method=\"fork\""):
+        time_limited(lambda trial: 0.0, limit=1.0, start_method="spawn")
+    with pytest.raises(TypeError, match=r"cannot be loaded in a new process.*data.csv"):
+        run(Unloadable(), start_method="forkserver")
+    end_helpers()
+
+
+def test_a_forked_process_uses_processes_of_its_own() -> None:
+    with time_limited(process_number, limit=30.0) as limited:
+        first = limited(optuna.trial.FixedTrial({}))
+        pid = os.fork()
+        if not pid:
+            try:
+                with limited:
+                    os._exit(0 if limited(optuna.trial.FixedTrial({})) != first else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert limited(optuna.trial.FixedTrial({})) == first
+
+
+def test_what_is_no_longer_used_ends() -> None:
+    before = below()
+    study = optuna.create_study()
+    study.optimize(time_limited(process_number, limit=30.0), n_trials=1)
+    assert until(lambda: below() <= before)
+
+
+def test_nothing_stays_open_where_no_worker_can_start() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    worker = crew.KeptWorker(ours, watched=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert worker.begin(Order(0, 0, (1, 2))) is None
+        gc.collect()
+    assert [warning for warning in caught if warning.category is ResourceWarning] == []
+    assert worker.lost

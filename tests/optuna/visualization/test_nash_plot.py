@@ -1,0 +1,363 @@
+"""What the pictures of a game show, read from the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+
+from mfhpo_optuna import NashSampler, plot_dissatisfaction, plot_equilibrium
+from mfhpo_optuna.visualization.games import story
+from tests.optuna.games.nash_games import (
+    EQUILIBRIUM,
+    PLAYERS,
+    on_a_grid,
+    on_a_grid_by_level,
+    play,
+    tracking,
+    tracking_by_level,
+    tracking_losses,
+)
+
+pytest.importorskip("plotly")
+optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+
+LEVELS = [1, 3, 9]
+
+
+def play_mirrored(
+    game: Callable[[optuna.Trial], tuple[float, float]], n_trials: int | None = None
+) -> optuna.Study:
+    """The row's objective is maximised, the column's minimised."""
+
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        row, column = game(trial)
+        if trial.number == 2:
+            raise LookupError
+        return -row, column
+
+    return play(
+        objective,
+        ["maximize", "minimize"],
+        fidelity="seconds",
+        budget=90,
+        n_trials=n_trials,
+        catch=(LookupError,),
+    )
+
+
+@pytest.fixture(scope="module")
+def finished() -> optuna.Study:
+    return play_mirrored(tracking_by_level)
+
+
+@pytest.fixture(scope="module")
+def figure(finished: optuna.Study) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(story, "_STAGES", 6)  # `over_cost` has all of them
+        return plot_equilibrium(finished)
+
+
+@pytest.fixture(scope="module")
+def coarse() -> optuna.Study:
+    return play_mirrored(on_a_grid_by_level)
+
+
+@pytest.fixture(scope="module")
+def over_cost(coarse: optuna.Study) -> Any:
+    return plot_dissatisfaction(coarse)
+
+
+@pytest.fixture(scope="module")
+def large() -> optuna.Study:
+    """Three players, one of them with two parameters."""
+
+    def objective(trial: optuna.Trial) -> tuple[float, float, float]:
+        row, column = tracking(trial)
+        mode = trial.suggest_categorical("mode", ["a", "b"])
+        rate = trial.suggest_float("rate", 1e-3, 1.0, log=True)
+        row += 0.1 * (np.log10(rate) + 1.0) ** 2
+        return row, column, {"a": 0.2, "b": 0.7}[mode]
+
+    players = {"row": ["x", "rate"], "column": ["y"], "third": ["mode"]}
+    return play(objective, ["minimize", "minimize", "maximize"], players=players, budget=20)
+
+
+@pytest.fixture(scope="module")
+def slices(large: optuna.Study) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(story, "_STAGES", 2)  # slices show the last answer alone
+        return plot_equilibrium(large)
+
+
+def traces(figure: Any, name: str) -> list[Any]:
+    found = [trace for trace in figure.data if trace.name == name]
+    assert found, f"{name}: {[trace.name for trace in figure.data]}"
+    return found
+
+
+def number_of(text: str) -> int:
+    return int(text.split(":")[0].removeprefix("trial "))
+
+
+# Maps.
+
+
+def test_maps_show_each_objective_in_its_own_sign(finished: optuna.Study, figure: Any) -> None:
+    maps = [trace for trace in figure.data if trace.type == "heatmap"]
+    assert [trace.name for trace in maps] == [
+        "row (higher is better)",
+        "column (lower is better)",
+        "largest gain by deviating, in standard deviations",
+    ]
+    x, y = np.meshgrid(maps[0].x, maps[0].y)
+    row, column = tracking_losses(x, y)
+    near = (np.abs(x - EQUILIBRIUM["x"]) < 0.1) & (np.abs(y - EQUILIBRIUM["y"]) < 0.1)
+    policy = finished.sampler._games.of(finished).policy
+    features = np.stack((x.ravel(), y.ravel()), axis=1)
+    for shown, sign, true, model in zip(
+        maps[:2], (1.0, -1.0), (-row, column), policy.models, strict=True
+    ):
+        expected = sign * model.mean(features, 2)
+        np.testing.assert_allclose(np.ravel(shown.z), expected, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(np.array(shown.z)[near], true[near], atol=0.05)
+    # Lighter is better.
+    assert [bool(trace.reversescale) for trace in maps] == [True, False, False]
+
+
+def test_the_map_of_gains_follows_from_the_others(finished: optuna.Study, figure: Any) -> None:
+    row, column, gains = (np.array(t.z) for t in figure.data if t.type == "heatmap")
+    # A row of z is a value of y, which the row's player does not choose.
+    for_row = row.max(axis=1, keepdims=True) - row
+    for_column = column - column.min(axis=0, keepdims=True)
+    answer = finished.sampler.equilibrium(finished)
+    units = [gain.unit for gain in answer.dissatisfaction.values()]
+    np.testing.assert_allclose(
+        gains, np.maximum(for_row / units[0], for_column / units[1]), atol=4e-3
+    )
+    lowest = np.unravel_index(gains.argmin(), gains.shape)
+    shown = next(t for t in figure.data if t.type == "heatmap")
+    assert shown.x[lowest[1]] == pytest.approx(EQUILIBRIUM["x"], abs=0.06)
+    assert shown.y[lowest[0]] == pytest.approx(EQUILIBRIUM["y"], abs=0.06)
+
+
+def test_every_evaluation_is_on_every_map(finished: optuna.Study, figure: Any) -> None:
+    seen = []
+    for level in LEVELS:
+        copies = traces(figure, f"seconds = {level}")
+        assert len(copies) == 3
+        assert len({copy.x for copy in copies}) == 1
+        assert [copy.showlegend for copy in copies] == [True, False, False]
+        shown = copies[0]
+        for x, y, symbol, text in zip(
+            shown.x, shown.y, shown.marker.symbol, shown.text, strict=True
+        ):
+            trial = finished.trials[number_of(text)]
+            assert trial.params["seconds"] == level
+            assert (x, y) == pytest.approx((trial.params["x"], trial.params["y"]))
+            assert symbol == ("x" if trial.number == 2 else "circle")
+            seen.append(trial.number)
+    assert sorted(seen) == [trial.number for trial in finished.trials]
+
+
+def test_hovering_tells_trial_values_level_and_parameters(
+    finished: optuna.Study, figure: Any
+) -> None:
+    for text in traces(figure, "seconds = 9")[0].text:
+        head, level, x, y = text.split("<br>")
+        trial = finished.trials[number_of(head)]
+        if trial.values:
+            assert f"row {trial.values[0]:.5g}, column {trial.values[1]:.5g}" in head
+        assert level == "seconds = 9"
+        assert (x, y) == (f"x = {trial.params['x']:.4g}", f"y = {trial.params['y']:.4g}")
+
+
+def test_the_way_ends_at_the_star(finished: optuna.Study, figure: Any) -> None:
+    answer = finished.sampler.equilibrium(finished)
+    expected = (answer.params["x"], answer.params["y"])
+    for star, way in zip(
+        traces(figure, "recommended"), traces(figure, "way of the recommendation"), strict=True
+    ):
+        assert (star.x[0], star.y[0]) == (way.x[-1], way.y[-1]) == pytest.approx(expected)
+        assert len(way.x) > 5
+
+
+def test_the_title_tells_the_answer(finished: optuna.Study, figure: Any) -> None:
+    answer = finished.sampler.equilibrium(finished)
+    title = figure.layout.title.text
+    assert title.startswith(f"Equilibrium: x = {answer.params['x']:.4g}, y = ")
+    assert f"row would gain {answer.dissatisfaction['row'].mean:.3g} in [" in title
+
+
+def test_maps_of_choices_and_logarithms() -> None:
+    def objective(trial: optuna.Trial) -> Sequence[float]:
+        mode = trial.suggest_categorical("mode", ["a", "b", "c"])
+        threads = trial.suggest_int("threads", 1, 16, log=True)
+        row = {"a": 0.0, "b": 1.0, "c": 0.3}[mode]
+        return row, -abs(np.log2(threads) - (3.0 if mode == "b" else 1.0))
+
+    players = {"row": ["mode"], "column": ["threads"]}
+    study = play(objective, ["maximize"] * 2, players=players, budget=10)
+    figure = plot_equilibrium(study)
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("category", "log")
+    assert figure.layout.xaxis.title.text == "mode (row)"
+    assert figure.layout.yaxis.title.text == "threads (column)"
+    shown = next(trace for trace in figure.data if trace.type == "heatmap")
+    assert list(shown.x) == ["a", "b", "c"]
+    assert list(shown.y) == list(range(1, 17))
+    assert np.array(shown.z).shape == (16, 3)
+    assert traces(figure, "evaluated")[0].x == tuple(t.params["mode"] for t in study.trials)
+
+
+def test_levels_of_their_own_are_told_apart_by_the_target() -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        row, column = on_a_grid(trial)
+        trial.suggest_int("row_steps", 1, 9)
+        trial.suggest_int("column_steps", 1, 9)
+        return row, column
+
+    fidelity = {"row": "row_steps", "column": "column_steps"}
+    study = play(objective, fidelity=fidelity, budget=60)
+    at_target = [(t.params["row_steps"], t.params["column_steps"]) == (9, 9) for t in study.trials]
+    figure = plot_equilibrium(study)
+    shown = traces(figure, "evaluated at the target, for all players")[0]
+    assert len(shown.x) == sum(at_target)
+    assert len(traces(figure, "evaluated below the target")[0].x) == at_target.count(False)
+
+
+# Slices.
+
+
+def test_there_is_a_slice_for_each_parameter(large: optuna.Study, slices: Any) -> None:
+    lines = traces(slices, "gain by moving this parameter alone")
+    assert [slices.layout[line.xaxis.replace("x", "xaxis")].title.text for line in lines] == [
+        "x (row)",
+        "rate (row)",
+        "y (column)",
+        "mode (third)",
+    ]
+    assert [len(line.x) for line in lines] == [41, 41, 41, 2]
+    assert [slices.layout[line.xaxis.replace("x", "xaxis")].type for line in lines] == [
+        "linear",
+        "log",
+        "linear",
+        "category",
+    ]
+
+
+def test_a_slice_is_what_the_owner_gains(large: optuna.Study, slices: Any) -> None:
+    params = large.sampler.equilibrium(large).params
+    stars = traces(slices, "recommended")
+    shown = [star.x[0] for star in stars]
+    assert shown == [params[name] for name in ("x", "rate", "y", "mode")]
+    assert all(star.y == (0.0,) for star in stars)
+    _, _, of_y, of_mode = traces(slices, "gain by moving this parameter alone")
+    loss = tracking_losses(params["x"], np.array(of_y.x))[1]
+    here = tracking_losses(params["x"], params["y"])[1]
+    np.testing.assert_allclose(of_y.y, here - loss, atol=0.05)
+    # The third player's objective is maximised: b is better by .5.
+    assert params["mode"] == "b"
+    assert of_mode.y == pytest.approx((-0.5, 0.0), abs=0.1)
+    assert of_mode.error_y.array[1] == pytest.approx(0.0, abs=1e-6), "to stay gains nothing"
+    assert of_mode.error_y.array[0] > 0.0
+
+
+def test_intervals_of_slices_are_around_them(slices: Any) -> None:
+    lines = traces(slices, "gain by moving this parameter alone")
+    for band in traces(slices, "interval, probability 0.9"):
+        (line,) = (line for line in lines if line.xaxis == band.xaxis)
+        upper, lower = np.split(np.array(band.y), 2)
+        assert (upper >= np.array(line.y) - 1e-9).all()
+        assert (lower[::-1] <= np.array(line.y) + 1e-9).all()
+        assert (upper > lower[::-1]).any()
+
+
+def test_one_player_has_slices() -> None:
+    def bowl(trial: optuna.Trial) -> float:
+        return (trial.suggest_float("x", 0.0, 1.0, step=0.05) - 0.3) ** 2
+
+    sampler = NashSampler({"one": ["x"]}, budget=6, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(bowl)
+    figure = plot_equilibrium(study)
+    (line,) = traces(figure, "gain by moving this parameter alone")
+    assert max(line.y) == pytest.approx(0.0, abs=0.01)
+
+
+# Over cost.
+
+
+def test_dissatisfaction_over_cost(coarse: optuna.Study, over_cost: Any) -> None:
+    answer = coarse.sampler.equilibrium(coarse)
+    (line,) = traces(over_cost, "largest of all players")
+    paid = np.cumsum([trial.params["seconds"] for trial in coarse.trials])
+    assert set(line.x) <= set(paid.tolist())
+    assert list(line.x) == sorted(set(line.x))
+    assert line.x[-1] == answer.cost
+    assert line.y[-1] == pytest.approx(answer.epsilon, rel=1e-5)
+    assert line.y[-1] < line.y[0]
+    players = [traces(over_cost, player)[0] for player in PLAYERS]
+    np.testing.assert_allclose(line.y, np.max([player.y for player in players], axis=0))
+
+
+def test_the_band_goes_from_the_largest_lower_to_the_largest_upper_end(
+    coarse: optuna.Study, over_cost: Any
+) -> None:
+    answer = coarse.sampler.equilibrium(coarse)
+    (band,) = traces(over_cost, "interval, probability 0.9")
+    (line,) = traces(over_cost, "largest of all players")
+    n = len(line.x)
+    assert band.x == (*line.x, *reversed(line.x))
+    upper, lower = np.array(band.y[:n]), np.array(band.y[n:])[::-1]
+    assert (upper >= lower).all()
+    assert upper[-1] == pytest.approx(answer.at_most, rel=1e-5, abs=1e-12)
+    ends = [gain.interval[0] for gain in answer.dissatisfaction.values()]
+    assert lower[-1] == pytest.approx(max(ends), rel=1e-5, abs=1e-12)
+
+
+def test_a_stage_is_what_would_have_been_recommended(over_cost: Any) -> None:
+    """The same study, had it ended there."""
+    study = play_mirrored(on_a_grid_by_level, n_trials=6)
+    answer = study.sampler.equilibrium(study)
+    (line,) = traces(over_cost, "largest of all players")
+    shown = dict(zip(line.x, line.y, strict=True))
+    assert shown[answer.cost] == pytest.approx(answer.epsilon, rel=1e-5)
+
+
+def test_the_title_tells_how_far_it_came(coarse: optuna.Study, over_cost: Any) -> None:
+    answer = coarse.sampler.equilibrium(coarse)
+    title = over_cost.layout.title.text
+    assert f"Nobody gains more than {answer.epsilon:.3g} standard deviations" in title
+    assert f"cost {answer.cost:.6g} of 90" in title
+    assert "not finished" not in title
+
+
+def test_a_study_that_goes_on() -> None:
+    study = play(on_a_grid, budget=9, n_trials=4)
+    assert "not finished" in plot_dissatisfaction(study).layout.title.text
+    assert plot_equilibrium(study).layout.title.text.startswith("Equilibrium so far")
+
+
+# What cannot be drawn.
+
+
+@pytest.mark.parametrize("plot", [plot_equilibrium, plot_dissatisfaction])
+def test_errors(plot: Any) -> None:
+    study = optuna.create_study(directions=["minimize"] * 2)
+    with pytest.raises(TypeError, match=rf"{plot.__name__} needs a NashSampler.*study.sampler is"):
+        plot(study)
+    with pytest.raises(TypeError, match=r"sampler is a RandomSampler"):
+        plot(study, sampler=optuna.samplers.RandomSampler())
+    with pytest.raises(ValueError, match=r"nothing to show yet: no trial has told"):
+        plot(study, sampler=NashSampler(PLAYERS, budget=5))
+
+
+def test_the_sampler_can_be_given(coarse: optuna.Study, over_cost: Any) -> None:
+    sampler = NashSampler(PLAYERS, "seconds", budget=90, seed=0)
+    bare = optuna.create_study(directions=["maximize", "minimize"])
+    bare.add_trials(coarse.trials)
+    (line,) = traces(plot_dissatisfaction(bare, sampler=sampler), "largest of all players")
+    assert line.y == traces(over_cost, "largest of all players")[0].y

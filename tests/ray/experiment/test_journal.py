@@ -1,0 +1,92 @@
+"""What was observed is in the storage at once, and is read back as it was."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.fs
+import pytest
+from ray.train._internal.storage import StorageContext
+
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.simulation.trial import SimulatedTrial
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race" / "mfhpo" / "1"))
+
+
+def test_nothing_is_read_before_something_is_written(journal: Journal) -> None:
+    assert journal.read() == {}
+
+
+def test_a_record_takes_the_place_of_an_earlier_one(journal: Journal) -> None:
+    journal.write("a", {"observed": [[1, 0, 0.5, 1.0]]})
+    journal.write("b", {"observed": []})
+    journal.write("a", {"observed": [[1, 0, 0.5, 1.0], [2, 1, 0.25, 2.0]]})
+    assert journal.read() == {
+        "a": {"observed": [[1, 0, 0.5, 1.0], [2, 1, 0.25, 2.0]]},
+        "b": {"observed": []},
+    }
+
+
+def test_another_process_reads_the_same(journal: Journal, tmp_path: Path) -> None:
+    journal.write("a", {"value": 0.1 + 0.2})
+    again = Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race" / "mfhpo" / "1"))
+    assert again.read() == {"a": {"value": 0.1 + 0.2}}
+
+
+def test_numbers_of_numpy_and_values_that_are_not_finite(journal: Journal) -> None:
+    journal.write("a", {"x": np.float32(0.5), "n": np.int64(3), "v": np.arange(2), "nan": math.nan})
+    record = journal.read()["a"]
+    assert math.isnan(record.pop("nan"))
+    assert record == {"x": 0.5, "n": 3, "v": [0, 1]}
+
+
+def test_a_draft_that_was_left_behind_is_not_read(journal: Journal, tmp_path: Path) -> None:
+    journal.write("a", {"value": 1})
+    folder = tmp_path / "race" / "mfhpo" / "1"
+    (folder / "a.jsonl.draft").write_text('{"val')
+    (folder / "b.jsonl.draft").write_text('{"val')
+    assert journal.read() == {"a": {"value": 1}}
+    journal.write("a", {"value": 2})
+    assert journal.read() == {"a": {"value": 2}}
+
+
+def stored(tmp_path: Path, timestamp: Any = None) -> SimulatedTrial:
+    storage = StorageContext(str(tmp_path), experiment_dir_name="race", trial_dir_name="t")
+    if timestamp is not None:
+        storage._timestamp = timestamp
+    return SimulatedTrial("simulated", trial_id="t", storage=storage, stub=True)
+
+
+def test_runs_of_the_same_name_are_kept_apart_and_a_restored_one_together(tmp_path: Path) -> None:
+    first, again, second = stored(tmp_path, 1), stored(tmp_path, 1), stored(tmp_path, 2)
+    for trial, value in ((first, 0.1), (second, 0.2)):
+        journal = Journal.of(trial)
+        assert journal is not None
+        journal.write("t", {"value": value})
+    restored = Journal.of(again)
+    assert restored is not None
+    assert restored.read() == {"t": {"value": 0.1}}
+    newest = Journal.newest(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race"))
+    assert newest is not None
+    assert newest.read() == {"t": {"value": 0.2}}
+
+
+def test_a_trial_that_is_stored_nowhere_has_no_journal() -> None:
+    assert Journal.of(SimulatedTrial("simulated", stub=True)) is None
+
+
+def test_an_experiment_without_a_journal(tmp_path: Path) -> None:
+    assert Journal.newest(pyarrow.fs.LocalFileSystem(), str(tmp_path)) is None
+
+
+def test_ray_does_not_take_it_for_its_own(journal: Journal, tmp_path: Path) -> None:
+    # Every .json file of an experiment is downloaded when it is restored.
+    journal.write("a", {"value": 1})
+    assert not list((tmp_path / "race").rglob("*.json"))

@@ -1,0 +1,200 @@
+"""The answer of a race, as it is shown, written down and read again."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.fs
+import pytest
+from ray.tune import ResultGrid
+from ray.tune.search import ConcurrencyLimiter, SearchGenerator
+
+from mfhpo.censored import Linear
+from mfhpo_ray import (
+    Luckiest,
+    RCUCBSearch,
+    TuneLimitRecommendation,
+    TuneRecommendation,
+    recommendation,
+)
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.recommendation import (
+    RECOMMENDATION,
+    from_record,
+    to_record,
+)
+from tests.ray.searchers.searching import make, run
+
+
+def _race(**options: Any) -> Any:
+    search = make(**options)
+    run(search)
+    return search
+
+
+def _limits(horizon: int = 20) -> Any:
+    search = RCUCBSearch(
+        [{"x": (1, 2)}, {"x": (3, 4)}],
+        [1.0, 2.0],
+        metric="loss",
+        mode="min",
+        cost=Linear(0.1),
+        reward_range=(0, 1),
+        horizon=horizon,
+        seed=0,
+    )
+    search.note_resources("none", {})
+    for number in range(horizon):
+        config = search.suggest(str(number))
+        result: dict[str, Any] = {"loss": 0.1 * config["x"][0], "time_total_s": 0.5}
+        if config["seed"] % 4 == 0:
+            result = {"mfhpo/censored_at": config["time_limit_s"]}
+        search.on_trial_complete(str(number), result)
+    return search
+
+
+ANSWERS = {
+    "certified": lambda: _race().recommendation(),
+    "cut short": lambda: _cut(),
+    "nothing yet": lambda: _begun().recommendation(),
+    "nested": lambda: _race(
+        arms=[{"m": {"x": (x,)}, "x": x} for x in (-0.5, 0.0)]
+    ).recommendation(),
+    "limits": lambda: _limits().recommendation(),
+    "no limits yet": lambda: _limits(horizon=1).recommendation(),
+}
+
+
+def _begun() -> Any:
+    search = make()
+    search.suggest("a")
+    return search
+
+
+def _cut() -> TuneRecommendation:
+    search = make(epsilon=0.0)
+    run(search, at_most=20)
+    answer: TuneRecommendation = search.recommendation()
+    return answer
+
+
+@pytest.mark.parametrize("answer_of", ANSWERS.values(), ids=ANSWERS.keys())
+def test_writing_and_reading(answer_of):
+    answer = answer_of()
+    record = json.loads(json.dumps(to_record(answer, "loss", "min", "epochs")))
+    again = from_record(record)
+    assert type(again) is type(answer)
+    # NaN is not equal to itself; the texts are.
+    assert repr(again) == repr(answer)
+    assert str(again) == str(answer)
+
+
+def test_where_the_answer_comes_from():
+    search = _race()
+    answer = search.recommendation()
+    assert recommendation(search) == answer
+    assert recommendation(SearchGenerator(ConcurrencyLimiter(search, 2))) == answer
+    scheduler = SimpleNamespace(recommendation=lambda: answer)
+    assert recommendation(scheduler) is answer
+    for wrong in (None, 3, "results", object()):
+        with pytest.raises(TypeError, match=r"recommendation\(\) takes a searcher or a scheduler"):
+            recommendation(wrong)
+
+
+def test_how_it_is_shown():
+    answer = _race(arms=[{"net": {"x": x}, "x": x} for x in (-0.5, 0.0)]).recommendation()
+    lines = str(answer).splitlines()
+    assert lines[0] == "CERTIFIED: x=0, net/x=0"
+    lucky = Luckiest("loss", -0.09, {"x": 0.5, "net": {"x": 0.5}, "epochs": 9})
+    shown = TuneRecommendation(**{**vars(answer), "luckiest": lucky})
+    assert str(shown).splitlines()[-1] == (
+        "  luckiest    loss=-0.09 of x=0.5, epochs=9, net/x=0.5; a single noisy value"
+    )
+    assert str(shown).splitlines()[:-1] == lines
+    assert shown.config == {"net": {"x": 0.0}, "x": 0.0}
+    limited = _limits().recommendation()
+    assert str(limited).startswith("BEST SO FAR: x=(1, 2), limit 1 s")
+    with_lucky = TuneLimitRecommendation(**{**vars(limited), "luckiest": lucky})
+    assert "a single noisy value" in str(with_lucky)
+    assert limited.config == {"x": (1, 2)}
+
+
+def test_as_plain_values():
+    answer = _begun().recommendation()
+    content = answer.to_dict()
+    assert json.loads(json.dumps(content)) == content
+    assert content["interval"] == [None, None]  # infinite
+    assert math.isinf(answer.interval[1])
+    assert json.loads(json.dumps(_limits().recommendation().to_dict()))["luckiest"] is None
+
+
+class Results(ResultGrid):
+    """What ``Tuner.fit`` gives, as far as it is asked."""
+
+    def __init__(self, folder: str, best: Any) -> None:
+        self._folder = folder
+        self._best = best
+
+    @property
+    def experiment_path(self) -> str:
+        return self._folder
+
+    @property
+    def filesystem(self) -> Any:
+        return pyarrow.fs.LocalFileSystem()
+
+    def get_best_result(self, metric: Any = None, mode: Any = None, **options: Any) -> Any:
+        assert (metric, mode) == ("loss", "min")
+        if self._best is None:
+            raise RuntimeError("No best trial found for the given metric")
+        return self._best
+
+
+def _stored(folder: Any, answer: Any, run_name: str) -> None:
+    journal = Journal(pyarrow.fs.LocalFileSystem(), str(folder / "mfhpo" / run_name))
+    journal.write(RECOMMENDATION, to_record(answer, "loss", "min", "epochs"))
+
+
+def test_results_are_read_from_the_storage(tmp_path):
+    earlier, later = _cut(), _race().recommendation()
+    _stored(tmp_path, earlier, "2026-01-01_00-00-00")
+    _stored(tmp_path, later, "2026-01-02_00-00-00")
+    config = {"x": 0.6, "epochs": 3, "seed": 11, "data": "large"}
+    best = SimpleNamespace(metrics={"loss": -0.1, "config": config}, config=config)
+    answer = recommendation(Results(str(tmp_path), best))
+    assert isinstance(answer, TuneRecommendation)
+    assert answer.luckiest == Luckiest("loss", -0.1, {"x": 0.6, "epochs": 3})
+    assert TuneRecommendation(**{**vars(answer), "luckiest": None}) == later
+
+
+def test_the_luckiest_may_be_missing(tmp_path):
+    _stored(tmp_path, _race().recommendation(), "run")
+    assert recommendation(Results(str(tmp_path), None)).luckiest is None
+    nothing = SimpleNamespace(metrics={}, config={"x": 1})
+    assert recommendation(Results(str(tmp_path), nothing)).luckiest is None
+
+
+def test_metrics_may_be_nested(tmp_path):
+    record = to_record(_race().recommendation(), "eval/loss", "min", "train/epochs")
+    journal = Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "mfhpo" / "run"))
+    journal.write(RECOMMENDATION, record)
+
+    class Nested(Results):
+        def get_best_result(self, metric: Any = None, mode: Any = None, **options: Any) -> Any:
+            assert metric == "eval/loss"
+            config = {"x": 0.6, "train": {"epochs": 3, "seed": 7}}
+            return SimpleNamespace(metrics={"eval": {"loss": 0.25}}, config=config)
+
+    answer = recommendation(Nested(str(tmp_path), None))
+    assert answer.luckiest == Luckiest("eval/loss", 0.25, {"x": 0.6, "train": {"epochs": 3}})
+
+
+def test_results_without_an_answer(tmp_path):
+    with pytest.raises(ValueError, match=r"no answer is stored in .*scheduler=search.scheduler"):
+        recommendation(Results(str(tmp_path), None))
+    Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "mfhpo" / "run")).write("trial", {"a": 1})
+    with pytest.raises(ValueError, match="no answer is stored"):
+        recommendation(Results(str(tmp_path), None))

@@ -1,0 +1,288 @@
+"""When a trial's time is up, told by a clock that the tests move."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ray.tune.experiment import Trial
+
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY, TimeLimits, finite_limit
+
+
+class Process:
+    """Stands for a trial's process."""
+
+    killed = False
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+class Loop:
+    """A controller's loop with its trials, and a clock: every turn lets some seconds pass."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.limits = TimeLimits(clock=lambda: self.now)
+        self.trials: list[Trial] = []
+        self.stopped: dict[str, dict[str, Any]] = {}
+
+    def add(self, limit: float | None) -> Trial:
+        trial = Trial("stub", stub=True, config={"lr": 0.1})
+        trial._default_result_or_future = {"pid": 17, "config": trial.config}
+        self.trials.append(trial)
+        self.limits.set(trial, limit)
+        return trial
+
+    def start(self, trial: Trial) -> Process:
+        process = Process()
+        trial.temporary_state.ray_actor = process
+        trial.set_status(Trial.RUNNING)
+        self.turn()
+        return process
+
+    def turn(self, seconds: float = 0.0) -> None:
+        self.now += seconds
+        self.limits.enforce(self)
+
+    def report(self, trial: Trial, trained: float, total: float | None = None) -> bool:
+        """Whether a trial that reports is told to stop."""
+        result = {"acc": 0.5, "time_since_restore": trained, "time_total_s": total or trained}
+        stop = self.limits.exceeded(trial, result)
+        trial.update_last_result({**result, "done": stop})
+        return stop
+
+    # What TimeLimits asks of a controller.
+
+    def get_live_trials(self) -> list[Trial]:
+        return [trial for trial in self.trials if not trial.is_finished()]
+
+    def stop_trial(self, trial: Trial) -> None:
+        self.limits.settle(trial)
+        self.stopped[trial.trial_id] = dict(trial.last_result)
+        trial.set_status(Trial.TERMINATED)
+
+
+def test_a_trial_ends_beyond_its_limit_and_not_at_it() -> None:
+    loop = Loop()
+    trial = loop.add(2.0)
+    process = loop.start(trial)
+    loop.turn(2.0)
+    assert trial.status == Trial.RUNNING
+    loop.turn(0.5)
+    assert trial.status == Trial.TERMINATED
+    assert process.killed
+    assert loop.stopped[trial.trial_id] == {
+        "trial_id": trial.trial_id,
+        "pid": 17,
+        "config": {"lr": 0.1},
+        CENSORED_KEY: 2.0,
+    }
+    assert loop.limits.seconds(trial) == 2.5
+
+
+def test_what_was_reported_before_stays_in_the_result() -> None:
+    loop = Loop()
+    trial = loop.add(2.0)
+    loop.start(trial)
+    assert not loop.report(trial, 0.0, 0.1)
+    loop.turn(2.1)
+    assert loop.stopped[trial.trial_id]["acc"] == 0.5
+    assert loop.stopped[trial.trial_id][CENSORED_KEY] == 2.0
+
+
+def test_the_mark_reaches_the_state_that_ray_saves() -> None:
+    loop = Loop()
+    trial = loop.add(2.0)
+    loop.start(trial)
+    loop.report(trial, 0.0, 0.1)
+    assert CENSORED_KEY not in trial.run_metadata.get_json_state()  # and is kept from now on
+    loop.turn(2.1)
+    assert CENSORED_KEY in trial.run_metadata.get_json_state()
+
+
+def test_starting_and_waiting_cost_nothing() -> None:
+    loop = Loop()
+    trial = loop.add(2.0)
+    loop.turn(100.0)
+    loop.start(trial)
+    loop.turn(1.9)
+    assert trial.status == Trial.RUNNING
+    assert loop.limits.seconds(trial) == pytest.approx(1.9)
+
+
+@pytest.mark.parametrize("between", [Trial.PAUSED, Trial.PENDING])
+def test_the_clock_starts_again_with_the_trial(between: str) -> None:
+    loop = Loop()
+    trial = loop.add(2.0)
+    loop.start(trial)
+    loop.turn(1.9)
+    trial.set_status(between)
+    loop.turn(10.0)
+    loop.start(trial)
+    loop.turn(1.9)
+    assert trial.status == Trial.RUNNING
+    loop.turn(0.2)
+    assert trial.status == Trial.TERMINATED
+
+
+def test_a_slow_driver_is_not_charged() -> None:
+    loop = Loop()
+    trial = loop.add(2.0)
+    loop.start(trial)
+    loop.now += 50.0
+    assert not loop.report(trial, 1.5)
+    loop.turn(0.4)
+    assert trial.status == Trial.RUNNING
+    loop.turn(0.2)
+    assert trial.status == Trial.TERMINATED
+    assert loop.limits.seconds(trial) == pytest.approx(2.1)
+
+
+def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process() -> None:
+    loop = Loop()
+    trial = loop.add(2.0)
+    process = loop.start(trial)
+    loop.now += 2.3
+    assert loop.report(trial, 2.2, 7.0)
+    loop.turn(0.1)  # its checkpoint is being saved
+    loop.stop_trial(trial)
+    assert not process.killed
+    assert loop.stopped[trial.trial_id][CENSORED_KEY] == 2.0
+    assert loop.limits.seconds(trial) == pytest.approx(2.2)
+
+
+@pytest.mark.parametrize(("trained", "censored"), [(1.9, False), (2.1, True)])
+def test_what_a_trial_that_ends_by_itself_took_decides(trained: float, censored: bool) -> None:
+    loop = Loop()
+    trial = loop.add(2.0)
+    loop.start(trial)
+    loop.now += 30.0
+    # Resumed from a checkpoint: nine seconds were trained before.
+    trial.update_last_result(
+        {"acc": 0.9, "done": True, "time_since_restore": trained, "time_total_s": 9.0 + trained}
+    )
+    loop.turn()  # its checkpoint is being saved
+    assert trial.status == Trial.RUNNING
+    assert loop.limits.settle(trial) == (2.0 if censored else None)
+    assert (CENSORED_KEY in trial.last_result) is censored
+    assert loop.limits.seconds(trial) == 9.0 + trained
+
+
+def test_a_trial_without_a_limit_is_timed_only() -> None:
+    loop = Loop()
+    trial = loop.add(None)
+    loop.start(trial)
+    loop.turn(1e6)
+    assert not loop.report(trial, 1e6)
+    loop.turn(5.0)
+    assert trial.status == Trial.RUNNING
+    assert loop.limits.seconds(trial) == 1e6 + 5.0
+    assert loop.limits.settle(trial) is None
+    assert CENSORED_KEY not in trial.last_result
+
+
+def test_trials_that_are_not_known_are_left_alone() -> None:
+    loop = Loop()
+    trial = loop.add(1.0)
+    loop.start(trial)
+    loop.limits.forget(trial)
+    loop.limits.forget(trial)
+    loop.turn(10.0)
+    assert trial.status == Trial.RUNNING
+    assert not loop.report(trial, 10.0)
+    assert loop.limits.settle(trial) is None
+    assert loop.limits.seconds(trial) == 10.0
+
+
+def test_trials_that_end_together_with_another_are_no_error() -> None:
+    loop = Loop()
+    first, second = loop.add(1.0), loop.add(1.0)
+    loop.start(first)
+    loop.start(second)
+    stop = loop.stop_trial
+
+    def stop_both(trial: Trial) -> None:
+        for each in (first, second):
+            stop(each)
+            loop.limits.forget(each)
+
+    loop.stop_trial = stop_both  # type: ignore[method-assign]
+    loop.turn(2.0)
+    assert {first.status, second.status} == {Trial.TERMINATED}
+
+
+@given(
+    limit=st.floats(0.5, 3.0),
+    steps=st.lists(
+        st.tuples(st.sampled_from(["turn", "report", "pause"]), st.floats(0.0, 1.0)), max_size=30
+    ),
+)
+def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(
+    limit: float, steps: list[tuple[str, float]]
+) -> None:
+    loop = Loop()
+    trial = loop.add(limit)
+    loop.start(trial)
+    trained, unheard = 0.0, 0.0  # what it has reported, and what has passed since
+    for what, seconds in steps:
+        if abs(trained + unheard + seconds - limit) < 1e-6:
+            return
+        if what == "turn":
+            unheard += seconds
+            loop.turn(seconds)
+            expected = trained + unheard <= limit
+        elif what == "report":
+            trained += unheard + seconds
+            loop.now += 1.5 * seconds  # the way to the driver is slow
+            unheard = 0.0
+            expected = trained <= limit
+            assert loop.report(trial, trained) is not expected
+        else:
+            trial.set_status(Trial.PAUSED)
+            loop.turn(seconds)
+            loop.start(trial)
+            trained, unheard, expected = 0.0, 0.0, True
+        if not expected:
+            assert what == "report" or trial.status == Trial.TERMINATED
+            return
+        assert trial.status == Trial.RUNNING
+        assert loop.limits.seconds(trial) == pytest.approx(trained + unheard)
+
+
+@pytest.mark.parametrize(
+    ("limit", "error", "words"),
+    [
+        (0, ValueError, "must be a positive number of seconds or None, got 0"),
+        (-1.5, ValueError, "must be a positive number of seconds or None, got -1.5"),
+        (math.nan, ValueError, "must be a positive number of seconds or None, got nan"),
+        ("60", TypeError, "must be a number of seconds or None, got '60'"),
+        (True, TypeError, "must be a number of seconds or None, got True"),
+    ],
+)
+def test_bad_limits(limit: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        TimeLimits().set(Trial("stub", stub=True), limit)
+
+
+def test_good_limits() -> None:
+    assert [finite_limit("limit", limit) for limit in (3, 0.5, None, math.inf)] == [
+        3.0,
+        0.5,
+        None,
+        None,
+    ]
+
+
+def test_limits_can_be_pickled() -> None:
+    trial = Trial("stub", stub=True)
+    limits = TimeLimits()
+    limits.set(trial, 3.0)
+    copy = pickle.loads(pickle.dumps(limits))
+    assert not copy.exceeded(trial, {"time_since_restore": 2.9})
+    assert copy.exceeded(trial, {"time_since_restore": 3.1})

@@ -1,0 +1,234 @@
+"""What all our schedulers share: restarts, storage that fails, trials stopped in mid-run."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ray import tune
+from ray.train._internal.storage import StorageContext
+from ray.tune import PlacementGroupFactory
+from ray.tune.experiment import Trial
+
+import mfhpo_ray
+from mfhpo_ray import IISEScheduler, RCUCBScheduler
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.simulation import Step, simulate
+from mfhpo_ray.simulation.trial import SimulatedTrial
+
+
+def make_trial(number: int, storage: StorageContext | None = None, **config: Any) -> Trial:
+    return SimulatedTrial(
+        "simulated",
+        config=config or {"arm": number},
+        trial_id=f"trial_{number}",
+        storage=storage,
+        experiment_tag=f"{number}_",
+        placement_group_factory=PlacementGroupFactory([{"CPU": 1}]),
+        stub=True,
+    )
+
+
+class Search:
+    """A search algorithm with a searcher, as schedulers see it."""
+
+    searcher = SimpleNamespace()
+    total_samples = 3
+
+    def __init__(self) -> None:
+        self.completed: list[tuple[str, Any]] = []
+
+    def is_finished(self) -> bool:
+        return False
+
+    def set_finished(self) -> None:
+        pass
+
+    def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+        self.completed.append((trial_id, result))
+
+
+class Controller:
+    """Stops trials at once, and starts none."""
+
+    def __init__(self, search: Any) -> None:
+        self.search_alg = search
+
+    def get_live_trials(self) -> set[Trial]:
+        return set()
+
+    def stop_trial(self, trial: Trial) -> None:
+        trial.set_status(Trial.TERMINATED)
+
+
+def gains(**options: Any) -> RCUCBScheduler:
+    scheduler = RCUCBScheduler([5.0], reward_range=(0, 1), metric="value", mode="max", **options)
+    scheduler._count_slots = lambda trial: 8.0
+    return scheduler
+
+
+def test_random_search_without_end_is_an_error_and_no_endless_loop() -> None:
+    controller = Controller(SimpleNamespace(total_samples=sys.maxsize))
+    with pytest.raises(ValueError, match=r"num_samples=-1 .*give tune\.TuneConfig"):
+        gains().on_trial_add(controller, make_trial(1))
+
+
+def test_a_scheduler_is_for_one_experiment(tmp_path: Path) -> None:
+    controller, scheduler = Controller(Search()), gains()
+    scheduler.on_trial_add(controller, make_trial(1, StorageContext(str(tmp_path), "first")))
+    with pytest.raises(ValueError, match="has run another experiment; make a new one"):
+        scheduler.on_trial_add(controller, make_trial(2, StorageContext(str(tmp_path), "second")))
+
+
+def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come() -> None:
+    controller, scheduler = Controller(Search()), gains()
+    trials = {number: make_trial(number) for number in (1, 2, 3)}
+    for number in (3, 1, 2):
+        scheduler.on_trial_add(controller, trials[number])
+    scheduler.choose_trial_to_run(controller)
+    trials[3].set_status(Trial.RUNNING)
+    result = {"value": 0.9, "time_total_s": 0.5, "done": True, "trial_id": "trial_3"}
+    trials[3].run_metadata.last_result = result
+    scheduler.on_trial_complete(controller, trials[3], result)
+    assert scheduler._runs.configs == [{"arm": 1}, {"arm": 2}, {"arm": 3}]
+    assert scheduler._policy.plays.sum(axis=1).tolist() == [0, 0, 1]
+    assert scheduler.recommendation().config == {"arm": 3}
+
+
+def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_path: Path) -> None:
+    storage = StorageContext(str(tmp_path), "experiment")
+    observed = {"observed": [[1, 5.0, 0.8, 0.3, None]], "config": {"plain": {"arm": 1}}}
+    over, begun, new = (make_trial(number, storage) for number in (1, 2, 3))
+    journal = Journal.of(over)
+    assert journal is not None
+    journal.write("trial_1", {**observed, "over": True})
+    begun.run_metadata.start_time = 17.0
+    search = Search()
+    controller, scheduler = Controller(search), gains()
+    for trial in (over, begun, new):
+        scheduler.on_trial_add(controller, trial)
+    assert [trial.status for trial in (over, begun, new)] == ["TERMINATED", "PAUSED", "PENDING"]
+    # The searcher, and what limits it, do not wait for the one that is over.
+    assert search.completed == [("trial_1", None)]
+    assert scheduler.choose_trial_to_run(controller) is begun
+    assert scheduler._policy.plays.sum(axis=1).tolist() == [1, 0, 0]
+
+
+class Ten:
+    """Ten reports, one in a second."""
+
+    def step(self, config: dict[str, Any], iteration: int) -> Step | None:
+        return Step(0.1 * config["arm"], 1.0) if iteration <= 10 else None
+
+
+def test_a_storage_that_fails_loses_nothing_but_time(tmp_path: Path, monkeypatch, caplog) -> None:
+    written: dict[str, Any] = {}
+    broken = [True]
+
+    def write(self: Journal, name: str, record: Any) -> None:
+        if broken[0]:
+            raise RuntimeError("no such bucket")
+        written[name] = record
+
+    monkeypatch.setattr(Journal, "write", write)
+    storage = StorageContext(str(tmp_path), "experiment")
+    scheduler = RCUCBScheduler([20.0], reward_range=(0, 1), horizon=6)
+    note = scheduler._note_answer
+
+    def mended_at_the_end() -> None:
+        broken[0] = not scheduler._closed
+        note()
+
+    scheduler._note_answer = mended_at_the_end
+    trials = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(4)]
+    simulate(scheduler, trials, Ten(), slots=2, storage=storage)
+    assert scheduler.recommendation().trials == 6
+    assert "could not be written" in caplog.text
+    assert len([name for name in written if name.startswith("simulated")]) == 6
+
+
+def test_a_trial_that_hangs_is_no_burden_with_a_limit() -> None:
+    class Hangs(Ten):
+        def step(self, config: dict[str, Any], iteration: int) -> Step | None:
+            if config == {"arm": 1, "seed": 0} and iteration == 2:
+                return Step(0.0, math.inf)
+            return super().step(config, iteration)
+
+    scheduler = IISEScheduler(
+        levels=(1, 3, 9), sigma=0.01, bias=(0.0, 0.0, 0.0), epsilon=0.05, limit=60
+    )
+    trials = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(30)]
+    run = simulate(scheduler, trials, Hangs(), slots=1, max_concurrent_trials=1)
+    assert scheduler.recommendation().certified
+    assert run.makespan < 500.0
+
+
+def test_a_running_trial_whose_arm_is_out_has_a_second_to_report() -> None:
+    class Slow(Ten):
+        def step(self, config: dict[str, Any], iteration: int) -> Step | None:
+            if config["arm"] == 0 and config["seed"] > 1 and iteration == 2:
+                return Step(0.0, 1000.0)
+            return super().step(config, iteration)
+
+    scheduler = IISEScheduler(levels=(1, 9), sigma=0.001, bias=(0.0, 0.0), epsilon=0.01)
+    trials = [{"arm": arm, "seed": seed} for arm in range(3) for seed in range(30)]
+    run = simulate(scheduler, trials, Slow(), slots=4)
+    assert scheduler.recommendation().certified
+    assert run.makespan < 100.0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"replicate": 5}, TypeError, "replicate must be"),
+        ({"metric": 5}, TypeError, "metric must be the name"),
+        ({"mode": "maximum"}, ValueError, "mode must be"),
+        ({"limit": 0}, ValueError, "limit must be a positive number"),
+        ({"arms": 1}, ValueError, "arms must be at least 2"),
+    ],
+)
+def test_bad_arguments_are_named(options: dict[str, Any], error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        IISEScheduler(max_t=9, **options)
+
+
+class AfterThree(tune.Stopper):
+    """Ends the experiment after three results."""
+
+    def __init__(self) -> None:
+        self._n_results = 0
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        self._n_results += 1
+        return False
+
+    def stop_all(self) -> bool:
+        return self._n_results >= 3
+
+
+@pytest.mark.slow
+def test_an_experiment_that_ray_ends_has_its_results(ray_cluster, tmp_path: Path) -> None:
+    def train(config: dict[str, Any]) -> None:
+        tune.report({"value": 0.1 * config["arm"]})
+
+    tuner = tune.Tuner(
+        train,
+        param_space={"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))},
+        tune_config=tune.TuneConfig(
+            metric="value",
+            mode="max",
+            scheduler=RCUCBScheduler([60.0], reward_range=(0, 1)),
+            max_concurrent_trials=2,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0, stop=AfterThree()),
+    )
+    results = tuner.fit()
+    assert len(results) == 27
+    ended = [result for result in results if result.metrics and "value" in result.metrics]
+    assert 2 <= len(ended) <= 6
+    assert mfhpo_ray.recommendation(results).config is not None

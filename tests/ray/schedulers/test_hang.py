@@ -1,0 +1,202 @@
+"""Trials that hang, in real processes: they end at their limits, and others take their places."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from ray import tune
+from ray.tune.experiment import Trial
+
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+LIMIT = 1.0
+LONG = 100  # seconds, and more than any of these tests may take
+
+
+class Watched(PullScheduler):
+    """Notes how long slots were held after the ends of their trials; may be away for a while."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=LIMIT)
+        self.held: dict[str, float] = {}
+        self.was_away = False
+        self._is_timed = False
+        self._leaving: dict[str, tuple[Any, float]] = {}
+
+    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Any) -> None:
+        super().on_trial_complete(tune_controller, trial, result)
+        actor = tune_controller._trial_to_actor[trial]
+        self._leaving[trial.config["kind"]] = actor, time.monotonic()
+
+    def choose_trial_to_run(self, tune_controller: Any) -> None:
+        controller = tune_controller._tune_controller
+        for kind, (actor, since) in list(self._leaving.items()):
+            if actor not in controller._actor_manager.live_actors:
+                self.held[kind] = time.monotonic() - since
+                del self._leaving[kind]
+        if self._is_timed and not self.was_away:
+            self.was_away = True
+            time.sleep(2.0 * LIMIT)
+        super().choose_trial_to_run(tune_controller)
+        running = {trial.config["kind"] for trial in controller._running_trials}
+        self._is_timed = "while_the_driver_is_away" in running
+
+
+def steps() -> type[tune.Trainable]:
+    """A class whose steps hang; made in a function, so that other processes need not import it."""
+
+    class Steps(tune.Trainable):
+        def step(self) -> dict[str, Any]:
+            kind = self.config["kind"]
+            if kind == "in_a_loop":
+                while True:
+                    pass
+            if kind == "in_c_code":
+                ctypes.PyDLL(None).sleep(LONG)  # which holds Python's lock meanwhile
+            if kind == "deaf_to_signals":
+                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                    signal.signal(number, signal.SIG_IGN)
+                time.sleep(LONG)
+            if kind == "after_a_report" and self.iteration:
+                time.sleep(LONG)
+            if kind == "while_reporting":
+                time.sleep(0.05)
+            return {"acc": 0.5, "done": kind == "not_at_all"}
+
+        def reset_config(self, new_config: dict[str, Any]) -> bool:
+            return True
+
+        def save_checkpoint(self, checkpoint_dir: str) -> None:
+            pass
+
+        def load_checkpoint(self, checkpoint: Any) -> None:
+            pass
+
+    return Steps
+
+
+KINDS = [
+    "in_a_loop",
+    "in_c_code",
+    "deaf_to_signals",
+    "after_a_report",
+    "while_reporting",
+    "not_at_all",
+]
+KILLED = KINDS[:4]
+
+
+class Outcome(NamedTuple):
+    scheduler: Watched
+    results: tune.ResultGrid
+    metrics: dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def outcome(ray_cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """One run of all kinds in four slots, whose actors are used again."""
+    scheduler = Watched()
+    tuner = tune.Tuner(
+        steps(),
+        param_space={"kind": tune.grid_search(KINDS)},
+        tune_config=tune.TuneConfig(scheduler=scheduler, reuse_actors=True),
+        run_config=tune.RunConfig(storage_path=str(tmp_path_factory.mktemp("hang")), verbose=0),
+    )
+    results = tuner.fit()
+    return Outcome(
+        scheduler, results, {result.config["kind"]: result.metrics for result in results}
+    )
+
+
+def test_all_trials_end_without_an_error(outcome: Outcome) -> None:
+    assert outcome.results.num_errors == 0
+    assert outcome.results.num_terminated == len(KINDS)
+    assert set(outcome.metrics) == set(KINDS)
+
+
+def test_those_whose_time_was_up_are_censored_and_no_others(outcome: Outcome) -> None:
+    censored = {kind: metrics.get(CENSORED_KEY) for kind, metrics in outcome.metrics.items()}
+    assert censored == {
+        **dict.fromkeys(KILLED, LIMIT),
+        "while_reporting": LIMIT,
+        "not_at_all": None,
+    }
+
+
+def test_what_was_reported_before_is_kept(outcome: Outcome) -> None:
+    reported = {kind for kind, metrics in outcome.metrics.items() if "acc" in metrics}
+    assert reported == set(KINDS) - {"in_a_loop", "in_c_code", "deaf_to_signals"}
+    assert outcome.metrics["while_reporting"]["time_total_s"] > LIMIT
+
+
+def test_slots_are_free_within_a_second(outcome: Outcome) -> None:
+    held = outcome.scheduler.held
+    assert max(held[kind] for kind in KILLED) < 1.0
+
+
+def test_no_killed_process_is_left_or_used_again(outcome: Outcome) -> None:
+    killed = {outcome.metrics[kind]["pid"] for kind in KILLED}
+    assert len(killed) == len(KILLED)
+    assert outcome.metrics["not_at_all"]["pid"] not in killed
+    assert not any(is_running(process) for process in killed)
+
+
+def test_what_ray_has_saved_says_the_same(outcome: Outcome) -> None:
+    restored = tune.Tuner.restore(outcome.results.experiment_path, trainable=steps()).get_results()
+    assert restored.num_errors == 0
+    for result in restored:
+        expected = outcome.metrics[result.config["kind"]]
+        assert result.metrics.get(CENSORED_KEY) == expected.get(CENSORED_KEY)
+
+
+def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged(
+    ray_cluster: None, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+
+    def train(config: dict[str, Any]) -> None:
+        if config["kind"] == "hangs":
+            # A shell with a child of its own.
+            shell = subprocess.Popen(["sh", "-c", f"sleep {LONG} & echo $!; wait"], stdout=-1)
+            assert shell.stdout is not None
+            started.write_text(f"{shell.pid} {int(shell.stdout.readline())}")
+            time.sleep(LONG)
+        # The driver hears of it when more than the limit has passed.
+        time.sleep(0.5 * LIMIT)
+        tune.report({"acc": 0.5})
+
+    scheduler = Watched()
+    results = tune.Tuner(
+        train,
+        param_space={"kind": tune.grid_search(["hangs", "while_the_driver_is_away"])},
+        tune_config=tune.TuneConfig(scheduler=scheduler, reuse_actors=False),
+        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
+    ).fit()
+    assert results.num_errors == 0
+    assert scheduler.was_away
+    censored = {result.config["kind"]: result.metrics.get(CENSORED_KEY) for result in results}
+    assert censored == {"hangs": LIMIT, "while_the_driver_is_away": None}
+    children = [int(process) for process in started.read_text().split()]
+    assert len(children) == 2
+    deadline = time.monotonic() + 10.0
+    while any(map(is_running, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, children))
+
+
+def is_running(process: int) -> bool:
+    """Whether there is a process of that number, and it is no zombie."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

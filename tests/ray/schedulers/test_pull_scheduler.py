@@ -1,0 +1,364 @@
+"""The companion of the searchers, below Tune's own controller, with trials that have no process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from ray import cloudpickle
+from ray.air.constants import EXPR_ERROR_PICKLE_FILE
+from ray.exceptions import RayActorError
+from ray.train._internal.storage import StorageContext
+from ray.tune.execution.placement_groups import PlacementGroupFactory
+from ray.tune.execution.tune_controller import TuneController
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import TrialScheduler
+from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher, SearchGenerator
+
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, PullSearch
+
+
+class Search(Searcher):
+    """Writes down what it hears."""
+
+    def __init__(self) -> None:
+        super().__init__(metric="acc", mode="max")
+        self.heard: list[tuple[Any, ...]] = []
+        self.results: dict[str, Mapping[str, Any]] = {}
+        self.finished = False
+
+    def suggest(self, trial_id: str) -> dict[str, Any]:
+        return {"lr": 0.1}
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        self.heard.append(("complete", trial_id, result))
+
+    def connect(self, journal: Journal) -> None:
+        self.heard.append(("connect", type(journal)))
+
+    def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
+        self.heard.append(("resources", trial_id, dict(resources)))
+
+    def completed(self, trial_id: str) -> Mapping[str, Any] | None:
+        return self.results.get(trial_id)
+
+    def keep(self, trial_ids: Collection[str]) -> None:
+        self.heard.append(("keep", set(trial_ids)))
+
+    def note_seconds(self, trial_id: str, seconds: float) -> None:
+        self.heard.append(("seconds", trial_id, seconds))
+
+    def lose(self, trial_id: str) -> None:
+        self.heard.append(("lose", trial_id))
+
+    def discard(self, trial_id: str) -> None:
+        self.heard.append(("discard", trial_id))
+
+
+class Run:
+    """An experiment whose trials are set running by hand, and a clock that is moved by hand."""
+
+    def __init__(
+        self, folder: Path, scheduler: PullScheduler | None = None, search: Any = None
+    ) -> None:
+        self.now = 0.0
+        self.scheduler = scheduler or PullScheduler()
+        self.scheduler._clock = lambda: self.now
+        self.storage = StorageContext(str(folder), "experiment")
+        self.controller = TuneController(
+            search_alg=SearchGenerator(search or Search()),
+            scheduler=self.scheduler,
+            storage=self.storage,
+        )
+
+    def add(self, name: str, status: str = Trial.PENDING, **config: Any) -> Trial:
+        trial = Trial(
+            "stub",
+            stub=True,
+            trial_id=name,
+            config=config,
+            storage=self.storage,
+            placement_group_factory=PlacementGroupFactory([{"CPU": 2}, {"CPU": 1, "GPU": 0.5}]),
+        )
+        trial.set_status(status)
+        self.controller.add_trial(trial)
+        return trial
+
+    def start(self, trial: Trial) -> None:
+        self.controller._set_trial_status(trial, Trial.RUNNING)
+        trial._default_result_or_future = {"pid": 17}
+        self.turn()
+
+    def turn(self, seconds: float = 0.0) -> None:
+        self.now += seconds
+        assert self.scheduler.choose_trial_to_run(self.controller._wrapped()) is None
+
+    def report(self, trial: Trial, **result: Any) -> str:
+        return self.scheduler.on_trial_result(self.controller._wrapped(), trial, result)
+
+    def statuses(self) -> dict[str, str]:
+        return {trial.trial_id: trial.status for trial in self.controller.get_trials()}
+
+
+def test_limits_come_from_the_configuration_or_else_the_scheduler(tmp_path: Path) -> None:
+    run = Run(tmp_path, PullScheduler(limit=10))
+    configs: dict[str, dict[str, Any]] = {
+        "own": {"time_limit_s": 5},
+        "none": {"time_limit_s": None},
+        "infinite": {"time_limit_s": math.inf},
+        "given": {},
+    }
+    for name, config in configs.items():
+        run.start(run.add(name, **config))
+    run.turn(7.0)
+    assert run.statuses() == {
+        "own": "TERMINATED",
+        "none": "RUNNING",
+        "infinite": "RUNNING",
+        "given": "RUNNING",
+    }
+    run.turn(7.0)
+    assert run.statuses()["given"] == "TERMINATED"
+    assert run.statuses()["none"] == run.statuses()["infinite"] == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("key", "config"),
+    [
+        ("limits/wall", {"limits": {"wall": 5}}),
+        ("limits/wall", {"limits/wall": 5}),
+        ("wall", {"wall": 5}),
+    ],
+)
+def test_the_key_may_be_nested(key: str, config: dict[str, Any], tmp_path: Path) -> None:
+    run = Run(tmp_path, PullScheduler(limit_key=key))
+    trial, other = run.add("a", **config), run.add("b", limits=3)
+    run.start(trial)
+    run.start(other)
+    run.turn(5.1)
+    assert run.statuses() == {"a": "TERMINATED", "b": "RUNNING"}
+
+
+def test_the_searcher_hears_that_a_trial_is_censored(tmp_path: Path) -> None:
+    search = Search()
+    run = Run(tmp_path, PullScheduler(limit=3), search)
+    trial = run.add("a", lr=0.1)
+    run.start(trial)
+    search.heard.clear()
+    run.turn(3.1)
+    expected = {"trial_id": "a", "pid": 17, "config/lr": 0.1, CENSORED_KEY: 3.0}
+    assert search.heard == [("complete", "a", expected)]
+    assert run.controller.get_live_trials() == set()
+    assert trial.num_failures == 0
+    assert "1 were ended for their time" in run.scheduler.debug_string()
+
+
+def test_a_trial_that_reports_too_late_is_stopped_by_tune(tmp_path: Path) -> None:
+    search = Search()
+    run = Run(tmp_path, PullScheduler(limit=3), search)
+    trial = run.add("a")
+    run.start(trial)
+    assert run.report(trial, acc=0.5, time_since_restore=2.9) == TrialScheduler.CONTINUE
+    assert run.report(trial, acc=0.5, time_since_restore=3.1) == TrialScheduler.STOP
+    trial.update_last_result({"acc": 0.5, "done": True})
+    run.controller.stop_trial(trial)
+    ((_, _, result),) = [heard for heard in search.heard if heard[0] == "complete"]
+    assert result["acc"] == 0.5
+    assert result[CENSORED_KEY] == 3.0
+    assert not run.scheduler._limits._watches
+
+
+def test_a_trial_that_fails_is_limited_afresh(tmp_path: Path) -> None:
+    run = Run(tmp_path, PullScheduler(limit=3))
+    trial = run.add("a")
+    run.start(trial)
+    run.turn(2.9)
+    run.controller._requeue_trial(trial)
+    run.turn(50.0)
+    run.start(trial)
+    run.turn(2.9)
+    assert trial.status == Trial.RUNNING
+    run.turn(0.2)
+    assert trial.status == Trial.TERMINATED
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_searcher_is_connected_once_and_hears_of_its_trials(
+    wrapped: bool, tmp_path: Path
+) -> None:
+    search = Search()
+    assert isinstance(search, PullSearch)
+    below = ConcurrencyLimiter(Repeater(search, repeat=1), 2) if wrapped else search
+    run = Run(tmp_path, search=below)
+    run.add("a")
+    run.add("b")
+    run.turn()
+    run.turn()
+    resources = {"CPU": 3.0, "GPU": 0.5}
+    assert search.heard == [
+        ("connect", Journal),
+        ("resources", "a", resources),
+        ("resources", "b", resources),
+        ("keep", {"a", "b"}),
+    ]
+
+
+def test_any_other_search_algorithm_is_left_alone(tmp_path: Path) -> None:
+    class Other(Searcher):
+        def suggest(self, trial_id: str) -> None:
+            return None
+
+        def on_trial_complete(self, trial_id: str, **what: Any) -> None:
+            pass
+
+    run = Run(tmp_path, PullScheduler(limit=1), Other(metric="acc", mode="max"))
+    trial = run.add("a")
+    run.start(trial)
+    run.turn(1.5)
+    assert trial.status == Trial.TERMINATED
+
+
+def test_what_had_ended_before_a_restart_is_no_pull_under_way(tmp_path: Path) -> None:
+    search = Search()
+    run = Run(tmp_path, search=search)
+    for status in (Trial.TERMINATED, Trial.ERROR, Trial.PENDING):
+        run.add(status, status)
+    run.turn()
+    assert search.heard == [
+        ("connect", Journal),
+        ("discard", "TERMINATED"),
+        ("discard", "ERROR"),
+        ("resources", "PENDING", {"CPU": 3.0, "GPU": 0.5}),
+        ("keep", {"PENDING"}),
+    ]
+
+
+def test_a_pull_that_the_journal_has_is_not_run_again(tmp_path: Path) -> None:
+    search = Search()
+    search.results["a"] = {"acc": 0.7, "training_iteration": 4, "trial_id": "elsewhere"}
+    run = Run(tmp_path, search=search)
+    trial = run.add("a", lr=0.1)
+    assert trial.status == Trial.TERMINATED
+    expected = {
+        "acc": 0.7,
+        "training_iteration": 4,
+        "trial_id": "a",
+        "config": {"lr": 0.1},
+    }
+    assert trial.last_result == expected
+    assert trial.metric_analysis["acc"]["last"] == 0.7
+    flat = {"acc": 0.7, "training_iteration": 4, "trial_id": "a", "config/lr": 0.1}
+    assert search.heard == [("connect", Journal), ("complete", "a", flat)]
+    controller = run.controller
+    assert controller.get_live_trials() == set()
+    assert not controller._pending_trials
+    assert not controller._pending_trials_list
+    assert controller._stopped_trials == {trial}
+    controller.search_alg._finished = True
+    assert controller.is_finished()
+
+
+def test_a_pull_that_was_restored_as_complete_makes_room_for_another(tmp_path: Path) -> None:
+    search = Search()
+    limiter = ConcurrencyLimiter(search, max_concurrent=1)
+    assert limiter.suggest("a") is not None  # in the state that Ray saved
+    search.results["a"] = {"acc": 0.7}
+    Run(tmp_path, search=limiter).add("a")
+    assert limiter.suggest("b") is not None
+
+
+@pytest.mark.parametrize("surplus", [True, False])
+def test_when_the_race_is_over_surplus_pulls_are_given_up(surplus: bool, tmp_path: Path) -> None:
+    search = Search()
+    run = Run(tmp_path, PullScheduler(limit=9, stop_surplus=surplus), search)
+    running, done = run.add("running"), run.add("done")
+    waiting = run.add("waiting", lr=0.1)
+    run.start(running)
+    run.start(done)
+    run.controller.stop_trial(done)
+    search.heard.clear()
+    run.turn()
+    assert search.heard == []
+    search.finished = True
+    run.turn(8.0)
+    if not surplus:
+        assert search.heard == []
+        assert {running.status, waiting.status} == {Trial.RUNNING, Trial.PENDING}
+        run.turn(2.0)
+        assert running.status == Trial.TERMINATED
+        return
+    assert {trial.status for trial in (running, done, waiting)} == {Trial.TERMINATED}
+    assert {what[:2] for what in search.heard} == {
+        ("discard", "running"),
+        ("complete", "running"),
+        ("discard", "waiting"),
+        ("complete", "waiting"),
+    }
+    for name in ("running", "waiting"):
+        told = [what[0] for what in search.heard if what[1] == name]
+        assert told == ["discard", "complete"]
+    assert CENSORED_KEY not in running.last_result
+    assert waiting.last_result == {"trial_id": "waiting", "config": {"lr": 0.1}}
+    heard = len(search.heard)
+    run.turn()
+    assert len(search.heard) == heard
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"limit": 0}, ValueError, "limit must be a positive number of seconds or None, got 0"),
+        ({"limit": "1h"}, TypeError, "limit must be a number of seconds or None, got '1h'"),
+        ({"limit_key": 3}, TypeError, "limit_key must be a string, got 3"),
+        ({"limit_key": ""}, ValueError, "limit_key must name a key"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        PullScheduler(**arguments)
+
+
+@pytest.mark.parametrize(("limit", "error"), [(-1, ValueError), ("60", TypeError)])
+def test_a_bad_limit_in_a_configuration(limit: Any, error: type[Exception], tmp_path: Path) -> None:
+    words = r"config\['time_limit_s'\] of trial a must be a .*number of seconds or None"
+    with pytest.raises(error, match=words):
+        Run(tmp_path).add("a", time_limit_s=limit)
+
+
+@pytest.mark.parametrize(("error", "is_lost"), [(RayActorError(), True), (ValueError("x"), False)])
+def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(
+    tmp_path: Path, error: Exception, is_lost: bool
+) -> None:
+    search = Search()
+    run = Run(tmp_path, search=search)
+    trial = run.add("a")
+    run.start(trial)
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    (folder / EXPR_ERROR_PICKLE_FILE).write_bytes(cloudpickle.dumps(error))
+    trial.run_metadata.pickled_error_filename = EXPR_ERROR_PICKLE_FILE
+    trial.run_metadata.num_failures = 1
+    trial.storage.trial_dir_name = "trial"
+    run.now += 3.0
+    search.heard.clear()
+    with patch.object(Trial, "local_path", property(lambda self: str(folder))):
+        run.scheduler.on_trial_error(run.controller, trial)
+    assert search.heard == [("seconds", "a", 3.0), *([("lose", "a")] if is_lost else [])]
+
+
+def test_a_second_run_is_connected_to_its_own_storage(tmp_path: Path) -> None:
+    search, scheduler = Search(), PullScheduler()
+    Run(tmp_path / "first", scheduler, search).add("a")
+    Run(tmp_path / "second", scheduler, search).add("b")
+    copied = cloudpickle.loads(cloudpickle.dumps(PullScheduler()))
+    assert [heard[0] for heard in search.heard].count("connect") == 2
+    assert copied.debug_string() == PullScheduler().debug_string()
+    assert scheduler.__getstate__()["_search"] is None

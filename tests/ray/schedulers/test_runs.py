@@ -1,0 +1,154 @@
+"""Which trials are replicates of which arm, and where they stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ray.tune.experiment import Trial
+
+from mfhpo_ray.schedulers.ladder import Ladder
+from mfhpo_ray.schedulers.runs import Run, Runs
+from mfhpo_ray.simulation.trial import SimulatedTrial
+
+
+def trial_of(number: int, **config: Any) -> Trial:
+    trial = SimulatedTrial(
+        "simulated", config=config, trial_id=f"t{number}", experiment_tag=f"{number}_x=1", stub=True
+    )
+    trial.set_status(Trial.PAUSED)
+    return trial
+
+
+def test_trials_that_differ_in_the_seed_only_are_one_arm() -> None:
+    runs = Runs(["seed"])
+    arms = [runs.add(trial_of(n, lr=lr, seed=n)).arm for n, lr in enumerate([0.1, 0.2, 0.1])]
+    assert arms == [0, 1, 0]
+    assert runs.configs == [{"lr": 0.1}, {"lr": 0.2}]
+    assert runs.fewest_replicates == 1
+    assert [run.trial.trial_id for run in runs.of(0)] == ["t0", "t2"]
+
+
+def test_the_order_of_keys_does_not_matter() -> None:
+    runs = Runs(["seed"])
+    assert runs.arm({"a": 1, "b": {"c": 2, "d": 3}}) == runs.arm({"b": {"d": 3, "c": 2}, "a": 1})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(1, 1.0), (1, True), ("1", 1), ((1, 2), (1, 3)), (None, 0)]
+)
+def test_values_of_different_kinds_are_different_arms(one: Any, other: Any) -> None:
+    runs = Runs(["seed"])
+    assert runs.arm({"x": one}) != runs.arm({"x": other})
+
+
+def test_a_number_of_numpy_is_the_number() -> None:
+    # From JSON it comes back as such.
+    runs = Runs([])
+    assert runs.arm({"x": np.float64(0.1)}) == runs.arm({"x": 0.1})
+    assert runs.arm({"x": np.int64(3)}) == runs.arm({"x": 3})
+
+
+def test_a_nested_key_of_the_replicates() -> None:
+    runs = Runs(["net/seed"])
+    first = runs.arm({"net": {"seed": 1, "width": 8}, "seed": 5})
+    assert runs.arm({"net": {"seed": 2, "width": 8}, "seed": 5}) == first
+    assert runs.arm({"net": {"seed": 2, "width": 8}, "seed": 6}) != first
+    assert runs.configs[first] == {"net": {"width": 8}, "seed": 5}
+
+
+def test_runs_that_are_over_are_not_listed() -> None:
+    runs = Runs(["seed"])
+    first = runs.add(trial_of(0, x=1, seed=0))
+    second = runs.add(trial_of(1, x=1, seed=1))
+    runs.retire(first)
+    runs.retire(first)
+    assert runs.of(0) == [second]
+    assert list(runs) == [first, second]
+    assert runs.of(7) == []
+
+
+def test_arms_are_numbered_as_their_trials_were_made() -> None:
+    # A restored experiment adds the trials that reported last first.
+    runs = Runs(["seed"])
+    added = {
+        number: runs.add(trial_of(number, x=number // 2, seed=number))
+        for number in (5, 0, 4, 2, 1, 3)
+    }
+    runs.retire(added[3])
+    runs.sort()
+    assert [run.trial.trial_id for run in runs] == ["t0", "t1", "t2", "t3", "t4", "t5"]
+    assert [added[number].arm for number in range(6)] == [0, 0, 1, 1, 2, 2]
+    assert [config["x"] for config in runs.configs] == [0, 1, 2]
+    assert runs.arm({"x": 1}) == 1
+    assert runs.of(1) == [added[2]]
+    assert runs.of(2) == [added[4], added[5]]
+    assert runs.fewest_replicates == 2
+
+
+def ladder_of(*reached: int) -> tuple[Ladder, list[Run]]:
+    ladder = Ladder(1, 3)
+    runs = [
+        Run(trial_of(number, x=0, seed=number), 0, reached=level)
+        for number, level in enumerate(reached)
+    ]
+    for run in runs:
+        ladder.put(run)
+    return ladder, runs
+
+
+def test_the_furthest_run_below_a_level() -> None:
+    ladder, runs = ladder_of(-1, 0, 0, 1, 2)
+    assert ladder.furthest_below(0, 0, None) is runs[0]
+    assert ladder.furthest_below(0, 1, None) is runs[1]
+    assert ladder.furthest_below(0, 2, None) is runs[3]
+    assert ladder.furthest_below(9, 2, None) is None
+
+
+def test_runs_under_way_and_over_are_not_found() -> None:
+    ladder, runs = ladder_of(0, 0, 0, 0)
+    runs[0].granted = 1
+    runs[1].trial.set_status(Trial.TERMINATED)
+    runs[2].doomed = True
+    assert ladder.furthest_below(0, 2, None) is runs[3]
+    runs[3].trial.set_status(Trial.RUNNING)
+    assert ladder.furthest_below(0, 2, None) is None
+    assert ladder.furthest_below(0, 2, runs[3]) is runs[3]
+    runs[0].granted = None  # it failed, and is tried again
+    assert ladder.furthest_below(0, 2, None) is runs[0]
+
+
+def test_a_run_that_moves_up_is_found_there() -> None:
+    ladder, [run] = ladder_of(-1)
+    run.reached = 1
+    ladder.put(run)
+    assert ladder.furthest_below(0, 1, None) is None
+    assert ladder.furthest_below(0, 2, None) is run
+    run.reached = 2
+    ladder.put(run)
+    assert ladder.furthest_below(0, 2, None) is None
+
+
+def test_arms_with_runs_below_a_level() -> None:
+    ladder = Ladder(4, 3)
+    reached = {0: [-1, 1], 1: [0], 2: [], 3: [2]}
+    runs = {
+        arm: [Run(trial_of(10 * arm + k), arm, reached=r) for k, r in enumerate(levels)]
+        for arm, levels in reached.items()
+    }
+    for run in (run for of_arm in runs.values() for run in of_arm):
+        ladder.put(run)
+    arms = np.arange(4)
+    assert ladder.with_runs_below(arms, 0).tolist() == [0]
+    assert ladder.with_runs_below(arms, 1).tolist() == [0, 1]
+    assert ladder.with_runs_below(arms, 2).tolist() == [0, 1]
+    assert ladder.with_runs_below(arms[1:], 2).tolist() == [1]
+    [run] = runs[1]
+    run.reached = 1
+    ladder.put(run)
+    assert ladder.with_runs_below(arms, 1).tolist() == [0]
+    # One that is over is forgotten when it is met.
+    run.trial.set_status(Trial.TERMINATED)
+    assert ladder.furthest_below(1, 2, None) is None
+    assert ladder.with_runs_below(arms, 2).tolist() == [0]

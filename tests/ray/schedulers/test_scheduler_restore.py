@@ -1,0 +1,195 @@
+"""A driver that is killed: what its scheduler had observed is not lost, and the race goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+import ray
+from ray import tune
+
+import mfhpo_ray
+from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
+from mfhpo_ray import IISEScheduler
+from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION
+from mfhpo_ray.schedulers.arm_scheduler import RACE
+
+pytestmark = pytest.mark.cluster
+
+LEVELS = (1, 3, 9)
+ARMS, SEEDS, BEST = 8, 4, 5
+
+
+def make_trainable(folder: Path) -> Callable[[dict[str, Any]], None]:
+    """Make a training function with checkpoints that notes each iteration in a trial's file."""
+
+    def train(config: dict[str, Any]) -> None:
+        arm, seed = config["layers"][0], config["seed"]
+        done = 0
+        checkpoint = tune.get_checkpoint()
+        if checkpoint is not None:
+            with checkpoint.as_directory() as saved:
+                done = int(Path(saved, "iteration").read_text())
+        for iteration in range(done + 1, LEVELS[-1] + 1):
+            time.sleep(0.05)
+            with Path(folder, f"{arm}_{seed}").open("a") as log:
+                log.write(f"{iteration}\n")
+            noise = np.random.default_rng((arm, seed, iteration)).normal(0.0, 0.01)
+            value = 1.0 - 0.05 * abs(arm - BEST) - 0.02 / iteration + noise
+            with TemporaryDirectory() as saved:
+                Path(saved, "iteration").write_text(str(iteration))
+                tune.report({"accuracy": value}, checkpoint=tune.Checkpoint.from_directory(saved))
+
+    return train
+
+
+def drive(address: str, folder: str) -> None:
+    """Run the race: what a user's script does."""
+    ray.init(address=address, configure_logging=False, log_to_driver=False)
+    scheduler = IISEScheduler(
+        levels=LEVELS, sigma=0.01, bias=(0.02, 0.007, 0.0), epsilon=0.04, delta=0.1, measure=2
+    )
+    tune.Tuner(
+        make_trainable(Path(folder, "logs")),
+        # JSON knows no tuples: an arm must be the same after it was written and read.
+        param_space={
+            "layers": tune.grid_search([(arm, np.float64(0.5)) for arm in range(ARMS)]),
+            "seed": tune.grid_search(list(range(SEEDS))),
+        },
+        tune_config=tune.TuneConfig(
+            metric="accuracy", mode="max", scheduler=scheduler, reuse_actors=True
+        ),
+        run_config=tune.RunConfig(
+            storage_path=str(Path(folder, "storage")), name="race", verbose=0
+        ),
+    ).fit()
+
+
+def journal_of(folder: Path) -> dict[str, Any]:
+    """What was observed of each trial by now."""
+    import pyarrow.fs
+
+    journal = Journal.newest(pyarrow.fs.LocalFileSystem(), str(folder / "storage" / "race"))
+    records = {} if journal is None else journal.read()
+    for name in (RECOMMENDATION, RACE):
+        records.pop(name, None)
+    return records
+
+
+def told(records: dict[str, Any]) -> Counter[str]:
+    return Counter(
+        json.dumps([name, level, value])
+        for name, record in records.items()
+        for _, level, value, _ in record["observed"]
+    )
+
+
+def final_lines(logs: Path) -> dict[str, list[str]]:
+    """What trials have noted once they have ended: they outlive their driver for a moment."""
+    lines: dict[str, list[str]] | None = None
+    deadline = time.monotonic() + 60.0
+    while True:
+        found = {log.name: log.read_text().split() for log in logs.iterdir()}
+        if found == lines:
+            return found
+        assert time.monotonic() < deadline, "trials go on without their driver"
+        lines = found
+        time.sleep(2.0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_killed_driver_loses_no_observation(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    address = ray.get_runtime_context().gcs_address
+    driver = subprocess.Popen([sys.executable, __file__, address, str(tmp_path)])
+    deadline = time.monotonic() + 60.0
+    while sum(told(journal_of(tmp_path)).values()) < 20:
+        assert driver.poll() is None, "the race has ended before it could be interrupted"
+        assert time.monotonic() < deadline, "nothing was observed"
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    before = journal_of(tmp_path)
+    lines = final_lines(tmp_path / "logs")
+
+    storage = str(tmp_path / "storage" / "race")
+    tuner = tune.Tuner.restore(storage, make_trainable(tmp_path / "logs"))
+    results = tuner.fit()
+
+    after = journal_of(tmp_path)
+    assert told(before) <= told(after), "an observation was lost"
+    pairs = Counter(
+        (name, level) for name, record in after.items() for _, level, *_ in record["observed"]
+    )
+    assert set(pairs.values()) == {1}, "an observation was made twice"
+    numbers = sorted(number for record in after.values() for number, *_ in record["observed"])
+    assert numbers == list(range(1, len(numbers) + 1))
+
+    answer = mfhpo_ray.recommendation(results)
+    assert (answer.arm, answer.compared, answer.certified) == (BEST, ARMS, True)
+    assert answer.config["layers"][0] == BEST
+    # All values count but those of arms that left while an earlier run held them back.
+    of_survivors = {name: of for name, of in after.items() if arm_of(of) in answer.survivors}
+    told_at_least = sum(told(of_survivors).values())
+    assert told_at_least <= answer.trials <= sum(told(after).values())
+    assert len(results) == ARMS * SEEDS
+    assert not results.errors
+
+    # The decisions are those of a policy that was told of all this without a break: what was out
+    # when the driver died was not observed again.
+    unbroken = bare_policy(after)
+    expected = unbroken.recommend()
+    # Sums of the same values in another order differ in their last digits.
+    assert answer.mean == pytest.approx(expected.mean)
+    assert answer.interval == pytest.approx(expected.interval)
+    assert answer.survivors == expected.survivors
+    out = set(range(ARMS)) - set(bare_policy(before).active.tolist())
+    assert out
+    for name, record in after.items():
+        if arm_of(record) in out:
+            assert record["observed"] == before[name]["observed"]
+
+    # Ray goes on from the checkpoints that it knows of; nothing else is trained again.
+    for log in (tmp_path / "logs").iterdir():
+        done, old = log.read_text().split(), lines.get(log.name, [])
+        assert done[: len(old)] == old
+        assert len(done) - len(set(done)) <= len(old)
+        if int(log.name.split("_")[0]) in out:
+            assert len(done) <= len(old) + 1  # an iteration that was under way
+
+
+def arm_of(record: dict[str, Any]) -> int:
+    return int(decode(record["config"])["layers"][0])
+
+
+def bare_policy(records: dict[str, Any]) -> IISE:
+    """A policy without a scheduler that was told of all records."""
+    problem = Problem(ARMS, LEVELS, bias=Bias.max(0.02, 0.007, 0.0), noise=SubGaussian(0.01))
+    policy = IISE(problem, delta=0.1, epsilon=0.04, measure=2)
+    entries = sorted(
+        (number, arm_of(record), level, value, cost)
+        for record in records.values()
+        for number, level, value, cost in record["observed"]
+    )
+    for _, arm, level, value, cost in entries:
+        policy.tell(Pull(arm, level), Observation(value, cost))
+    return policy
+
+
+if __name__ == "__main__":
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    drive(*sys.argv[1:])

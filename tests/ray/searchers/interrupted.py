@@ -1,0 +1,65 @@
+"""An experiment in a process of its own, to be killed (``python -m`` runs it)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import ray
+from ray import tune
+
+from mfhpo import Fidelity
+from mfhpo_ray import IISESearch
+from tests.ray.searchers.searching import ARMS, bowl
+
+LOG = "evaluations.log"
+
+
+def train(config: dict[str, Any]) -> None:
+    """One evaluation, which writes down that it was made."""
+    time.sleep(0.1)
+    loss = bowl(config)
+    line = json.dumps({"x": config["x"], "epochs": config["epochs"], "seed": config["seed"]})
+    # Short lines that are appended are never mixed.
+    log = os.open(config["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(log, f"{line}\n".encode())
+    os.close(log)
+    tune.report({"loss": loss})
+
+
+def search() -> IISESearch:
+    """The race: about 40 trials, whose noise does not contradict sigma in any order of ends."""
+    return IISESearch(
+        Fidelity("epochs", levels=[1, 3, 9]),
+        ARMS,
+        metric="loss",
+        mode="min",
+        epsilon=0.1,
+        sigma=0.05,
+        bias=[0.1, 0.04, 0.0],
+        seed=1,
+    )
+
+
+def main(address: str, folder: str) -> None:
+    ray.init(address=address, configure_logging=False, log_to_driver=False)
+    race = search()
+    tune.Tuner(
+        train,
+        param_space={"log": os.path.join(folder, LOG)},
+        tune_config=tune.TuneConfig(
+            search_alg=race,
+            scheduler=race.scheduler(),
+            num_samples=-1,
+            max_concurrent_trials=3,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(name="interrupted", storage_path=folder, verbose=0),
+    ).fit()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,368 @@
+"""The searcher that searches a space and certifies what it has found, by plain calls."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from ray import tune
+
+from mfhpo import Fidelity
+from mfhpo.search import Replicate
+from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
+from mfhpo_ray.experiment.recommendation import from_record, to_record
+from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
+from tests.ray.searchers.searching import Memory, run
+
+
+@pytest.fixture(scope="module")
+def finished() -> tuple[RaceSearch, list[dict[str, Any]]]:
+    """A search that has come to its end, and the configurations of its trials."""
+    search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
+    return search, run(search, loss)
+
+
+def test_it_finds_and_certifies_a_good_configuration(finished):
+    search, configs = finished
+    answer = recommendation(search)
+    assert isinstance(answer, TuneRaceRecommendation)
+    assert answer.certified
+    assert answer.finished
+    assert answer.config.keys() == {"x", "model", "data"}
+    low, high = answer.interval
+    assert low < true_loss(answer.config) + 0.1 / 9 < high
+    assert true_loss(answer.config) < 0.1
+    assert answer.cost == sum(config["epochs"] for config in configs) <= 400
+    assert answer.trials == len(configs)
+    assert 2 <= answer.compared <= 8
+    assert answer.tried == len({repr((c["x"], c["model"])) for c in configs})
+    text = str(answer)
+    assert "CERTIFIED" in text
+    assert "model/kind=" in text
+    assert f"{answer.tried} configurations tried, {answer.at_target} of them" in text
+
+
+def test_a_certificate_rests_on_new_seeds_alone(finished):
+    search, configs = finished
+    seeds = [config["seed"] for config in configs]
+    assert len(set(seeds)) == len(seeds)
+    certificate = search.recommendation().certificate
+    assert certificate is not None
+    winner = certificate.candidates[certificate.winner]
+    config = search.recommendation().config
+    values = [
+        loss(other)
+        for other in configs
+        if (other["x"], other["model"]) == (config["x"], config["model"]) and other["epochs"] == 9
+    ]
+    # The first one is the search's own.
+    assert winner.evaluations == len(values) - 1
+    assert winner.mean == pytest.approx(np.mean(values[1:]))
+    assert winner.claim == pytest.approx(values[0])
+
+
+def test_the_answer_is_stored_whole(finished):
+    search, _ = finished
+    journal = Memory()
+    answer = search.recommendation()
+    journal.write("recommendation", to_record(answer, "loss", "min", "epochs"))
+    again = from_record(journal.read()["recommendation"])
+    assert again.to_dict() == answer.to_dict()
+    assert str(again) == str(answer)
+
+
+def test_during_the_search_nothing_is_certified():
+    search = make(budget=400)
+    with pytest.raises(ValueError, match="no trial was suggested"):
+        search.recommendation()
+    run(search, loss, at_most=12)
+    answer = search.recommendation()
+    assert answer.certificate is None
+    assert not answer.certified
+    assert answer.tried == 9
+    assert "the search goes on" in str(answer)
+    stored = to_record(answer, "loss", "min", "epochs")
+    assert from_record(stored).to_dict() == answer.to_dict()
+
+
+def test_the_space_may_come_from_the_tuner():
+    search = RaceSearch("epochs", budget=200, epsilon=0.1, seed=0)
+    assert search.set_search_properties("loss", "min", dict(SPACE))
+    config = search.suggest("a")
+    assert config.keys() == {"x", "model", "epochs", "seed"}  # Tune adds the constants
+    assert search.suggest("b")["x"] != config["x"]
+    own = make()
+    assert not own.set_search_properties(None, None, {"y": tune.uniform(0, 1)})
+
+
+def test_without_a_fidelity_each_trial_is_a_full_evaluation():
+    space = {"x": tune.uniform(-1, 1)}
+    search = RaceSearch(metric="loss", mode="max", space=space, trials=40, sigma=0.1, seed=3)
+    configs = []
+    while isinstance(config := search.suggest(str(len(configs))), dict):
+        assert config.keys() == {"x", "seed"}
+        value = 1.0 - abs(config["x"] - 0.5)
+        search.on_trial_complete(str(len(configs)), {"loss": value})
+        configs.append(config)
+    answer = search.recommendation()
+    assert answer.trials == len(configs) <= 40
+    assert answer.certificate is not None
+    assert answer.config["x"] == pytest.approx(0.5, abs=0.2)
+
+
+def test_measured_costs_are_the_seconds_of_the_trials():
+    fidelity = Fidelity("epochs", levels=[1, 3, 9], costs="measured")
+    search = make(fidelity=fidelity, budget=60.0)
+    paid, number = 0.0, 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        seconds = 0.5 * config["epochs"]
+        search.on_trial_complete(str(number), {"loss": loss(config), "time_total_s": seconds})
+        paid, number = paid + seconds, number + 1
+    assert search.recommendation().cost == pytest.approx(paid)
+    assert 50.0 < paid <= 60.0
+
+
+def test_a_budget_in_seconds_without_a_fidelity():
+    space = {"x": tune.uniform(-1, 1)}
+    options = {"seconds": 120.0, "certify_share": 0.12, "sigma": 0.1, "seed": 3}
+    search = RaceSearch(metric="loss", mode="min", space=space, **options)
+    paid, number = 0.0, 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        assert config.keys() == {"x", "seed"}
+        seconds = 1.0 + config["x"] ** 2
+        result = {"loss": abs(config["x"] - 0.5), "time_total_s": seconds}
+        search.on_trial_complete(str(number), result)
+        paid, number = paid + seconds, number + 1
+    answer = search.recommendation()
+    assert answer.cost == pytest.approx(paid)
+    assert 110.0 < paid <= 121.0
+    assert answer.certificate is not None
+    assert answer.config["x"] == pytest.approx(0.5, abs=0.2)
+
+
+def test_seconds_with_a_fidelity_are_measured_costs():
+    by_seconds = make(fidelity="epochs", budget=None, seconds=60.0)
+    measured = make(fidelity=Fidelity("epochs", costs="measured"), budget=60.0)
+    for number in range(30):
+        config = by_seconds.suggest(str(number))
+        assert config == measured.suggest(str(number))
+        result = {"loss": loss(config), "time_total_s": 0.5 * config["epochs"]}
+        by_seconds.on_trial_complete(str(number), result)
+        measured.on_trial_complete(str(number), result)
+    assert by_seconds.recommendation().cost == measured.recommendation().cost > 0.0
+
+
+def test_several_trials_at_once_keep_to_the_budget():
+    search = make(budget=150)
+    search.set_max_concurrency(4)
+    running: dict[str, dict[str, Any]] = {}
+    number, paid, most = 0, 0.0, 0
+    while not search.finished:
+        config = search.suggest(str(number))
+        if isinstance(config, dict):
+            running[str(number)] = config
+            number, paid = number + 1, paid + config["epochs"]
+            most = max(most, len(running))
+        elif running:
+            trial_id = list(running)[number % len(running)]
+            search.on_trial_complete(trial_id, {"loss": loss(running.pop(trial_id))})
+        else:
+            assert config == search.FINISHED
+    assert most == 4
+    assert paid <= 150
+
+
+def test_failures_are_paid_for_and_the_search_goes_on():
+    search = make(budget=300)
+    number = 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        if config["model"]["kind"] == "flat":
+            search.on_trial_complete(str(number), error=True)
+        elif config["x"] < -0.5:
+            search.on_trial_complete(str(number), {"loss": math.nan})
+        else:
+            search.on_trial_complete(str(number), {"loss": loss(config)})
+        number += 1
+    answer = search.recommendation()
+    assert answer.config["model"]["kind"] == "deep"
+    assert answer.trials + answer.failures == number
+    assert true_loss(answer.config) < 0.25
+
+
+def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
+    search = make()
+    first = search.suggest("a")
+    search.lose("a")
+    second = search.suggest("b")
+    assert (second["x"], second["model"]) == (first["x"], first["model"])
+    assert second["seed"] != first["seed"]
+    search.on_trial_complete("b", {"loss": loss(second)})
+    assert search.recommendation().cost == 1.0
+    assert search.suggest("c")["x"] != first["x"]
+
+
+def test_where_everything_fails_the_budget_is_spent_without_an_answer():
+    search = make(budget=20)
+    number = 0
+    while isinstance(search.suggest(str(number)), dict):
+        search.on_trial_complete(str(number), error=True)
+        number += 1
+    assert number == 20
+    answer = search.recommendation()
+    assert answer.arm is None
+    assert answer.config == {}
+
+
+@pytest.mark.filterwarnings("ignore:budget=")
+def test_a_budget_that_pays_for_nothing_ends_at_once():
+    search = make(budget=0.5)
+    assert search.suggest("a") == search.FINISHED
+    assert search.recommendation().trials == 0
+
+
+def test_without_a_share_for_it_nothing_is_certified():
+    search = make(certify_share=0.0, budget=100)
+    configs = run(search, loss)
+    assert 91 < sum(config["epochs"] for config in configs) <= 100
+    answer = search.recommendation()
+    assert answer.certificate is None
+    assert "nothing is kept for a certificate" in answer.reason
+
+
+def test_a_space_of_few_configurations_is_searched_all_the_same():
+    """Three configurations, each begun once before any of them is begun again."""
+    space = {"x": tune.choice([-0.5, 0.2, 0.9])}
+
+    def value(config: dict[str, Any]) -> float:
+        return loss({**config, "model": {"depth": 3}})
+
+    search = make(space=space, budget=300, certify_share=0.2)
+    configs = run(search, value)
+    assert {config["x"] for config in configs[:3]} == {-0.5, 0.2, 0.9}
+    answer = search.recommendation()
+    assert answer.config == {"x": 0.2}
+    assert answer.at_target <= 3
+    assert answer.cost == sum(config["epochs"] for config in configs) <= 300
+    certificate = answer.certificate
+    assert certificate is not None
+    assert len({str(candidate.params) for candidate in certificate.candidates}) == answer.compared
+
+
+def test_what_is_drawn_by_functions_is_kept():
+    space = {
+        "x": tune.uniform(-1, 1),
+        "model": {"depth": tune.sample_from(lambda config: 3 if config["x"] > 0 else 5)},
+    }
+    search = make(space=space)
+    configs = run(search, loss)
+    assert all(c["model"]["depth"] == (3 if c["x"] > 0 else 5) for c in configs)
+    assert search.recommendation().config["model"] == {"depth": 3}
+
+
+# Checkpoints.
+
+
+def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
+    search = make(checkpoints=True, budget=300, certify_share=0.2)
+    trainings: dict[str, list[dict[str, Any]]] = {}
+    paid, number = 0, 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        training = trainings.setdefault(config["training"], [])
+        paid += config["epochs"] - (training[-1]["epochs"] if training else 0)
+        training.append(config)
+        search.on_trial_complete(str(number), {"loss": loss(config)})
+        number += 1
+    answer = search.recommendation()
+    assert "training" not in answer.config
+    assert answer.cost == paid <= 300
+    for name, configs in trainings.items():
+        # One configuration with one seed, at rising levels.
+        assert len({repr((c["x"], c["model"], c["seed"])) for c in configs}) == 1
+        levels = [c["epochs"] for c in configs]
+        assert levels == ([9] if "replicate" in name else [1, 3, 9][: len(levels)])
+    seeds = [configs[0]["seed"] for configs in trainings.values()]
+    assert len(set(seeds)) == len(seeds)
+    assert any("replicate" in name for name in trainings)
+    assert max(map(len, trainings.values())) == 3
+
+
+def test_the_key_of_the_training_can_be_named_and_is_no_part_of_the_space():
+    space = {**SPACE, "cache": {"folder": "elsewhere", "size": 1}}
+    search = make(checkpoints=True, training_key="cache/folder", space=space, seed_key=None)
+    config = search.suggest("a")
+    assert config["cache"]["size"] == 1
+    assert config["cache"]["folder"].startswith("configuration-0-")
+    assert "seed" not in config
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"budget": 10, "trials": 5}, ValueError, "both say what may be spent"),
+        ({"trials": 0, "budget": None}, ValueError, "trials must be"),
+        ({"seconds": 5.0}, ValueError, "both say what may be spent"),
+        ({"seconds": 0.0, "budget": None}, ValueError, "seconds must be positive"),
+        (
+            {"seconds": 5.0, "budget": None, "prices": {"CPU": 1.0}},
+            ValueError,
+            "seconds=5.0 counts seconds alone",
+        ),
+        ({"budget": -1.0}, ValueError, "budget must be positive"),
+        ({"budget": "ten"}, TypeError, "budget must be"),
+        ({"certify_share": 1.0}, ValueError, "certify_share must be in"),
+        ({"top": 1}, ValueError, "top must be"),
+        ({"delta": 0.0}, ValueError, "delta"),
+        ({"epsilon": -0.1}, ValueError, "epsilon"),
+        ({"sigma": [0.1, 0.2, 0.3]}, ValueError, "sigma"),
+        ({"epsilon": "small"}, TypeError, "epsilon"),
+        ({"sigma": -1.0}, ValueError, "sigma"),
+        ({"checkpoints": 1}, TypeError, "checkpoints must be True or False"),
+        ({"training_key": ""}, TypeError, "training_key must be"),
+        ({"checkpoints": True, "training_key": "seed"}, ValueError, "sets to something else"),
+        ({"fidelity": 3}, TypeError, "fidelity must be"),
+        ({"max_failures": 0}, ValueError, "max_failures"),
+        ({"space": 3}, TypeError, "space must be"),
+        ({"mode": "least"}, ValueError, "mode must be"),
+        ({"prices": {"CPU": 1.0}}, ValueError, "are for measured seconds"),
+        (
+            {"prices": {"CPU": 1.0}, "fidelity": None},
+            ValueError,
+            "without a fidelity a budget counts trials; leave prices out",
+        ),
+    ],
+)
+def test_wrong_arguments_raise_at_once(options, error, message):
+    with pytest.raises(error, match=message):
+        make(**options)
+
+
+def test_a_space_that_leaves_nothing_open_is_refused():
+    with pytest.raises(ValueError, match=r"nothing to draw from.*'data'"):
+        make(space={"epochs": tune.randint(1, 10), "data": 3}).suggest("a")
+
+
+def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
+    """The first evaluation for the certificate hangs; later ones do not take its place."""
+    search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
+    slow, number = None, 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        begun = search._open.get(str(number))
+        if slow is None and isinstance(begun.pull, Replicate):
+            slow = (str(number), config)
+        else:
+            search.on_trial_complete(str(number), {"loss": loss(config)})
+        number += 1
+    assert slow is not None
+    assert config is None
+    assert len(search._open) == 1
+    answer = search.recommendation()
+    assert not answer.certified
+    assert not answer.finished
+    assert f"the race waits for trial {slow[0]} of arm" in answer.reason
+    trials = answer.trials
+    search.on_trial_complete(slow[0], {"loss": loss(slow[1])})
+    assert search.recommendation().trials > trials + 1
+    run(search, loss, prefix="more")
+    assert search.recommendation().certified

@@ -1,0 +1,99 @@
+"""A search in a real experiment: checkpoints, a conditional space, the answer in the storage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ray import tune
+
+from mfhpo import Fidelity
+from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
+from tests.ray.searchers.racing_searches import true_loss
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("ray_cluster"),
+]
+
+
+def _square(x: float) -> float:
+    return x**2
+
+
+def _train(config: dict[str, Any]) -> None:
+    path = Path(config["folder"], config["training"])
+    done = json.loads(path.read_text()) if path.exists() else []
+    model = {key: value for key, value in config["model"].items() if key != "transform"}
+    here = [config["x"], model, config["seed"]]
+    assert all(earlier[:3] == here for earlier in done)
+    assert config["model"]["transform"](2.0) == 4.0  # an object, not what stands for it
+    path.write_text(json.dumps([*done, [*here, config["epochs"]]]))
+    noise = 0.02 * np.random.default_rng([config["seed"], config["epochs"]]).normal()
+    tune.report({"loss": true_loss(config) + 0.1 / config["epochs"] + noise})
+
+
+def test_an_experiment_ends_with_a_certificate_in_its_storage(tmp_path):
+    folder = tmp_path / "trainings"
+    folder.mkdir()
+    search = RaceSearch(
+        Fidelity("epochs", levels=[1, 3]),
+        metric="loss",
+        mode="min",
+        budget=60,
+        certify_share=0.3,
+        top=2,
+        sigma=0.02,
+        checkpoints=True,
+        seed=0,
+    )
+    tuner = tune.Tuner(
+        _train,
+        param_space={
+            "x": tune.uniform(-1, 1),
+            "model": tune.choice(
+                [
+                    {"kind": "flat", "transform": _square},
+                    {"kind": "deep", "transform": _square, "depth": tune.randint(1, 6)},
+                ]
+            ),
+            "epochs": tune.randint(1, 4),
+            "folder": str(folder),
+        },
+        tune_config=tune.TuneConfig(
+            search_alg=search,
+            scheduler=search.scheduler(),
+            num_samples=-1,
+            max_concurrent_trials=1,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(name="search", storage_path=str(tmp_path), verbose=0),
+    )
+    results = tuner.fit()
+    assert results.num_errors == 0
+    answer = recommendation(results)
+    assert isinstance(answer, TuneRaceRecommendation)
+    assert answer.certificate is not None
+    assert answer.certificate.to_dict() == search.recommendation().certificate.to_dict()
+    assert answer.config.keys() == {"x", "model"}
+    assert answer.luckiest is not None
+    assert answer.luckiest.config.keys() <= {"x", "model", "epochs"}
+    assert "best result" in str(answer)
+    again = recommendation(
+        tune.Tuner.restore(str(tmp_path / "search"), trainable=_train).get_results()
+    )
+    assert str(again) == str(answer)
+    # Rising levels, replicates at the target alone, and some were gone on with.
+    trainings = {path.name: json.loads(path.read_text()) for path in folder.iterdir()}
+    for name, steps in trainings.items():
+        levels = [step[3] for step in steps]
+        assert levels in ([[3]] if "replicate" in name else [[1], [1, 3]])
+    assert answer.trials == sum(map(len, trainings.values())) == len(results)
+    assert answer.cost <= 60.0
+    assert any(len(steps) == 2 for steps in trainings.values())
+    assert any("replicate" in name for name in trainings)

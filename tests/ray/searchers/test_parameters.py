@@ -1,0 +1,163 @@
+"""What a model sees of Tune's spaces, and the configurations that come of its places."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ray import tune
+from ray.tune.search.variant_generator import generate_variants
+
+from mfhpo.search import Numeric, OneOf
+from mfhpo_ray.searchers.parameters import Parameters
+from mfhpo_ray.searchers.places import kind_of, place_of, value_at
+
+NUMBERS = {
+    "uniform": tune.uniform(-2, 3),
+    "loguniform": tune.loguniform(1e-3, 10),
+    "quniform": tune.quniform(-1, 1, 0.25),
+    "qloguniform": tune.qloguniform(0.5, 32, 0.5),
+    "randn": tune.randn(2, 3),
+    "qrandn": tune.qrandn(0, 2, 0.5),
+    "randint": tune.randint(-3, 4),
+    "lograndint": tune.lograndint(1, 100),
+    "qrandint": tune.qrandint(0, 20, 5),
+    "qlograndint": tune.qlograndint(2, 64, 2),
+}
+EXACT = {"quniform", "randint", "lograndint", "qrandint", "qlograndint", "qloguniform", "qrandn"}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@settings(max_examples=30, deadline=None)
+@given(place=st.floats(0, 1))
+def test_a_value_is_where_it_was_placed(name, place):
+    domain = NUMBERS[name]
+    value = value_at(place, domain)
+    again = place_of(value, domain)
+    assert again is not None
+    assert 0.0 <= again <= 1.0
+    back = value_at(again, domain)
+    if name in EXACT:
+        assert back == pytest.approx(value, rel=1e-12)
+        assert type(back) is type(domain.sample())
+    else:
+        assert back == pytest.approx(value, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_uniform_places_are_distributed_as_tune_draws(name):
+    domain = NUMBERS[name]
+    ours = np.array([value_at(place, domain) for place in (np.arange(4000) + 0.5) / 4000])
+    theirs = np.array(domain.sample(size=4000, random_state=np.random.default_rng(0)))
+    grid = np.quantile(ours, [0.05, 0.25, 0.5, 0.75, 0.95])
+    # 4000 draws are within .026 of a distribution function with probability .995.
+    for point in grid:
+        assert abs(np.mean(ours <= point) - np.mean(theirs <= point)) < 0.026
+
+
+def test_places_by_hand():
+    assert place_of(1, tune.lograndint(1, 4)) == pytest.approx(math.log(2) / 2 / math.log(4))
+    assert place_of(10, tune.qrandint(0, 20, 5)) == pytest.approx(2.5 / 5)
+    assert place_of(2.0, tune.randn(2, 3)) == 0.5
+    assert place_of(7, tune.randint(0, 5)) is None
+    assert place_of("a", tune.uniform(0, 1)) is None
+    assert value_at(0.999, tune.quniform(0, 1, 0.5)) == 1.0
+
+
+def test_what_leaves_no_choice_is_no_parameter():
+    assert kind_of(tune.choice(["a"])) is None
+    assert kind_of(tune.randint(3, 4)) is None
+    assert kind_of(tune.randint(0, 5)) == Numeric((0.1, 0.3, 0.5, 0.7, 0.9))
+    assert kind_of(tune.quniform(-1, 1, 0.5)) == Numeric((0.0, 0.25, 0.5, 0.75, 1.0))
+    many = kind_of(tune.randint(0, 1_000_000))
+    assert isinstance(many, Numeric)
+    assert len(many.places) == 1000
+    assert kind_of(tune.sample_from(lambda: 1)) is None
+    space = {"a": tune.choice(["a"]), "n": tune.randint(3, 4), "x": tune.uniform(0, 1)}
+    parameters = Parameters(space)
+    assert list(parameters.kinds) == ["x"]
+    assert parameters.draw({"x": 0.5}, key=[0]) == {"a": "a", "n": 3, "x": 0.5}
+
+
+NESTED = {
+    "model": tune.choice(
+        [
+            {"kind": "svm", "C": tune.loguniform(0.1, 10), "kernel": tune.choice(["rbf", "poly"])},
+            {"kind": "net", "layers": [tune.randint(1, 9), tune.randint(1, 9)]},
+            {"kind": "net", "layers": [tune.randint(1, 9)]},
+            "linear",
+        ]
+    ),
+    "step": tune.choice([tune.uniform(0, 1), "auto"]),
+    "train": {"batch": tune.grid_search([16, 32]), "shuffle": True},
+    "pair": (tune.uniform(0, 1), 2),
+}
+
+
+def test_what_is_open_below_choices_has_names_and_conditions():
+    parameters = Parameters(NESTED)
+    layers = Numeric(tuple((index + 0.5) / 8 for index in range(8)))
+    assert parameters.kinds == {
+        "model": OneOf(4),
+        "model[0]/C": Numeric(),
+        "model[0]/kernel": OneOf(2),
+        "model[1]/layers/0": layers,
+        "model[1]/layers/1": layers,
+        "model[2]/layers/0": layers,
+        "step": OneOf(2),
+        "step[0]": Numeric(),
+        "train/batch": OneOf(2),
+        "pair/0": Numeric(),
+    }
+    point = {"model": 2.0, "model[2]/layers/0": 0.3, "step": 1.0, "train/batch": 0.0, "pair/0": 0.5}
+    config = parameters.draw(point, key=[0])
+    assert config == {
+        "model": {"kind": "net", "layers": [3]},
+        "step": "auto",
+        "train": {"batch": 16, "shuffle": True},
+        "pair": (0.5, 2),
+    }
+    assert parameters.point_of(config) == {**point, "model[2]/layers/0": 2.5 / 8}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000))
+def test_configurations_of_tune_have_a_place_and_come_back_from_it(seed):
+    [(_, config)] = list(
+        generate_variants(
+            {**NESTED, "train": {"batch": tune.choice([16, 32]), "shuffle": True}},
+            random_state=np.random.default_rng(seed),
+        )
+    )
+    parameters = Parameters(NESTED)
+    point = parameters.point_of(config)
+    again = parameters.draw(point, key=[0])
+    assert parameters.point_of(again) == pytest.approx(point)
+    if isinstance(config["model"], dict) and "layers" in config["model"]:
+        assert again["model"] == config["model"]
+    assert again["train"] == config["train"]
+    assert again["pair"] == pytest.approx(config["pair"])
+    ours = parameters.draw(None, key=[seed])
+    assert parameters.draw(None, key=[seed]) == ours
+    assert set(parameters.point_of(ours)) <= set(parameters.kinds)
+
+
+def test_constants_may_be_missing_but_not_within_a_choice():
+    parameters = Parameters({"a": tune.choice([{"k": 1, "x": tune.uniform(0, 1)}]), "c": 3})
+    assert parameters.point_of({"a": {"k": 1, "x": 0.25}}) == {"a[0]/x": 0.25}
+    assert parameters.point_of({"a": {"k": 2, "x": 0.25}}) == {}
+
+
+def test_functions_see_the_rest_of_a_configuration():
+    space = {
+        "width": tune.choice([4, 8]),
+        "double": tune.sample_from(lambda config: 2 * config["width"] + config["train"]["epochs"]),
+        "train": {"epochs": tune.randint(1, 10)},
+    }
+    parameters = Parameters(space, {"train/epochs": 100})
+    assert parameters.kinds == {"width": OneOf(2)}
+    assert parameters.draw({"width": 1.0}, key=[0]) == {"width": 8, "double": 116}
+    assert parameters.point_of({"width": 8, "double": 5}) == {"width": 1.0}

@@ -1,0 +1,200 @@
+"""The same race in Optuna, in Ray Tune and with the bare policy: the same pulls, the same arm."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from ray import tune
+from ray.tune.experiment import Experiment, Trial
+from ray.tune.search import ConcurrencyLimiter, SearchGenerator
+
+from mfhpo import IISE, Fidelity, Observation, Problem, Pull
+from mfhpo_optuna import IISESampler
+from mfhpo_ray import IISESearch
+from mfhpo_ray.experiment.seeds import replicate_seed
+
+LEVELS = (1, 3, 9, 27)
+SEED = 7
+
+
+class Table:
+    """Recorded evaluations of ten arms: means that cross between levels, and noise by the seed."""
+
+    def __init__(self, n_arms: int = 10, scale: float = 0.02) -> None:
+        rng = np.random.default_rng(1)
+        target = np.sort(rng.uniform(0.5, 0.9, n_arms))[::-1]
+        distance = 1.0 / np.sqrt(np.array(LEVELS)) - 1.0 / np.sqrt(LEVELS[-1])
+        self.means = target[:, None] - rng.uniform(0.05, 0.15, (n_arms, 1)) * distance
+        self.arms = [{"row": row} for row in rng.permutation(n_arms).tolist()]
+        self.scale = scale
+
+    def accuracy(self, config: Mapping[str, Any]) -> float:
+        noise = self.scale * np.random.default_rng(config["seed"]).normal()
+        return float(self.means[config["row"], LEVELS.index(config["epochs"])] + noise)
+
+
+TABLE = Table()
+OPTIONS: dict[str, Any] = {"epsilon": 0.02, "seed": SEED, "pilot_arms": 4}
+
+
+def _config(pull: Pull, replicate: int) -> dict[str, Any]:
+    seed = replicate_seed(
+        SEED,
+        pull.arm,
+        pull.fidelity,
+        replicate,
+        n_arms=len(TABLE.arms),
+        n_fidelities=len(LEVELS),
+    )
+    return {**TABLE.arms[pull.arm], "epochs": LEVELS[pull.fidelity], "seed": seed}
+
+
+def _bare(workers: int) -> tuple[list[dict[str, Any]], IISE]:
+    """The policy by itself; of the pulls under way, the first one ends first."""
+    policy = IISE(Problem(len(TABLE.arms), tuple(map(float, LEVELS))), **OPTIONS)
+    begun: Counter[tuple[int, int]] = Counter()
+    under_way: list[tuple[Pull, dict[str, Any]]] = []
+    configs = []
+    while not policy.finished:
+        while len(under_way) < workers:
+            [pull] = policy.ask(1, [pull for pull, _ in under_way])
+            configs.append(_config(pull, begun[pull.arm, pull.fidelity]))
+            begun[pull.arm, pull.fidelity] += 1
+            under_way.append((pull, configs[-1]))
+        pull, config = under_way.pop(0)
+        policy.tell(pull, Observation(TABLE.accuracy(config)))
+    return configs, policy
+
+
+def _in_tune(workers: int, folder: Path) -> tuple[list[dict[str, Any]], IISESearch]:
+    """Tune's own generator of trials; of those under way, the first one ends first."""
+    search = IISESearch(
+        Fidelity("epochs", levels=LEVELS), TABLE.arms, metric="accuracy", mode="max", **OPTIONS
+    )
+    generator = SearchGenerator(ConcurrencyLimiter(search, workers))
+    space = {"epochs": tune.randint(1, 28), "row": tune.randint(0, 10), "constant": 1}
+    assert generator.set_search_properties(None, None, space)
+    experiment = Experiment(
+        "race", run=lambda config: None, config=space, num_samples=10**9, storage_path=str(folder)
+    )
+    generator.add_configurations([experiment])
+    under_way: list[Trial] = []
+    configs = []
+    while not generator.is_finished():
+        trial = generator.next_trial()
+        if trial is not None:
+            assert trial.config["constant"] == 1
+            configs.append({k: v for k, v in trial.config.items() if k != "constant"})
+            under_way.append(trial)
+        elif under_way and not generator.is_finished():
+            trial = under_way.pop(0)
+            result = {"accuracy": TABLE.accuracy(trial.config), "training_iteration": 1}
+            generator.on_trial_complete(trial.trial_id, result=result)
+    return configs, search
+
+
+def _in_optuna() -> tuple[list[dict[str, Any]], Any]:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    begun: Counter[tuple[int, int]] = Counter()
+    configs = []
+
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, 9)
+        epochs = trial.suggest_int("epochs", 1, 27)
+        pull = Pull(TABLE.arms.index({"row": row}), LEVELS.index(epochs))
+        configs.append(_config(pull, begun[pull.arm, pull.fidelity]))
+        begun[pull.arm, pull.fidelity] += 1
+        return TABLE.accuracy(configs[-1])
+
+    sampler = IISESampler(Fidelity("epochs", levels=LEVELS), TABLE.arms, **OPTIONS)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(objective)
+    return configs, sampler.recommendation(study)
+
+
+def _check(config: Mapping[str, Any]) -> None:
+    target = TABLE.means[:, -1]
+    assert target[config["row"]] >= target.max() - OPTIONS["epsilon"]
+
+
+def test_one_worker_makes_the_same_pulls_everywhere(tmp_path):
+    bare, policy = _bare(workers=1)
+    in_tune, search = _in_tune(1, tmp_path)
+    in_optuna, from_optuna = _in_optuna()
+    assert len(bare) > 100
+    assert in_tune == bare
+    assert in_optuna == bare
+    answer, expected = search.recommendation(), policy.recommend()
+    assert expected.certified
+    assert (answer.arm, answer.mean, answer.interval) == (
+        expected.arm,
+        expected.mean,
+        expected.interval,
+    )
+    assert (from_optuna.arm, from_optuna.mean, from_optuna.interval) == (
+        expected.arm,
+        expected.mean,
+        expected.interval,
+    )
+    assert answer.config == from_optuna.params
+    _check(answer.config)
+
+
+@pytest.mark.parametrize("workers", [3, 8])
+def test_several_workers_make_the_same_pulls_in_tune(workers, tmp_path):
+    bare, policy = _bare(workers)
+    in_tune, search = _in_tune(workers, tmp_path)
+    assert in_tune == bare
+    assert search.recommendation().arm == policy.recommend().arm
+    _check(search.recommendation().config)
+
+
+def _train(config: dict[str, Any]) -> None:
+    tune.report({"accuracy": TABLE.accuracy(config)})
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_real_experiment_makes_the_same_pulls(tmp_path):
+    """One worker, a few arms that are easily told apart, and real processes."""
+    arms = [{"row": 0}, {"row": 5}, {"row": 9}]
+    fidelity = Fidelity("epochs", levels=LEVELS[:2])
+    options: dict[str, Any] = {"sigma": 0.02, "bias": [0.1, 0.0], "epsilon": 0.05, "seed": SEED}
+
+    def search() -> IISESearch:
+        return IISESearch(fidelity, arms, metric="accuracy", mode="max", measure=2, **options)
+
+    alone = search()
+    expected = []
+    for number in range(100):
+        config = alone.suggest(str(number))
+        if config == alone.FINISHED:
+            break
+        expected.append(config)
+        alone.on_trial_complete(str(number), {"accuracy": TABLE.accuracy(config)})
+    under_test = search()
+    tuner = tune.Tuner(
+        _train,
+        tune_config=tune.TuneConfig(
+            search_alg=under_test,
+            scheduler=under_test.scheduler(),
+            num_samples=-1,
+            max_concurrent_trials=1,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(name="same", storage_path=str(tmp_path), verbose=0),
+    )
+    results = tuner.fit()
+    assert sorted(map(_key, (result.config for result in results))) == sorted(map(_key, expected))
+    assert under_test.recommendation() == alone.recommendation()
+    assert under_test.recommendation().certified
+
+
+def _key(config: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(sorted(config.items()))

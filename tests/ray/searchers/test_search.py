@@ -1,0 +1,808 @@
+"""The searchers, driven by plain calls in the order in which Tune makes them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ray import tune
+from ray.tune.search import ConcurrencyLimiter, SearchGenerator
+
+from mfhpo import IISE, Bias, Fidelity, Gaussian, Observation, Problem, Pull, SubGaussian
+from mfhpo.censored import RCUCB, Linear
+from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo_ray import (
+    IISESearch,
+    MFLUCBSearch,
+    MFSearch,
+    PullScheduler,
+    RCUCBSearch,
+    ZoomingRCUCBSearch,
+)
+from mfhpo_ray.experiment.seeds import replicate_seed
+from mfhpo_ray.schedulers.pull_scheduler import PullSearch
+from tests.ray.searchers.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make, pulls, run
+
+# The race itself.
+
+
+@pytest.mark.parametrize("cls", BEST_ARM.values(), ids=BEST_ARM.keys())
+def test_a_race_ends_by_itself_with_the_best_arm(cls):
+    search = make(cls)
+    configs = run(search)
+    assert 0 < len(configs) < 3000
+    assert search.finished
+    assert search.suggest("late") == search.FINISHED
+    answer = search.recommendation()
+    assert answer.certified
+    assert answer.config == {"x": 0.0}
+    assert (answer.arm, answer.level, answer.trials) == (2, 9, len(configs))
+    assert answer.cost == sum(config["epochs"] for config in configs)
+    assert answer.interval[0] <= 0.1 / 9 <= answer.interval[1]  # the true mean
+
+
+def test_maximising_is_minimising_the_negative():
+    losses = run(make())
+    search = make(metric="score", mode="max")
+    configs = []
+    for number in range(3000):
+        config = search.suggest(str(number))
+        if config == search.FINISHED:
+            break
+        configs.append(config)
+        search.on_trial_complete(str(number), {"score": -bowl(config)})
+    assert configs == losses
+    assert search.recommendation().mean == pytest.approx(-_answer_of(losses).mean)
+
+
+def _answer_of(configs: list[dict[str, Any]]) -> Any:
+    search = make()
+    assert run(search) == configs
+    return search.recommendation()
+
+
+def test_every_trial_gets_level_and_seed():
+    search = make(estimated_bias="eliminate")
+    configs = run(search)
+    assert {config["epochs"] for config in configs} == {1, 3, 9}
+    seeds = [config["seed"] for config in configs]
+    assert len(set(seeds)) == len(seeds)
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    assert all(isinstance(seed, int) for seed in seeds)
+
+
+def test_seeds_can_be_told_beforehand():
+    search = make()
+    first = search.suggest("first")
+    arm = [arm["x"] for arm in ARMS].index(first["x"])
+    level = [1, 3, 9].index(first["epochs"])
+    assert first["seed"] == replicate_seed(0, arm, level, 0, n_arms=4, n_fidelities=3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**64), st.integers(1, 60), st.integers(1, 6))
+def test_no_two_pulls_share_a_seed(seed, n_arms, n_fidelities):
+    seeds = {
+        replicate_seed(seed, arm, m, r, n_arms=n_arms, n_fidelities=n_fidelities)
+        for arm in range(n_arms)
+        for m in range(n_fidelities)
+        for r in range(5)
+    }
+    assert len(seeds) == n_arms * n_fidelities * 5
+    assert min(seeds) >= 0
+    assert max(seeds) < 2**31
+
+
+def test_seeds_look_random_and_differ_between_races():
+    seeds = {
+        race: np.array(
+            [replicate_seed(race, 0, 0, r, n_arms=4, n_fidelities=3) for r in range(999)]
+        )
+        for race in (0, 1)
+    }
+    for drawn in seeds.values():
+        assert abs(np.mean(drawn / 2**31) - 0.5) < 0.03  # three standard errors of a uniform mean
+        assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.1
+    assert not set(seeds[0].tolist()) & set(seeds[1].tolist())
+
+
+def test_the_seed_may_have_another_key_or_none():
+    assert "split" in make(seed_key="split").suggest("a")
+    assert make(seed_key="data/split").suggest("a")["data"].keys() == {"split"}
+    assert set(make(seed_key=None).suggest("a")) == {"x", "epochs"}
+
+
+def test_without_a_seed_races_differ():
+    assert make(seed=None).suggest("a")["seed"] != make(seed=None).suggest("a")["seed"]
+
+
+def test_a_race_is_repeatable():
+    assert run(make(seed=3)) == run(make(seed=3))
+    assert run(make(seed=3)) != run(make(seed=4))
+
+
+# What ends a trial, and what it counts for.
+
+
+class Bare:
+    """The policy that the search runs, told by hand."""
+
+    def __init__(self, **options: Any) -> None:
+        problem = Problem(4, (1.0, 3.0, 9.0))
+        self.policy = IISE(problem, epsilon=0.1, seed=0, **options)
+
+
+def _state(search: Any) -> Any:
+    return search.get_state()["policy"]
+
+
+FAILURES = {
+    "NaN": {"result": {"loss": math.nan}},
+    "infinity": {"result": {"loss": math.inf}},
+    "too large": {"result": {"loss": 1e200}},
+    "missing": {"result": {"training_iteration": 1}},
+    "nothing reported": {"result": {}},
+    "error": {"error": True},
+    "error after a report": {"result": {"loss": 0.5}, "error": True},
+    "stopped for its time": {"result": {"loss": 0.5, "mfhpo/censored_at": 1.0}},
+}
+
+
+@pytest.mark.parametrize("end", FAILURES.values(), ids=FAILURES.keys())
+def test_what_counts_as_failed(end):
+    search, bare = make(), Bare()
+    config = search.suggest("a")
+    search.on_trial_complete("a", **end)
+    [pull] = bare.policy.ask()
+    bare.policy.tell(pull, Observation(None))
+    assert _state(search) == bare.policy.state_dict()
+    again = search.suggest("b")
+    assert again["seed"] != config["seed"]
+
+
+def test_what_is_no_number_counts_as_failed_with_a_warning():
+    search = make()
+    search.suggest("a")
+    with pytest.warns(UserWarning, match="loss='low', which is no number"):
+        search.on_trial_complete("a", {"loss": "low"})
+    search.suggest("b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.on_trial_complete("b", {"loss": [1.0]})  # said once
+    assert search.recommendation().trials == 0
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.int64(1), 1])
+def test_numbers_of_any_kind_count(value):
+    search = make()
+    search.suggest("a")
+    search.on_trial_complete("a", {"loss": value})
+    assert search.recommendation().trials == 1
+
+
+def test_an_arm_that_keeps_failing_leaves_with_a_warning():
+    search = make()
+
+    def objective(config):
+        return math.nan if config["x"] == 0.0 else bowl(config)
+
+    with pytest.warns(ArmWithdrawnWarning, match=r"arm 2 \{'x': 0.0\} leaves the race.*epochs="):
+        run(search, objective)
+    answer = search.recommendation()
+    assert answer.certified
+    assert answer.config == {"x": -0.5}
+    assert answer.compared == 3
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.racing.race.ArmWithdrawnWarning")
+def test_when_every_arm_fails_the_race_is_over():
+    search = make()
+    configs = run(search, lambda config: math.nan)
+    assert len(configs) == 12  # three for each arm
+    answer = search.recommendation()
+    assert (answer.arm, answer.config, answer.finished) == (None, {}, True)
+    assert "NOT CERTIFIED" in str(answer)
+
+
+def test_a_trial_that_was_stopped_before_it_ran_observed_nothing():
+    search = make()
+    config = search.suggest("a")
+    search.on_trial_complete("a")  # what Tune calls for a PENDING trial that is stopped
+    assert search.recommendation().cost == 0.0
+    assert pulls([search.suggest("b")]) == pulls([config])
+
+
+def test_unknown_trials_and_second_ends_are_ignored():
+    search = make()
+    search.suggest("a")
+    search.on_trial_complete("a", {"loss": 0.3})
+    state = search.get_state()
+    search.on_trial_complete("a", {"loss": 0.4})
+    search.on_trial_complete("a", error=True)
+    search.on_trial_complete("unheard of", {"loss": 0.4})
+    search.on_trial_result("unheard of", {"loss": 0.4})
+    search.discard("unheard of")
+    search.note_resources("unheard of", {"CPU": 1})
+    assert search.get_state() == state
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.racing.race.ArmWithdrawnWarning")
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_any_order_of_ends_tells_the_policy_what_happened(data):
+    """Whatever Tune does, the policy has seen what a bare one sees that is told the same.
+
+    Values and failures are told as soon as all earlier pulls of their arm and level have ended.
+    """
+    search, bare = make(), Bare()
+    begun: dict[Pull, list[str]] = {}
+    ended: dict[str, Observation] = {}
+    running: dict[str, dict[str, Any]] = {}
+    seeds: list[int] = []
+    for step in range(data.draw(st.integers(1, 60))):
+        if not running or data.draw(st.booleans()):
+            config = search.suggest(f"t{step}")
+            if config == search.FINISHED:
+                break
+            running[f"t{step}"] = config
+            begun.setdefault(_pull(config), []).append(f"t{step}")
+            seeds.append(config["seed"])
+            continue
+        trial_id = data.draw(st.sampled_from(sorted(running)))
+        config = running.pop(trial_id)
+        pull = _pull(config)
+        has_ended = True
+        match data.draw(st.sampled_from(["value", "value", "error", "NaN", "pending", "discard"])):
+            case "value":
+                search.on_trial_complete(trial_id=trial_id, result={"loss": bowl(config)})
+                ended[trial_id] = Observation(-bowl(config))
+            case "error":
+                search.on_trial_complete(trial_id=trial_id, error=True)
+                ended[trial_id] = Observation(None)
+            case "NaN":
+                search.on_trial_complete(trial_id=trial_id, result={"loss": math.nan})
+                ended[trial_id] = Observation(None)
+            case "pending":
+                begun[pull].remove(trial_id)
+                has_ended = False
+                search.on_trial_complete(trial_id=trial_id)
+            case "discard":
+                begun[pull].remove(trial_id)
+                has_ended = False
+                search.discard(trial_id)
+                search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})
+        search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})  # once more
+        told_late = has_ended or not bare.policy.finished
+        while begun[pull] and begun[pull][0] in ended:
+            observation = ended.pop(begun[pull].pop(0))
+            if told_late:
+                bare.policy.tell(pull, observation)
+        assert _state(search) == bare.policy.state_dict()
+        assert search.finished == bare.policy.finished
+    assert len(set(seeds)) == len(seeds)
+
+
+def _pull(config):
+    return Pull([-0.9, -0.5, 0.0, 0.6].index(config["x"]), [1, 3, 9].index(config["epochs"]))
+
+
+def test_pulls_under_way_are_taken_into_account():
+    search = make()
+    first = [search.suggest(str(number)) for number in range(4)]
+    assert sorted(config["x"] for config in first) == [-0.9, -0.5, 0.0, 0.6]
+    alone = make().suggest("a")
+    search.keep(["1", "2", "3"])  # the first is lost, and begun anew
+    assert pulls([search.suggest("4")]) == pulls([alone])
+
+
+def test_concurrency_is_kept():
+    search = make()
+    limited = ConcurrencyLimiter(search, 2)
+    assert limited.suggest("a")
+    assert limited.suggest("b")
+    assert limited.suggest("c") is None
+    limited.on_trial_complete("a", result={"loss": 0.5})
+    assert limited.suggest("d")
+    assert limited.suggest("e") is None
+    search.keep(["b"])  # "d" is lost, which Tune's own count would wait for
+    assert limited.suggest("f")
+
+
+def test_the_end_is_logged_once(caplog):
+    search = make()
+    with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
+        run(search)
+        search.suggest("late")
+    messages = [record.message for record in caplog.records if "race is over" in record.message]
+    assert messages == [f"The race is over: {search.recommendation().reason}."]
+
+
+def test_nothing_to_recommend_before_the_first_trial():
+    with pytest.raises(ValueError, match="no trial was suggested"):
+        make().recommendation()
+    search = make()
+    search.suggest("a")
+    assert not search.recommendation().certified
+
+
+# Costs.
+
+
+def test_declared_costs():
+    search = make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs=[2, 3, 4]))
+    configs = run(search)
+    assert search.recommendation().cost == sum(
+        {1: 2, 3: 3, 9: 4}[config["epochs"]] for config in configs
+    )
+
+
+def _measured(**options: Any) -> Any:
+    return make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"), **options)
+
+
+def test_measured_costs_are_the_seconds_of_the_last_result():
+    search = _measured()
+    search.suggest("a")
+    search.on_trial_result("a", {"loss": 0.9, "time_total_s": 1.5})
+    search.on_trial_complete("a", {"loss": 0.5, "time_total_s": 2.5})
+    assert search.recommendation().cost == 2.5
+
+
+def test_measured_costs_of_a_crash():
+    """What it had reported; or, if it had not, what passed since it was suggested."""
+    search = _measured()
+    now = [100.0]
+    search._clock = lambda: now[0]
+    search.suggest("a")
+    search.on_trial_result("a", {"loss": 0.9, "time_total_s": 1.5})
+    now[0] = 110.0
+    search.on_trial_complete("a", error=True)
+    assert search.recommendation().cost == 1.5
+    search.suggest("b")
+    now[0] = 117.0
+    search.on_trial_complete("b", error=True)
+    assert search.recommendation().cost == 8.5
+
+
+def test_prices_of_resources():
+    search = _measured(prices={"CPU": 1, "GPU": 20})
+    search.suggest("a")
+    search.note_resources("a", {"CPU": 2.0, "GPU": 0.5, "memory": 1e9})
+    search.on_trial_complete("a", {"loss": 0.5, "time_total_s": 3.0})
+    assert search.recommendation().cost == 36.0  # 3 s of 2 CPUs at 1 and half a GPU at 20
+
+
+def test_prices_without_the_scheduler_are_refused():
+    search = _measured(prices={"CPU": 1})
+    search.suggest("a")
+    with pytest.raises(RuntimeError, match=r"prices=.* scheduler=search.scheduler\(\)"):
+        search.suggest("b")
+
+
+def test_a_budget_ends_the_race_without_a_certificate():
+    search = make(budget=30.0, epsilon=0.0)
+    run(search)
+    answer = search.recommendation()
+    assert answer.finished
+    assert not answer.certified
+    assert 21.0 < answer.cost <= 30.0  # 9, the dearest pull, did not fit in any more
+
+
+# What Tune hands over.
+
+
+def test_metric_mode_and_space_may_come_from_the_tuner():
+    search = IISESearch("epochs", arms=3, seed=0)
+    assert search.set_search_properties("loss", "min", dict(SPACE))
+    config = search.suggest("a")
+    assert set(config) == {"x", "epochs", "seed"}
+    assert (search.metric, search.mode) == ("loss", "min")
+    assert config["epochs"] in (1, 3, 9)
+
+
+def test_the_generator_of_tune_takes_them_through():
+    search = IISESearch("epochs", arms=3, metric="loss", mode="min", seed=0)
+    generator = SearchGenerator(ConcurrencyLimiter(search, 2))
+    assert generator.set_search_properties(None, None, dict(SPACE), stop=None)
+    assert generator.metric == "loss"
+    assert search.suggest("a")["epochs"] in (1, 3, 9)
+
+
+def test_metric_and_mode_are_asked_for():
+    with pytest.raises(ValueError, match="metric is not known: give it to the search"):
+        make(metric=None).suggest("a")
+    with pytest.raises(ValueError, match="mode is not known"):
+        make(mode=None).suggest("a")
+
+
+def test_contradicting_metrics_are_refused():
+    with pytest.raises(ValueError, match=r"metric='accuracy' of TuneConfig .* not the 'loss'"):
+        make().set_search_properties("accuracy", "min", {})
+    with pytest.raises(ValueError, match=r"mode='max' of TuneConfig .* not the 'min'"):
+        make().set_search_properties("loss", "max", {})
+    assert make().set_search_properties("loss", "min", {"data": 3})
+
+
+def test_only_one_metric_is_raced():
+    with pytest.raises(TypeError, match="metric must be the name of one metric"):
+        make().set_search_properties(["loss", "time"], "min", {})
+
+
+def test_a_race_that_has_begun_keeps_its_arms():
+    search = make(arms=3, space=SPACE)
+    before = search.suggest("a")
+    assert search.set_search_properties("loss", "min", {"x": tune.uniform(5, 6)})
+    assert abs(before["x"]) <= 1
+    assert all(abs(search.suggest(str(number))["x"]) <= 1 for number in range(9))
+
+
+def test_nested_keys():
+    space = {
+        "model": {"width": tune.choice([8, 16]), "kind": "mlp"},
+        "train": {"epochs": tune.randint(1, 10), "rate": tune.uniform(0, 1)},
+    }
+    search = IISESearch("train/epochs", 3, seed_key="train/seed", metric="loss", mode="min", seed=1)
+    assert search.set_search_properties(None, None, space)
+    config = search.suggest("a")
+    assert set(config["train"]) == {"epochs", "rate", "seed"}
+    assert config["model"] in ({"width": 8}, {"width": 16})  # the Tuner has the constants
+
+
+def test_arms_may_be_nested():
+    arms = [{"train": {"rate": 0.1}}, {"train": {"rate": 0.2}}]
+    search = make(fidelity=Fidelity("train/epochs", levels=[1, 3]), arms=arms, seed_key=None)
+    config = search.suggest("a")
+    assert config["train"]["epochs"] == 3
+    assert arms == [{"train": {"rate": 0.1}}, {"train": {"rate": 0.2}}]  # not written to
+
+
+def test_suggestions_do_not_share_what_may_be_written_to():
+    search = make(arms=[{"x": 0.0, "layers": [8, 8]}, {"x": 0.1, "layers": [16]}])
+    search.suggest("a")["layers"].append(4)
+    assert search.suggest("b")["layers"] in ([8, 8], [16])
+
+
+# What is declared.
+
+
+def test_declarations_reach_the_policy():
+    search = make(sigma=0.05, bias=[0.1, 0.04, 0.0], epsilon=0.0, delta=0.1, measure=2)
+    configs = run(search)
+    policy = IISE(
+        Problem(4, (1.0, 3.0, 9.0), bias=Bias.max(0.1, 0.04, 0.0), noise=SubGaussian(0.05)),
+        epsilon=0.0,
+        delta=0.1,
+        measure=2,
+        seed=0,
+    )
+    counts = np.zeros((4, 3), dtype=int)
+    asked = []
+    while not policy.finished:
+        [pull] = policy.ask()
+        seed = replicate_seed(
+            0, pull.arm, pull.fidelity, counts[pull.arm, pull.fidelity], n_arms=4, n_fidelities=3
+        )
+        counts[pull.arm, pull.fidelity] += 1
+        asked.append({**ARMS[pull.arm], "epochs": [1, 3, 9][pull.fidelity], "seed": seed})
+        policy.tell(pull, Observation(-bowl(asked[-1])))
+    assert configs == asked
+    assert search.recommendation().certified
+    assert search.recommendation().mean == -policy.recommend().mean
+
+
+def test_bias_may_be_declared_of_the_fidelity():
+    declared = Fidelity("epochs", levels=[1, 3, 9], bias=[0.1, 0.04, 0.0])
+    assert run(make(fidelity=declared)) == run(make(bias=[0.1, 0.04, 0.0]))
+
+
+@pytest.mark.parametrize("variant", ["max", "order", "se", "mfe"])
+def test_variants(variant):
+    search = make(variant=variant)
+    configs = run(search)
+    assert search.recommendation().certified
+    if variant == "se":
+        assert {config["epochs"] for config in configs} == {9}
+
+
+def test_bounds_on_means_are_in_the_direction_of_the_metric():
+    search = make(
+        MFLUCBSearch, explore="A", best_no_better_than=0.0, second_no_worse_than=0.3, measure=0
+    )
+    run(search)
+    assert search.recommendation().certified
+    with pytest.raises(ValueError, match=r"second_no_worse_than=0\.0 must be worse"):
+        make(MFLUCBSearch, explore="A", best_no_better_than=0.3, second_no_worse_than=0.0)
+
+
+def test_the_choice_tells_what_and_why(caplog):
+    search = make(MFSearch, sigma=Gaussian(), bias=[0.1, 0.04, 0.0])
+    with pytest.raises(ValueError, match="no policy is chosen yet"):
+        _ = search.choice
+    with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
+        run(search)
+    assert search.choice.policy.__name__ == "MFLUCB"
+    chosen = [record.message for record in caplog.records if "is chosen" in record.message]
+    assert chosen == [f"MFLUCB is chosen: {search.choice.reason}."]
+
+
+@pytest.mark.parametrize("aim", ["reward per cost", "reward per pull"])
+def test_other_aims_certify_nothing(aim):
+    search = make(MFSearch, aim=aim, epsilon=None, budget=300.0, metric="score", mode="max")
+    for number in range(1000):
+        config = search.suggest(str(number))
+        if config == search.FINISHED:
+            break
+        search.on_trial_complete(str(number), {"score": 1.0 - bowl(config)})
+    answer = search.recommendation()
+    assert answer.finished
+    assert not answer.certifies
+    assert answer.cost <= 300.0
+    assert str(answer).startswith("BEST SO FAR")
+
+
+def test_losses_per_pull_are_warned_of():
+    search = make(MFSearch, aim="reward per pull", epsilon=None, budget=300.0)
+    with pytest.warns(UserWarning, match="loss is minimised: as many trials"):
+        search.suggest("a")
+
+
+# Time limits.
+
+
+def _limited(**options: Any) -> RCUCBSearch:
+    arguments: dict[str, Any] = {
+        "arms": [{"model": "quick"}, {"model": "slow"}],
+        "limits": [1.0, 2.0],
+        "metric": "score",
+        "mode": "max",
+        "cost": Linear(0.1),
+        "reward_range": (0, 1),
+        "seed": 0,
+    }
+    arguments.update(options)
+    search = RCUCBSearch(**arguments)
+    search.note_resources("none", {})  # the companion's voice
+    return search
+
+
+def _bare_limited() -> RCUCB:
+    return RCUCB(2, [1.0, 2.0], cost=Linear(0.1), reward_range=(0, 1))
+
+
+def test_limits_are_in_the_configuration():
+    search = _limited()
+    config = search.suggest("a")
+    assert set(config) == {"model", "time_limit_s", "seed"}
+    assert config["time_limit_s"] == 2.0
+    assert _limited(limit_key="run/limit").suggest("a")["run"] == {"limit": 2.0}
+    assert search.scheduler()._limit_key == "time_limit_s"
+    assert _limited(limit_key="run/limit").scheduler()._limit_key == "run/limit"
+
+
+LIMITED_ENDS = {
+    "in time": ({"score": 0.5, "time_total_s": 1.5}, Observation(0.5, 1.5)),
+    "stopped": ({"mfhpo/censored_at": 2.0}, Observation(None, 2.0, 2.0)),
+    "stopped after a report": (
+        {"score": 0.5, "time_total_s": 1.9, "mfhpo/censored_at": 2.0},
+        Observation(None, 2.0, 2.0),
+    ),
+    "too late, and not stopped": (
+        {"score": 0.5, "time_total_s": 2.5},
+        Observation(None, 2.5, 2.0),
+    ),
+    "failed": ({"score": math.nan, "time_total_s": 1.5}, Observation(None, 1.5)),
+}
+
+
+@pytest.mark.parametrize(("result", "seen"), LIMITED_ENDS.values(), ids=LIMITED_ENDS.keys())
+def test_what_comes_back_from_a_limited_trial(result, seen):
+    search, policy = _limited(), _bare_limited()
+    search._clock = lambda: 0.0
+    search.suggest("a")
+    search.on_trial_complete("a", result)
+    [pull] = policy.ask()
+    policy.tell(pull, seen)
+    assert _state(search) == policy.state_dict()
+
+
+def test_a_crash_of_a_limited_trial_takes_its_time():
+    search = _limited()
+    search.suggest("a")
+    search.on_trial_result("a", {"score": 0.2, "time_total_s": 1.2})
+    search.on_trial_complete("a", error=True)
+    answer = search.recommendation()
+    assert (answer.trials, answer.seconds) == (0, 1.2)
+
+
+def _play(search: Any, n_trials: int = 200) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(n_trials):
+        config = search.suggest(str(number))
+        if config == search.FINISHED:
+            return
+        seconds = {"quick": 0.2, "slow": 0.9}[config["model"]]
+        if rng.random() < 0.2:
+            seconds = 10.0
+        if config["time_limit_s"] is not None and seconds > config["time_limit_s"]:
+            result: dict[str, Any] = {"mfhpo/censored_at": config["time_limit_s"]}
+        else:
+            score = {"quick": 0.3, "slow": 0.9}[config["model"]]
+            result = {"score": score, "time_total_s": seconds}
+        search.on_trial_complete(str(number), result)
+
+
+def test_the_best_limit():
+    search = _limited(horizon=120)
+    _play(search)
+    answer = search.recommendation()
+    assert (answer.config, answer.limit, answer.trials) == ({"model": "slow"}, 1.0, 120)
+    assert search.best_limit() == 1.0
+    assert answer.finished
+
+
+def test_derived_limits():
+    search = _limited(limits=None, horizon=100, longest=20.0)
+    assert search.suggest("first")["time_limit_s"] == 20.0
+    with pytest.raises(ValueError, match="no best limit yet"):
+        search.best_limit()
+    _play(search)
+    assert search.recommendation().config == {"model": "slow"}
+
+
+def test_zooming():
+    search = ZoomingRCUCBSearch(
+        [{"model": "quick"}, {"model": "slow"}],
+        4.0,
+        metric="score",
+        mode="max",
+        cost=Linear(0.1),
+        reward_range=(0, 1),
+        horizon=150,
+        seed=0,
+    )
+    search.note_resources("none", {})
+    _play(search)
+    assert search.recommendation().config == {"model": "slow"}
+    assert search.best_limit() < 4.0
+
+
+def test_minimised_metrics_are_mirrored():
+    search = _limited(mode="min", reward_range=(0, 2))
+    search.suggest("a")
+    search.on_trial_complete("a", {"score": 1.5, "time_total_s": 0.5})
+    assert _state(search)["rewards"] == [-1.5]
+    low, high = search.recommendation().interval
+    assert 0 <= low <= search.recommendation().gain <= high <= 2 + 0.1 * 2
+
+
+def test_limits_without_their_scheduler_are_warned_of_once():
+    search = _limited()
+    search._has_companion = False
+    search.suggest("a")
+    with pytest.warns(UserWarning, match=r"nobody enforces the limits.*search.scheduler\(\)"):
+        search.suggest("b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.suggest("c")
+
+
+def test_values_outside_the_declared_range_count_as_the_nearest_inside():
+    search = _limited()
+    search.suggest("a")
+    with pytest.warns(UserWarning, match=r"value 1.5, outside reward_range=\(0, 1\)"):
+        search.on_trial_complete("a", {"score": 1.5, "time_total_s": 0.5})
+    assert _state(search)["rewards"] == [1.0]
+
+
+def test_a_smaller_limit_from_elsewhere_is_warned_of():
+    search = _limited()
+    search.suggest("a")
+    with pytest.warns(UserWarning, match="stopped at 0.5 seconds, below the limit of 2"):
+        search.on_trial_complete("a", {"mfhpo/censored_at": 0.5})
+    assert _state(search)["limits"] == [2.0]
+
+
+# The companion.
+
+
+@pytest.mark.parametrize("cls", [*BEST_ARM.values(), None])
+def test_the_companion_knows_its_searchers(cls):
+    search = _limited(limits=3) if cls is None else make(cls)
+    assert isinstance(search, PullSearch)
+    assert isinstance(search.scheduler(), PullScheduler)
+    assert search.scheduler(limit=5.0)._limit == 5.0
+    # Of trials with limits, those that still run at the end are the slow ones: they count.
+    assert search.scheduler()._stop_surplus is not (cls is None)
+    assert not search.scheduler(stop_surplus=False)._stop_surplus
+
+
+def test_each_observation_is_written_at_once():
+    search = make(estimated_bias="eliminate")
+    journal = Memory()
+    search.connect(journal)
+    config = search.suggest("a")
+    result = {
+        "loss": 0.4,
+        "time_total_s": 2.0,
+        "note": "fine",
+        "curve": [1, 2],
+        "config/x": config["x"],
+    }
+    search.on_trial_complete("a", result)
+    search.suggest("b")
+    search.on_trial_complete("b", error=True)
+    records = journal.read()
+    assert set(records) == {"a", "b", "recommendation"}
+    arm = [arm["x"] for arm in ARMS].index(config["x"])
+    assert records["a"] == {
+        "number": 0,
+        "arm": arm,
+        "fidelity": 0,
+        "limit": None,
+        "replicate": 0,
+        "value": 0.4,
+        "cost": None,
+        "censored_at": None,
+        "config": {"plain": {"x": config["x"]}},
+        "result": {"loss": 0.4, "time_total_s": 2.0, "note": "fine"},
+    }
+    assert (records["b"]["number"], records["b"]["value"]) == (1, None)
+
+
+def test_the_answer_is_written_every_five_seconds_and_at_the_end():
+    search = make()
+    now = [0.0]
+    search._clock = lambda: now[0]
+    journal = Memory()
+    search.connect(journal)
+    written = []
+    for number in range(3000):
+        config = search.suggest(str(number))
+        if config == search.FINISHED:
+            break
+        now[0] += 1.0
+        journal.files.pop("recommendation", None)
+        search.on_trial_complete(str(number), {"loss": bowl(config)})
+        if "recommendation" in journal.files:
+            written.append(number)
+    assert written[:4] == [0, 5, 10, 15]
+    assert written[-1] == number - 1
+    assert journal.read()["recommendation"]["answer"]["certified"]
+
+
+def test_the_answer_is_written_whenever_the_search_is_saved(tmp_path):
+    """As Ray does at the end of an experiment, also when that is cut short."""
+    search = make()
+    search.save(str(tmp_path / "nothing yet"))
+    search._clock = lambda: 0.0
+    journal = Memory()
+    search.connect(journal)
+    for number in range(3):
+        search.on_trial_complete(str(number), {"loss": bowl(search.suggest(str(number)))})
+    assert journal.read()["recommendation"]["answer"]["trials"] == 1
+    search.save(str(tmp_path / "state"))
+    assert journal.read()["recommendation"]["answer"]["trials"] == 3
+
+
+@pytest.mark.parametrize("error", [OSError, RuntimeError])
+def test_a_storage_that_fails_does_not_end_the_race(error, caplog):
+    class Broken(Memory):
+        def write(self, name, record):
+            raise error("disk full")
+
+    search = make()
+    search.connect(Broken())
+    with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
+        assert run(search) == run(make())
+    assert "trial_00000 is not written to the experiment's storage: disk full" in caplog.text
+
+
+def test_the_fidelity_may_come_from_a_bare_name():
+    search = IISESearch("epochs", 3, space=SPACE, metric="loss", mode="min", seed=0)
+    assert search.suggest("a")["epochs"] == 9

@@ -1,0 +1,199 @@
+"""Bad arguments of the searchers raise where they are given, and say what would be right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ray import tune
+from ray.tune.search.optuna import OptunaSearch
+
+from mfhpo import Bias, Fidelity
+from mfhpo.censored import Linear
+from mfhpo_ray import (
+    IISESearch,
+    MFGradSearch,
+    MFLUCBSearch,
+    MFSearch,
+    RCUCBSearch,
+    ZoomingRCUCBSearch,
+)
+from tests.ray.searchers.searching import ARMS, BEST_ARM, make
+
+ANY: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"fidelity": 3}, TypeError, "fidelity must be a name or a Fidelity, got 3"),
+    ({"fidelity": ""}, ValueError, "name must be a parameter's name"),
+    ({"arms": 0}, ValueError, "arms must be at least 1, got 0"),
+    ({"arms": True}, TypeError, "arms must be a number or a list of configurations, got True"),
+    ({"arms": {"x": [1, 2]}}, TypeError, "give the number, and the space as space="),
+    ({"arms": []}, ValueError, r"arms=\[\] is empty"),
+    ({"arms": [{"x": 1}, {"x": 2}, {"x": 1}]}, ValueError, r"arms\[0\] and arms\[2\] are equal"),
+    ({"arms": [{"x": 1, "epochs": 3}]}, ValueError, r"arms\[0\] contains 'epochs', which the"),
+    ({"arms": [{"x": 1, "seed": 3}]}, ValueError, r"arms\[0\] contains 'seed', which the search"),
+    ({"arms": [1, 2]}, TypeError, "arms must be a number or a list of configurations"),
+    ({"metric": ["loss", "time"]}, TypeError, "metric must be the name of one metric"),
+    ({"mode": "minimize"}, ValueError, "mode must be 'max', 'min' or None, got 'minimize'"),
+    ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
+    ({"seed": 0.5}, TypeError, "seed must be a whole number, got 0.5"),
+    ({"seed_key": ""}, TypeError, "seed_key must be a key of the configuration or None"),
+    ({"seed_key": 7}, TypeError, "seed_key must be a key of the configuration or None"),
+    ({"seed_key": "epochs"}, ValueError, "seed_key='epochs' is what the search sets"),
+    ({"space": {"x": 1}}, ValueError, r"space and arms=\[...\] are given, but arms come from one"),
+    ({"arms": 3, "space": [1]}, TypeError, "space must be a dictionary of Tune's domains or None"),
+    ({"arms": 3, "arm_search": "optuna"}, TypeError, "arm_search must be a Searcher of Tune such"),
+    ({"arms": 3, "arm_search": make()}, TypeError, "IISESearch draws no arms but races them"),
+    ({"arm_search": OptunaSearch()}, ValueError, r"arm_search and arms=\[...\] are given"),
+    ({"delta": 0.0}, ValueError, "delta must lie strictly between 0 and 1, got 0.0"),
+    ({"delta": "0.05"}, TypeError, "delta must be a number, got '0.05'"),
+    ({"epsilon": -1.0}, ValueError, "epsilon"),
+    ({"budget": "much"}, TypeError, "budget must be a number, got 'much'"),
+    ({"budget": 0.0}, ValueError, "budget must be positive or None, got 0.0"),
+    ({"sigma": -1.0}, ValueError, "sigma"),
+    ({"sigma": [0.1, 0.1]}, ValueError, "sigma"),
+    ({"sigma": "small"}, TypeError, "sigma must be a number, one for each level, a noise"),
+    ({"bias": [0.1, 0.0]}, ValueError, "bias has 2 bounds .* there are 3 fidelities"),
+    ({"bias": [0.1, 0.05, 0.01]}, ValueError, "bias|bound"),
+    ({"max_failures": 0}, ValueError, "max_failures must be at least 1, got 0"),
+    ({"pilot_pulls": 1}, ValueError, "pilot_pulls"),
+    ({"measure": -1}, ValueError, "measure"),
+    ({"prices": {"CPU": 1}}, ValueError, "prices=.* are for measured seconds, but costs=None"),
+]
+
+
+@pytest.mark.parametrize("cls", BEST_ARM.values(), ids=BEST_ARM.keys())
+@pytest.mark.parametrize(("options", "error", "words"), ANY, ids=lambda value: str(value)[:40])
+def test_what_all_races_refuse(cls, options, error, words):
+    with pytest.raises(error, match=words):
+        make(cls, **options)
+
+
+OWN: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
+    (IISESearch, {"variant": "best"}, ValueError, "variant must be 'max', 'order', 'se' or 'mfe'"),
+    (MFGradSearch, {"stop": "soon"}, ValueError, "stop"),
+    (MFGradSearch, {"learning_rate": -1.0}, ValueError, "learning_rate"),
+    (MFGradSearch, {"max_arms": 0}, ValueError, "max_arms"),
+    (MFLUCBSearch, {"explore": "Z"}, ValueError, "explore"),
+    (MFLUCBSearch, {"best_no_better_than": 0.0}, ValueError, "no part in explore='C'"),
+    (
+        MFLUCBSearch,
+        {"explore": "A", "second_no_worse_than": float("inf")},
+        ValueError,
+        "second_no_worse_than must be finite or None",
+    ),
+    (MFLUCBSearch, {"ratio": "half"}, TypeError, "ratio must be a number"),
+    (MFLUCBSearch, {"bias": Bias.order(0.1, 0.05, 0.0)}, ValueError, "order"),
+    (MFSearch, {"aim": "fame"}, ValueError, "aim must be one of"),
+    (MFSearch, {"aim": "reward per cost"}, ValueError, "epsilon=0.1 has no part in aim='reward"),
+    (
+        MFSearch,
+        {"aim": "reward per pull", "bias": [0.1, 0.05, 0.0]},
+        ValueError,
+        "bias=.* has no part in aim='reward per pull'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "options", "error", "words"), OWN, ids=lambda v: str(v)[:40])
+def test_what_single_races_refuse(cls, options, error, words):
+    with pytest.raises(error, match=words):
+        make(cls, **options)
+
+
+def test_bias_is_declared_once():
+    fidelity = Fidelity("epochs", levels=[1, 3, 9], bias=[0.1, 0.05, 0.0])
+    with pytest.raises(ValueError, match=r"bias=.* and fidelity.bias=.* are both given"):
+        make(fidelity=fidelity, bias=[0.1, 0.05, 0.0])
+
+
+def test_a_budget_that_pays_for_nothing_is_warned_of():
+    with pytest.warns(UserWarning, match=r"budget=0.5 is less than the 1 .* epochs=1: nothing"):
+        make(budget=0.5)
+
+
+def test_levels_that_are_no_numbers_need_costs():
+    fidelity = Fidelity("size", levels=["small", "large"])
+    with pytest.raises(ValueError, match="costs=None takes costs proportional to the levels"):
+        make(fidelity=fidelity)
+    search = IISESearch("size", ARMS, metric="loss", mode="min")
+    with pytest.raises(ValueError, match="costs=None takes costs proportional to the levels"):
+        search.set_search_properties(None, None, {"size": tune.choice(["small", "large"])})
+
+
+def test_what_is_declared_has_to_fit_the_levels_of_the_space():
+    search = IISESearch("epochs", ARMS, metric="loss", mode="min", bias=[0.1, 0.0])
+    assert search.set_search_properties(None, None, {"epochs": tune.randint(1, 10)})
+    with pytest.raises(ValueError, match=r"bias has 2 bounds .* there are 3 fidelities"):
+        search.suggest("a")
+
+
+def test_a_fidelity_without_levels():
+    search = IISESearch("epochs", ARMS, metric="loss", mode="min")
+    with pytest.raises(ValueError, match="fidelity='epochs' has no levels, because there is no"):
+        search.suggest("a")
+
+
+LIMITS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"limits": [2, 1]}, ValueError, "limits"),
+    ({"limits": 60}, ValueError, r"for one limit of 60 seconds give limits=\[60\]"),
+    ({"limits": 0}, ValueError, "limits must be at least 1, got 0"),
+    ({"longest": 5.0}, ValueError, "longest=5.0 is for limits that are derived"),
+    ({"longest": "long"}, TypeError, "longest must be a number, got 'long'"),
+    ({"cost": 0.1}, TypeError, "cost must be a function of seconds"),
+    ({"cost": lambda seconds: -seconds}, ValueError, "cost"),
+    ({"reward_range": (1, 0)}, ValueError, "reward_range"),
+    ({"horizon": 0}, ValueError, "horizon must be at least 1, got 0"),
+    ({"confidence": "high"}, ValueError, "confidence"),
+    ({"exploration": "much"}, TypeError, "exploration must be a number"),
+    ({"limit_key": ""}, TypeError, "limit_key must be a key of the configuration such as"),
+    ({"limit_key": "seed"}, ValueError, "seed_key='seed' is what the search sets"),
+    ({"arms": [{"x": 1, "time_limit_s": 5}]}, ValueError, "contains 'time_limit_s'"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "words"), LIMITS)
+def test_what_searches_for_limits_refuse(options, error, words):
+    arguments: dict[str, Any] = {"arms": ARMS, "limits": [1, 2], "cost": Linear(0.1)}
+    arguments.update(options)
+    with pytest.raises(error, match=words):
+        RCUCBSearch(**arguments)
+
+
+def test_what_zooming_refuses():
+    with pytest.raises(TypeError, match="longest must be a number, got None"):
+        ZoomingRCUCBSearch(ARMS, None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="splits"):
+        ZoomingRCUCBSearch(ARMS, 5.0, splits=0)
+
+
+# What is restored.
+
+
+def test_a_state_of_another_search_is_refused():
+    state = _begun(IISESearch).get_state()
+    with pytest.raises(ValueError, match="that of a IISESearch, but this is a MFGradSearch"):
+        make(MFGradSearch).set_state(state)
+
+
+def _begun(cls: Any, **options: Any) -> Any:
+    search = make(cls, **options)
+    search.suggest("a")
+    return search
+
+
+def test_a_state_of_other_arms_is_refused():
+    state = _begun(IISESearch).get_state()
+    for arms in (ARMS[:3], [*ARMS[:3], {"x": 0.7}], [*ARMS, {"x": 0.7}], ARMS[::-1]):
+        with pytest.raises(ValueError, match="which are not the 4 of the saved race"):
+            make(arms=arms).set_state(state)
+
+
+def test_a_state_of_other_levels_is_refused():
+    state = _begun(IISESearch).get_state()
+    with pytest.raises(ValueError, match=r"are \[1, 9\], but \[1, 3, 9\] in the saved race"):
+        make(fidelity=Fidelity("epochs", levels=[1, 9])).set_state(state)
+
+
+def test_a_state_of_another_metric_is_refused():
+    state = _begun(IISESearch).get_state()
+    with pytest.raises(ValueError, match=r"metric='loss' .* is not the 'error' of this search"):
+        make(metric="error").set_state(state)

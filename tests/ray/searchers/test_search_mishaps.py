@@ -1,0 +1,247 @@
+"""What can go wrong around a race: storage, restarts, limits and stops that others set."""
+
+from __future__ import annotations
+
+import enum
+import json
+import logging
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from ray import cloudpickle, tune
+
+from mfhpo import Fidelity
+from mfhpo_ray import IISESearch, RCUCBSearch, ZoomingRCUCBSearch
+from mfhpo_ray.experiment.encoding import decode, encode
+from tests.ray.searchers.searching import ARMS, SPACE, Memory, make
+
+
+class Activation(str, enum.Enum):
+    RELU = "relu"
+    TANH = "tanh"
+
+
+class Block:
+    """An object whose repr has its address."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+
+def _restored(arms: Any, others: Any = None) -> Any:
+    search = make(arms=arms())
+    search.suggest("a")
+    search.on_trial_complete("a", {"loss": 0.1})
+    again = make(arms=(others or arms)())
+    again.set_state(json.loads(json.dumps(search.get_state())))
+    return again
+
+
+OBJECTS = {
+    "texts that are members of an enum": lambda: [{"a": Activation.RELU}, {"a": Activation.TANH}],
+    "NumPy's numbers in a list": lambda: [{"w": [np.float64(0.5)]}, {"w": [np.float64(0.6)]}],
+    "arrays in a list": lambda: [{"w": [np.zeros(3)]}, {"w": [np.ones(3)]}],
+    "functions and objects": lambda: [{"f": lambda x: x}, {"f": Block(3)}],
+    "tuples": lambda: [{"hidden": (1, 2)}, {"hidden": (2, 1)}],
+}
+
+
+@pytest.mark.parametrize("arms", OBJECTS.values(), ids=OBJECTS.keys())
+def test_arms_of_any_kind_are_restored(arms):
+    again = _restored(arms)
+    assert again.recommendation().trials == 1
+    copied = cloudpickle.loads(cloudpickle.dumps(again))
+    assert copied.recommendation().trials == 1
+
+
+@pytest.mark.parametrize(
+    ("arms", "others"),
+    [
+        (lambda: [{"h": (1, 2)}], lambda: [{"h": (1, 3)}]),
+        (lambda: [{"f": Block(1), "lr": 0.1}], lambda: [{"f": Block(1), "lr": 0.2}]),
+        (lambda: [{"f": Block(1)}], lambda: [{"f": 1}]),
+        (lambda: [{"w": [1, 2]}], lambda: [{"w": [1, 2, 3]}]),
+        (lambda: [{"w": [1]}], lambda: [{"v": [1]}]),
+        (lambda: [{"w": Block(1)}], lambda: [{"w": str}]),
+    ],
+)
+def test_other_arms_are_refused_where_that_can_be_seen(arms, others):
+    with pytest.raises(ValueError, match="which are not the 1 of the saved race"):
+        _restored(arms, others)
+
+
+def test_types_survive_encoding():
+    for value in (Activation.RELU, (1, 2), {1: 2}, [np.float64(1.0)], {"a": [True, None, 0.5]}):
+        again = decode(json.loads(json.dumps(encode(value))))
+        assert again == value
+        assert type(again) is type(value)
+    assert encode({"a": [True, None, 0.5, "x"]}) == {"plain": {"a": [True, None, 0.5, "x"]}}
+
+
+def test_a_journal_of_other_arms_is_refused():
+    search, journal = make(), Memory()
+    search.connect(journal)
+    search.suggest("a")
+    search.on_trial_complete("a", {"loss": 0.1})
+    other = make(arms=[{"x": arm["x"] / 2 + 0.01} for arm in ARMS])
+    with pytest.raises(ValueError, match="in the experiment's storage: restore the search that"):
+        other.connect(journal)
+
+
+def test_an_observation_that_raises_keeps_its_pull():
+    search = make(
+        fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"), prices={"CPU": 1}
+    )
+    search.suggest("a")
+    with pytest.raises(RuntimeError, match="prices"):
+        search.on_trial_complete("a", {"loss": 0.5, "time_total_s": 2.0})
+    search.note_resources("a", {"CPU": 2})
+    search.on_trial_complete("a", {"loss": 0.5, "time_total_s": 2.0})
+    assert search.recommendation().cost == 4.0
+
+
+# Restarts.
+
+
+def _saved_with_one_under_way() -> Any:
+    search = make()
+    search.set_max_concurrency(1)
+    search.suggest("a")
+    again = make()
+    again.set_state(search.get_state())
+    return again
+
+
+def test_a_trial_that_is_not_run_again_is_not_waited_for():
+    again = _saved_with_one_under_way()
+    again.connect(Memory())
+    assert isinstance(again.suggest("b"), dict)
+
+
+def test_a_trial_that_is_run_again_is_waited_for():
+    again = _saved_with_one_under_way()
+    again.connect(Memory())
+    again.note_resources("a", {"CPU": 1})
+    assert again.suggest("b") is None
+    again.on_trial_complete("a", {"loss": 0.5})
+    assert isinstance(again.suggest("b"), dict)
+
+
+def test_without_the_scheduler_what_is_waited_for_is_said_once(caplog):
+    again = _saved_with_one_under_way()
+    with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
+        assert again.suggest("b") is None
+        assert again.suggest("b") is None
+    assert [record.message[:38] for record in caplog.records] == [
+        "1 trials of the saved experiment are w"
+    ]
+
+
+# Stops and limits.
+
+
+def test_a_stop_of_the_run_config_is_warned_of():
+    search = IISESearch("epochs", 3, seed=0)
+    with pytest.warns(UserWarning, match=r"RunConfig\(stop=\{'training_iteration': 3\}\) may end"):
+        search.set_search_properties("loss", "min", dict(SPACE), stop={"training_iteration": 3})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.set_search_properties("loss", "min", dict(SPACE), stop={}, num_samples=-1)
+
+
+def test_the_answer_says_how_many_were_stopped():
+    search = make()
+    for number in range(5):
+        search.suggest(str(number))
+    search.on_trial_complete("0", {"loss": 0.5})
+    assert not any("stopped" in part for part in search.recommendation().assumptions)
+    search.on_trial_complete("1", {"mfhpo/censored_at": 60.0})
+    search.on_trial_complete("2", {"loss": 0.5, "mfhpo/censored_at": 60.0})
+    again = make()
+    again.set_state(json.loads(json.dumps(search.get_state())))
+    for one in (search, again):
+        assert one.recommendation().assumptions[-1] == (
+            "trials that end in time: 2 were stopped at a time limit, and means are those of the "
+            "others"
+        )
+
+
+def test_a_trial_that_was_stopped_before_it_reported_costs_its_limit():
+    search = make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"))
+    now = [0.0]
+    search._clock = lambda: now[0]
+    search.suggest("a")
+    now[0] = 500.0  # in the queue, most of it
+    search.on_trial_complete("a", {"mfhpo/censored_at": 60.0})
+    assert search.recommendation().cost == 60.0
+
+
+def test_a_crash_before_the_first_report_costs_what_the_scheduler_knows():
+    search = make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"))
+    now = [0.0]
+    search._clock = lambda: now[0]
+    search.suggest("a")
+    now[0] = 500.0
+    search.note_seconds("a", 7.0)
+    search.note_seconds("unheard of", 7.0)
+    search.on_trial_complete("a", error=True)
+    assert search.recommendation().cost == 7.0
+
+
+def _limited(**options: Any) -> RCUCBSearch:
+    return RCUCBSearch(ARMS, metric="loss", mode="min", seed=0, **options)
+
+
+def test_trials_that_limits_are_derived_from_have_the_limit_of_the_scheduler():
+    search = _limited()
+    scheduler = search.scheduler(limit=60)
+    config: Any = search.suggest("a")
+    assert config["time_limit_s"] == 60
+    assert scheduler._limit_of(SimpleNamespace(config=config, trial_id="a")) == 60.0
+    assert _limited().suggest("a")["time_limit_s"] is None
+
+
+def test_a_limit_beside_those_of_the_search_is_refused():
+    searches = (
+        _limited(limits=[1, 2]),
+        _limited(longest=9.0),
+        ZoomingRCUCBSearch(ARMS, 5.0, metric="loss", mode="min"),
+    )
+    for search in searches:
+        with pytest.raises(ValueError, match="limit=60 has no part: each trial has the limit"):
+            search.scheduler(limit=60)
+    with pytest.raises(ValueError, match="limit must be positive"):
+        _limited().scheduler(limit=-1)
+
+
+def test_a_budget_below_a_level_of_the_space_is_warned_of():
+    space = {"x": tune.uniform(-1, 1), "epochs": tune.choice([10, 20])}
+    search = IISESearch("epochs", 3, metric="loss", mode="min", budget=5.0, seed=0)
+    with pytest.warns(UserWarning, match="budget=5.0 is less than the 10 that one evaluation"):
+        search.set_search_properties(None, None, space)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.suggest("a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"levels": 5}, TypeError, r"levels must be a list of values such as \[1, 3, 9\] or None"),
+        ({"levels": "abc"}, TypeError, "levels must be a list .* got 'abc'"),
+        ({"levels": [[1], [1]], "costs": [1, 2]}, ValueError, "repeat"),
+        ({"costs": 5}, TypeError, "costs must be one number for each level, 'measured' or None"),
+        ({"costs": [1, "2"]}, TypeError, r"costs\[1\] must be a number, got '2'"),
+    ],
+)
+def test_bad_fidelities(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Fidelity("epochs", **arguments)
+
+
+def test_levels_that_cannot_be_hashed():
+    fidelity = Fidelity("model", levels=[["a"], ["a", "b"]], costs=[1, 2])
+    assert make(fidelity=fidelity).suggest("a")["model"] == ["a", "b"]

@@ -1,0 +1,315 @@
+"""Values count in the order in which their trials were begun, quick ones not before slow ones."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import logging
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfhpo import Bounded, Fidelity
+from mfhpo_ray import IISESearch, MFLUCBSearch, MFSearch
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
+from tests.ray.searchers.searching import Memory, make
+
+THREE = [{"x": 0.0}, {"x": 0.1}, {"x": 1.0}]
+
+
+def _coin(seed: int, workers: int) -> IISESearch:
+    """One arm's low values take long and its high ones are quick; the other arm is better."""
+    search = IISESearch(
+        Fidelity("epochs", levels=[1]),
+        [{"coin": True}, {"coin": False}],
+        metric="value",
+        mode="max",
+        epsilon=0.1,
+        sigma=Bounded(0, 1),
+        seed=seed,
+    )
+    search.set_max_concurrency(workers)
+    under_way: list[tuple[float, str, float]] = []
+    now, number = 0.0, 0
+    while not search.finished:
+        while isinstance(config := search.suggest(str(number)), dict):
+            value, seconds = 0.75, 1.0
+            if config["coin"]:
+                value = float(np.random.default_rng(config["seed"]).random() < 0.5)
+                seconds = 1.0 if value else 1000.0
+            heapq.heappush(under_way, (now + seconds, str(number), value))
+            number += 1
+        now, trial_id, value = heapq.heappop(under_way)
+        search.on_trial_complete(trial_id, {"value": value})
+    for _, trial_id, _ in under_way:
+        search.discard(trial_id)
+    return search
+
+
+@pytest.mark.slow
+def test_a_certificate_holds_where_the_time_goes_with_the_value():
+    """The mean of the quick ones is 1, that of all is 0.5, and that of the other arm 0.75."""
+    answers = [_coin(seed, workers=120).recommendation() for seed in range(10)]
+    assert all(answer.certified for answer in answers)
+    assert [answer.config["coin"] for answer in answers] == [False] * 10
+
+
+def _begun(n: int, **options) -> tuple[IISESearch, dict[str, dict]]:
+    """A search with n pulls under way of the only arm and level."""
+    fidelity = Fidelity("epochs", levels=[1])
+    options = {"fidelity": fidelity, "arms": [{"x": 0.0}], "measure": 100, **options}
+    search = make(sigma=1.0, **options)
+    return search, {str(number): search.suggest(str(number)) for number in range(n)}
+
+
+def _told(search) -> tuple[int, float | None]:
+    answer = search.recommendation()
+    return answer.trials, answer.mean
+
+
+def test_an_early_end_is_held_until_those_before_have_ended():
+    search, _ = _begun(4)
+    search.on_trial_complete("2", {"loss": 3.0})
+    search.on_trial_complete("1", error=True)
+    assert _told(search)[0] == 0
+    search.on_trial_complete("0", {"loss": 1.0})
+    assert _told(search) == (2, 2.0)
+
+
+def test_what_is_held_is_pending_but_takes_no_slot():
+    search, _ = _begun(0, arms=[{"x": 0.0}, {"x": 1.0}], bias=[0.0])
+    search.set_max_concurrency(2)
+    configs = [search.suggest("0"), search.suggest("1")]
+    assert sorted(config["x"] for config in configs) == [0.0, 1.0]
+    assert search.suggest("2") is None
+    slow = configs[0]["x"]
+    for number in range(2, 9):
+        search.on_trial_complete(str(number - 1), {"loss": 0.0})
+        configs.append(search.suggest(str(number)))
+    # The slow arm is not begun again and again because no value of it is told.
+    assert 3 <= sum(config["x"] == slow for config in configs) <= 6
+
+
+def test_what_is_dropped_holds_back_nothing():
+    search, _ = _begun(3)
+    search.on_trial_complete("2", {"loss": 3.0})
+    search.discard("0")
+    assert _told(search)[0] == 0
+    search.on_trial_complete("1")  # it never ran
+    assert _told(search) == (1, 3.0)
+
+
+@pytest.mark.parametrize(("workers", "most"), [(2, 10), (20, 60)])
+def test_one_that_hangs_is_waited_for(workers, most, caplog):
+    """Others of its kind are begun until so many wait for it; then slots stay free."""
+    search, _ = _begun(workers)
+    running, number = [str(k) for k in range(1, workers)], workers
+    with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
+        search.on_trial_complete(running.pop(0), {"loss": 1.0})
+        while isinstance(search.suggest(str(number)), dict):
+            running.append(str(number))
+            search.on_trial_complete(running.pop(0), {"loss": 1.0})
+            number += 1
+        assert search.suggest("more") is None
+    assert len(search._open.pending) - len(search._open) == most
+    for trial_id in running:
+        search.on_trial_complete(trial_id, {"loss": 1.0})
+    assert len(caplog.messages) == 1
+    assert (
+        f"The race waits for trial 0 of arm 0 {{'x': 0.0}} at epochs=1 ({most} later"
+        in (caplog.messages[0])
+    )
+    answer = search.recommendation()
+    assert (answer.trials, answer.certified, answer.finished) == (0, False, False)
+    assert "the race waits for trial 0 of arm 0 {'x': 0.0} at epochs=1" in answer.reason
+    search.on_trial_complete("0", {"loss": 2.0})
+    assert _told(search) == (number, pytest.approx(1.0 + 1.0 / number))
+    assert "waits for" not in search.recommendation().reason
+    assert isinstance(search.suggest("more"), dict)
+
+
+def test_other_arms_go_on_as_long_as_the_race_needs_them():
+    search, _ = _begun(0, arms=[{"x": 0.0}, {"x": 1.0}], bias=[0.0], epsilon=0.01)
+    assert search.suggest("hangs")["x"] == 0.0
+    begun, number = Counter(), 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        begun[config["x"]] += 1
+        search.on_trial_complete(str(number), {"loss": 0.0})
+        number += 1
+    # This policy takes turns, so that the other arm gets ahead by a few.
+    assert begun == {0.0: 10, 1.0: 15}
+    assert _told(search)[0] == 15
+
+
+def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
+    """Once eleven of the slow one's arm had begun, all slots stayed free."""
+    search = make(MFSearch, fidelity=Fidelity("epochs", levels=[1]), arms=THREE, epsilon=0.0)
+    slow = search.suggest("slow")
+    begun = Counter()
+    for number in range(60):
+        config = search.suggest(str(number))
+        begun[config["x"]] += 1
+        loss = {0.0: 0.0, 0.1: 0.01, 1.0: 0.3}[config["x"]]
+        noise = 0.3 * np.random.default_rng(config["seed"]).normal()
+        search.on_trial_complete(str(number), {"loss": loss + noise})
+    assert begun[slow["x"]] == 10
+    assert begun.total() == 60
+    assert search._made_policy().ask(1, search._open.pending)[0].arm == THREE.index(
+        {"x": slow["x"]}
+    )
+
+
+def test_failures_count_in_their_order_too():
+    """Failures that are quick say nothing about how often an arm fails."""
+    search, _ = _begun(6, max_failures=3)
+    for number in range(2, 5):
+        search.on_trial_complete(str(number), error=True)
+    assert _told(search)[0] == 0
+    assert search._made_policy().active.tolist() == [0]
+    for number in (0, 1):
+        search.on_trial_complete(str(number), {"loss": 1.0})
+    assert _told(search) == (2, 1.0)
+    assert search._made_policy().active.tolist() == [0]
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.racing.race.ArmWithdrawnWarning")
+def test_an_arm_that_only_fails_leaves():
+    search, _ = _begun(3, max_failures=3)
+    for number in range(3):
+        search.on_trial_complete(str(number), error=True)
+    assert not search._made_policy().active.size
+
+
+def test_one_that_is_stopped_at_its_limit_counts_in_its_turn():
+    search, _ = _begun(3)
+    search.on_trial_complete("1", {CENSORED_KEY: 5.0, "time_total_s": 5.0})
+    search.on_trial_complete("2", {"loss": 1.0})
+    assert _told(search)[0] == 0
+    assert not any("time limit" in assumed for assumed in search.recommendation().assumptions)
+    search.on_trial_complete("0", {CENSORED_KEY: 5.0, "time_total_s": 5.0})
+    assert _told(search) == (1, 1.0)
+    assumptions = search.recommendation().assumptions
+    assert any("2 were stopped at a time limit" in assumed for assumed in assumptions)
+
+
+def _rival(
+    seed: int, poor_share: float, at_most: int, cls: Any = IISESearch, interrupted_at: int = -1
+) -> tuple[Any, list[str]]:
+    """The best arm's mean is 0. A rival's value is 1, or -5 in trials that take 300 times as long.
+
+    Returns the search, which is saved and restored before one of the trials if that is asked for,
+    and the configurations of all trials.
+    """
+
+    def new() -> Any:
+        search = cls(
+            Fidelity("epochs", levels=[1]),
+            [{"rival": False}, {"rival": True}],
+            metric="value",
+            mode="max",
+            epsilon=0.0,
+            measure=1,
+            seed=seed,
+        )
+        search.set_max_concurrency(16)
+        return search
+
+    search = new()
+    under_way: list[tuple[float, str, float]] = []
+    configs: list[str] = []
+    now = 0.0
+    while not search.finished and len(configs) < at_most:
+        if len(configs) >= interrupted_at >= 0:
+            state, interrupted_at = json.dumps(search.get_state()), -1
+            search = new()
+            search.set_state(json.loads(state))
+            search.connect(Memory())
+            for _, trial_id, _ in under_way:  # Ray runs them again
+                search.note_resources(trial_id, {"CPU": 1.0})
+        while isinstance(config := search.suggest(str(len(configs))), dict):
+            random = np.random.default_rng(config["seed"])
+            value, seconds = random.normal(), 1.0
+            if config["rival"]:
+                value, seconds = (-5.0, 300.0) if random.random() < poor_share else (1.0, 1.0)
+            heapq.heappush(under_way, (now + seconds, str(len(configs)), float(value)))
+            configs.append(json.dumps(config))
+        now, trial_id, value = heapq.heappop(under_way)
+        search.on_trial_complete(trial_id, {"value": value})
+    return search, configs
+
+
+@pytest.mark.parametrize("seed", [7, 9, 11, 13])
+def test_a_rival_whose_poor_values_take_long_is_not_certified(seed):
+    """With patience for 48 quick ones, the rival was certified with seed 13."""
+    answer = _rival(seed, poor_share=0.3, at_most=2500)[0].recommendation()
+    assert answer.certified
+    assert answer.config == {"rival": False}
+
+
+@pytest.mark.parametrize("cls", [IISESearch, MFLUCBSearch, MFSearch])
+@pytest.mark.parametrize("seed", [2, 4])
+def test_the_quick_values_of_a_rival_certify_nothing(seed, cls):
+    """With patience, all three certified the rival within some 200 trials."""
+    search, _ = _rival(seed, poor_share=0.2, at_most=600, cls=cls)
+    answer = search.recommendation()
+    assert not answer.certified
+    if search._open.waited_for:
+        assert "values count in the order in which trials began" in answer.reason
+        assert str(search._open.waited_for[0].trial_id) in answer.reason
+
+
+@pytest.mark.parametrize("interrupted_at", [50, 300])
+def test_a_race_that_is_saved_while_it_waits_goes_on_as_if_it_had_not(interrupted_at):
+    search, configs = _rival(9, poor_share=0.3, at_most=2500)
+    again, the_same = _rival(9, poor_share=0.3, at_most=2500, interrupted_at=interrupted_at)
+    assert the_same == configs
+    assert again.recommendation() == search.recommendation()
+    assert again.get_state() == search.get_state()
+
+
+def test_what_is_held_is_in_the_journal_and_in_the_state():
+    search, _ = _begun(3)
+    journal = Memory()
+    search.connect(journal)
+    search.on_trial_complete("1", {"loss": 3.0})
+    assert journal.read()["1"]["value"] == 3.0
+    state = json.loads(json.dumps(search.get_state()))
+    search.on_trial_complete("2", {"loss": 5.0})
+    again, _ = _begun(0)
+    again.set_state(state)
+    again.connect(journal)  # which has the third
+    assert _told(again)[0] == 0
+    again.on_trial_complete("0", {"loss": 1.0})
+    assert _told(again) == (3, 3.0)
+
+
+def test_what_is_held_when_the_race_ends_is_left_out():
+    """Surplus trials are dropped; the quick ones among them say nothing about the others."""
+    search, _ = _begun(100, measure=2)
+    search.on_trial_complete("99", {"loss": -9.0})
+    search.on_trial_complete("98", {"loss": -9.0})
+    number = 0
+    while not search.finished:
+        search.on_trial_complete(str(number), {"loss": 1.0})
+        number += 1
+    assert 2 <= number < 98
+    for surplus in range(number, 98):
+        search.discard(str(surplus))
+    assert _told(search) == (number, 1.0)
+
+
+def test_a_pull_that_another_trial_repeats_counts_once():
+    """Killed before its first snapshot, an experiment begins with the same pulls again."""
+    first, _ = _begun(1)
+    journal = Memory()
+    first.connect(journal)
+    first.on_trial_complete("0", {"loss": 1.0})
+    again, _ = _begun(0)
+    again.suggest("anew")
+    again.connect(journal)
+    again.on_trial_complete("anew", {"loss": 1.0})
+    assert _told(again)[0] == 1
+    assert math.isfinite(again.recommendation().mean)

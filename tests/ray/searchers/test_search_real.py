@@ -1,0 +1,229 @@
+"""The searchers in real experiments: failing trials, a driver that is killed, the answer stored."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray import tune
+
+from mfhpo import Fidelity
+from mfhpo.censored import Linear
+from mfhpo.racing.race import ArmWithdrawnWarning
+from mfhpo_ray import IISESearch, RCUCBSearch, recommendation
+from tests.ray.searchers import interrupted
+from tests.ray.searchers.searching import bowl
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("ray_cluster"),
+]
+
+
+def _play(config: dict[str, Any]) -> None:
+    if config["model"] == "hangs":
+        time.sleep(60)
+    time.sleep(0.1)
+    tune.report({"score": 0.8})
+
+
+def test_limits_are_kept_and_learned_from(tmp_path):
+    search = RCUCBSearch(
+        [{"model": "quick"}, {"model": "hangs"}],
+        [0.5, 1.0],
+        metric="score",
+        mode="max",
+        cost=Linear(0.1),
+        reward_range=(0, 1),
+        horizon=8,
+        seed=0,
+    )
+    tuner = tune.Tuner(
+        _play,
+        tune_config=tune.TuneConfig(
+            search_alg=search,
+            scheduler=search.scheduler(),
+            num_samples=-1,
+            max_concurrent_trials=2,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(name="limits", storage_path=str(tmp_path), verbose=0),
+    )
+    results = tuner.fit()
+    answer = recommendation(results)
+    assert results.num_errors == 0
+    assert (answer.config, answer.limit) == ({"model": "quick"}, 0.5)
+    assert answer.trials == len(results) >= 8  # those that still ran at the horizon count, too
+    stopped = [result for result in results if "mfhpo/censored_at" in result.metrics]
+    assert {result.config["model"] for result in stopped} == {"hangs"}
+    assert all(
+        result.metrics["mfhpo/censored_at"] == result.config["time_limit_s"] for result in stopped
+    )
+    assert answer.censored == len(stopped) / len(results)
+    assert answer.luckiest.value == 0.8
+    assert answer.luckiest.config.keys() == {"model", "time_limit_s"}
+
+
+def _train(config: dict[str, Any]) -> None:
+    if config["fate"] == "crash":
+        raise RuntimeError("on purpose")
+    tune.report({"loss": math.nan if config["fate"] == "nan" else bowl(config)})
+
+
+class _Noting(IISESearch):
+    """Notes what it suggests.
+
+    A trial that reported nothing shows the configuration that its process had when Tune asked, and
+    a process that is used again may have still had the one before.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.suggested: list[dict[str, Any]] = []
+        self.suggested_too_late = 0
+        self.running_at_the_end, self.waiting_at_the_end = 0, 0
+
+    def suggest(self, trial_id: str) -> Any:
+        was_over = self.finished
+        config = super().suggest(trial_id)
+        if isinstance(config, dict):
+            self.suggested.append(config)
+            self.suggested_too_late += was_over
+        return config
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        was_over = self.finished
+        super().on_trial_complete(trial_id, result, error)
+        if self.finished and not was_over:
+            self.running_at_the_end = len(self._open)
+            self.waiting_at_the_end = len(self._open.pending) - len(self._open)
+
+
+def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
+    fine = [{"x": x, "fate": "fine"} for x in (-0.9, 0.0)]
+    arms = [*fine, {"x": 0.0, "fate": "nan"}, {"x": 0.0, "fate": "crash"}]
+    search = _Noting(
+        Fidelity("epochs", levels=[1, 9]),
+        arms,
+        sigma=0.05,
+        bias=[0.1, 0.0],
+        epsilon=0.1,
+        max_failures=2,
+        seed=0,
+    )
+    tuner = tune.Tuner(
+        _train,
+        param_space={"data": "constant"},
+        tune_config=tune.TuneConfig(
+            metric="loss",
+            mode="min",
+            search_alg=search,
+            scheduler=search.scheduler(),
+            num_samples=-1,
+            max_concurrent_trials=3,
+            reuse_actors=True,
+        ),
+        run_config=tune.RunConfig(name="failing", storage_path=str(tmp_path), verbose=0),
+    )
+    with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 2 of 2 pulls"):
+        results = tuner.fit()
+    answer = search.recommendation()
+    assert answer.certified
+    assert answer.config == {"x": 0.0, "fate": "fine"}
+    assert answer.compared == 2
+    assert len(search.suggested) == len(results)
+    fates = Counter(config["fate"] for config in search.suggested)
+    # Failures count in their order: while one of the first two takes long, as a process that
+    # crashes may, ten others may wait for it, and three be under way.
+    assert 2 <= results.num_errors <= fates["crash"] <= 2 + 10 + 3
+    assert 2 <= fates["nan"] <= 2 + 10 + 3
+    # They ran when the race ended, and were stopped, or waited for an earlier one of their arm.
+    assert search.running_at_the_end <= 2
+    surplus = fates["fine"] - answer.trials
+    assert 0 <= surplus <= search.running_at_the_end + search.waiting_at_the_end
+    assert search.suggested_too_late == 0
+    assert all(result.config["data"] == "constant" for result in results)
+    seeds = [config["seed"] for config in search.suggested]
+    assert len(set(seeds)) == len(seeds)
+    # The answer, and the trial that looks best, from the storage alone.
+    stored = recommendation(tune.Tuner.restore(str(tmp_path / "failing"), _train).get_results())
+    assert (stored.arm, stored.mean, stored.interval) == (answer.arm, answer.mean, answer.interval)
+    assert stored.certified
+    assert stored.assumptions == answer.assumptions
+    assert stored == recommendation(results)
+    best = results.get_best_result()
+    assert stored.luckiest.value == best.metrics["loss"]
+    assert stored.luckiest.value < stored.mean  # it was only lucky
+    assert stored.luckiest.config == {
+        "x": best.config["x"],
+        "fate": "fine",
+        "epochs": best.config["epochs"],
+    }
+    assert "a single noisy value" in str(stored)
+
+
+def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
+    address = ray.get_runtime_context().gcs_address
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "tests.ray.searchers.interrupted", address, str(tmp_path)],
+        env={**os.environ, "TUNE_GLOBAL_CHECKPOINT_S": "3600"},  # Ray takes no later snapshot
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    experiment = tmp_path / "interrupted"
+    deadline = time.monotonic() + 120
+    while len(_journalled(experiment)) < 12:
+        assert driver.poll() is None, "the race was over before it was killed"
+        assert time.monotonic() < deadline, "too slow"
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    before = _journalled(experiment)
+    assert len(before) >= 12
+    results = tune.Tuner.restore(str(experiment), interrupted.train).fit()
+    answer = recommendation(results)
+    after = _journalled(experiment)
+    assert answer.certified
+    assert answer.config == {"x": 0.0}
+    # Every observation of the first driver is among those that the answer is of, once.
+    assert {name: after[name] for name in before} == before
+    assert answer.trials == len(after)
+    assert sorted(record["number"] for record in after.values()) == list(range(len(after)))
+    # What had been observed was not evaluated again: only what was under way was.
+    evaluations = (tmp_path / interrupted.LOG).read_text().splitlines()
+    again = Counter(evaluations)
+    assert sum(count - 1 for count in again.values()) <= 3
+    # Nor is any trial missing or twice in the results, but for those that Ray itself forgot.
+    assert len({result.path for result in results}) == len(results)
+    # The same race without interruption needs as many pulls, but for those of three workers.
+    assert answer.trials <= _alone() + 15
+
+
+def _journalled(experiment: Path) -> dict[str, Any]:
+    files = experiment.glob("mfhpo/*/*.jsonl")
+    records = {path.stem: json.loads(path.read_text()) for path in files}
+    return {name: record for name, record in records.items() if name != "recommendation"}
+
+
+def _alone() -> int:
+    search = interrupted.search()
+    for number in range(1000):
+        config = search.suggest(str(number))
+        if config == search.FINISHED:
+            return number
+        search.on_trial_complete(str(number), {"loss": bowl(config)})
+    raise AssertionError("the race does not end")

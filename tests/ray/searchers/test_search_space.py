@@ -1,0 +1,234 @@
+"""Search spaces of Tune: levels of the fidelity, and configurations drawn from the rest."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ray import tune
+
+from mfhpo import Fidelity
+from mfhpo_ray.experiment.space import (
+    assign,
+    draw_configs,
+    find,
+    fingerprint,
+    has,
+    is_open,
+    levels_of,
+    open_names,
+    open_part,
+    picked,
+    with_values_of,
+    without,
+)
+
+# Keys.
+
+
+def test_keys_may_be_nested():
+    config = {"a": {"b": {"c": 1}}, "d/e": 2}
+    assert (find(config, "a/b/c"), find(config, "d/e"), find(config, "a/b")) == (1, 2, {"c": 1})
+    assert not has(config, "a/c")
+    assert not has(config, "a/b/c/d")
+    assert not has(config, "d")
+    with pytest.raises(KeyError, match="a/x"):
+        find(config, "a/x")
+
+
+def test_assigning_makes_what_it_needs():
+    config = {"a": {"b": 1}, "d/e": 2}
+    assign(config, "a/c", 3)
+    assign(config, "d/e", 4)
+    assign(config, "f/g/h", 5)
+    assert config == {"a": {"b": 1, "c": 3}, "d/e": 4, "f": {"g": {"h": 5}}}
+
+
+def test_leaving_out_copies_what_it_changes():
+    config = {"a": {"b": 1, "c": 2}, "d": {"e": 3}, "f/g": 4}
+    assert without(config, ["a/b", "d/e", "f/g", "x", "a/y/z"]) == {"a": {"c": 2}}
+    assert config == {"a": {"b": 1, "c": 2}, "d": {"e": 3}, "f/g": 4}
+
+
+def test_picking():
+    config = {"a": {"b": 1, "c": 2}, "d": 3}
+    assert picked(config, ["a/b", "d", "missing"]) == {"a": {"b": 1}, "d": 3}
+
+
+def test_fingerprints_do_not_depend_on_the_order_of_keys():
+    assert fingerprint({"a": 1, "b": {"c": 2, "d": 3}}) == fingerprint(
+        {"b": {"d": 3, "c": 2}, "a": 1}
+    )
+    assert fingerprint({"a": 1}) != fingerprint({"a": 1.0})
+
+
+# Levels.
+
+LEVELS = {
+    "randint": (tune.randint(1, 82), (1, 3, 9, 27, 81)),
+    "lograndint": (tune.lograndint(1, 28), (1, 3, 9, 27)),
+    "qrandint": (tune.qrandint(10, 90, 10), (10, 30, 90)),
+    "qrandint with bounds that are no multiples": (tune.qrandint(7, 95, 10), (10, 30, 90)),
+    "uniform": (tune.uniform(0.0, 0.9), (0.9 / 243, 0.9 / 81, 0.9 / 27, 0.1, 0.3, 0.9)),
+    "loguniform": (tune.loguniform(0.1, 0.9), (0.1, 0.3, 0.9)),
+    "quniform": (tune.quniform(0.1, 0.9, 0.1), (0.1, 0.3, 0.9)),
+    "choice": (tune.choice(["small", "large"]), ("small", "large")),
+    "grid": (tune.grid_search([1, 10]), (1, 10)),
+}
+
+
+@pytest.mark.parametrize(("domain", "levels"), LEVELS.values(), ids=LEVELS.keys())
+def test_levels_of_a_domain(domain, levels):
+    found = levels_of(Fidelity("epochs"), {"lr": tune.uniform(0, 1), "epochs": domain})
+    assert found == levels if isinstance(levels[0], str) else found == pytest.approx(levels)
+    # All of them are in the domain, by its own account.
+    assert levels_of(Fidelity("epochs", levels=found), {"epochs": domain}) == found
+
+
+def test_levels_of_a_nested_domain():
+    assert levels_of(Fidelity("train/epochs"), {"train": {"epochs": tune.randint(1, 4)}}) == (1, 3)
+
+
+ALLOWED = {
+    "randint": (tune.randint(1, 10), [1, 9], 10),
+    "an integer is asked for": (tune.randint(1, 10), [1, 9], 2.5),
+    "qrandint": (tune.qrandint(10, 90, 10), [10, 90], 95),
+    "no multiple": (tune.qrandint(10, 90, 10), [10, 90], 15),
+    "uniform": (tune.uniform(0, 1), [0, 0.5, 1], 1.5),
+    "choice": (tune.choice([1, 2, 4]), [1, 4], 3),
+    "grid": (tune.grid_search(["a", "b"]), ["a", "b"], "c"),
+}
+
+
+@pytest.mark.parametrize(("domain", "right", "wrong"), ALLOWED.values(), ids=ALLOWED.keys())
+def test_declared_levels_have_to_be_in_the_domain(domain, right, wrong):
+    assert levels_of(Fidelity("m", levels=right), {"m": domain}) == tuple(right)
+    with pytest.raises(ValueError, match=f"contain {wrong!r}, which the search space does not"):
+        levels_of(Fidelity("m", levels=[wrong]), {"m": domain})
+
+
+def test_declared_levels_need_no_domain():
+    fidelity = Fidelity("epochs", levels=[1, 5])
+    spaces = [{}, {"epochs": 5}, {"epochs": tune.sample_from(lambda: 5)}, {"epochs": tune.randn()}]
+    for space in spaces:
+        assert levels_of(fidelity, space) == (1, 5)
+
+
+def test_levels_are_asked_for():
+    with pytest.raises(ValueError, match=r"no 'epochs' in the search space.*did you mean 'epoch'"):
+        levels_of(Fidelity("epochs"), {"epoch": tune.randint(1, 9)})
+    with pytest.raises(ValueError, match=r"values have no bounds.*Fidelity\('epochs', levels="):
+        levels_of(Fidelity("epochs"), {"epochs": tune.randn(5, 1)})
+    with pytest.raises(ValueError, match="values have no bounds: 81"):
+        levels_of(Fidelity("epochs"), {"epochs": 81})
+
+
+def test_costs_and_levels_have_to_fit():
+    with pytest.raises(ValueError, match=r"costs has 2 entries but .* has 3 levels"):
+        levels_of(Fidelity("epochs", costs=[1, 2]), {"epochs": tune.randint(1, 10)})
+
+
+# Configurations.
+
+
+def test_constants_and_nesting_are_kept():
+    space = {"a": {"b": tune.uniform(0, 1), "c": "fixed"}, "d": [tune.randint(0, 5), 7]}
+    [config] = draw_configs(space, 1, seed=0)
+    assert 0 <= config["a"]["b"] <= 1
+    assert config["a"]["c"] == "fixed"
+    assert 0 <= config["d"][0] < 5
+    assert config["d"][1] == 7
+    assert is_open(space)  # it is not written to
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 2**32))
+def test_draws_are_different_and_repeatable(n, seed):
+    space = {"lr": tune.loguniform(1e-5, 1e-1), "kind": tune.choice(["a", "b"])}
+    drawn = draw_configs(space, n, seed)
+    assert len({fingerprint(config) for config in drawn}) == len(drawn) == n
+    assert drawn == draw_configs(space, n, seed)
+    assert all(1e-5 <= config["lr"] <= 1e-1 for config in drawn)
+
+
+def test_other_seeds_draw_others():
+    space = {"lr": tune.uniform(0, 1)}
+    assert draw_configs(space, 3, seed=0) != draw_configs(space, 3, seed=1)
+
+
+FINITE = {
+    "choices": ({"a": tune.choice([1, 2]), "b": tune.choice("xyz")}, 6),
+    "repeated categories": ({"a": tune.choice([1, 1, 2])}, 2),
+    "integers": ({"a": tune.randint(2, 6)}, 4),
+    "multiples": ({"a": tune.qrandint(0, 20, 5)}, 5),
+    "multiples of a fraction": ({"a": tune.quniform(0, 1, 0.25)}, 5),
+    "grids": ({"a": tune.grid_search([1, 2]), "b": {"c": tune.grid_search([3, 4, 5])}}, 6),
+    "grid and choice": ({"a": tune.grid_search([1, 2]), "b": tune.choice([3, 4])}, 4),
+    "a function of the rest": (
+        {"a": tune.choice([1, 2]), "b": tune.sample_from(lambda config: 2 * config["a"])},
+        2,
+    ),
+    "choices among spaces": ({"a": tune.choice([0, tune.randint(1, 4)])}, 4),
+}
+
+
+@pytest.mark.parametrize(("space", "size"), FINITE.values(), ids=FINITE.keys())
+def test_a_small_space_is_drawn_whole(space, size):
+    drawn = draw_configs(space, 32, seed=0)
+    assert len(drawn) == len({fingerprint(config) for config in drawn}) == size
+    if size > 2:
+        assert len(draw_configs(space, 2, seed=0)) == 2
+
+
+def test_values_of_a_whole_space():
+    drawn = draw_configs({"a": tune.qrandint(7, 31, 10), "b": tune.quniform(0, 0.3, 0.1)}, 32, 0)
+    assert {config["a"] for config in drawn} == {10, 20, 30}
+    assert sorted({config["b"] for config in drawn}) == pytest.approx([0, 0.1, 0.2, 0.3])
+
+
+def test_few_draws_do_not_follow_the_order_of_a_grid():
+    space = {"a": tune.grid_search(list(range(100)))}
+    firsts = [config["a"] for config in draw_configs(space, 8, seed=0)]
+    assert max(firsts) > 20
+
+
+def test_functions_see_the_fidelity():
+    space = {"epochs": 81, "a": tune.randint(0, 99), "b": tune.sample_from(lambda c: c["epochs"])}
+    assert all(config["b"] == 81 for config in draw_configs(space, 3, seed=0))
+
+
+def test_the_global_generators_are_left_alone():
+    random.seed(0)
+    before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    draw_configs({"a": tune.uniform(0, 1), "b": tune.randint(0, 9), "c": tune.randn()}, 9, seed=0)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
+
+
+def test_open_parts():
+    space = {
+        "a": tune.uniform(0, 1),
+        "b": {"c": tune.choice([1, 2]), "d": "constant", "e": {"f": 1}},
+        "g": ["constant", tune.uniform(0, 1)],
+        "h": {"i": (1, 2)},
+        "j": tune.grid_search([{"k": 1}, {"k": 2}]),
+    }
+    assert open_names(space) == ["a", "b/c", "g", "j"]
+    config = {**space, "a": 0.5, "b": {"c": 1, "d": "constant", "e": {"f": 1}}}
+    config |= {"g": ["constant", 0.25], "j": {"k": 2}}
+    assert open_part(space, config) == {
+        "a": 0.5,
+        "b": {"c": 1},
+        "g": ["constant", 0.25],
+        "j": {"k": 2},
+    }
+
+
+def test_placeholders_are_replaced_by_what_trials_ran_with():
+    config = {"x": 1, "act": ("__ref_ph", "12345678"), "net": {"layers": [("__fn_ph", "1")]}}
+    result = {"config/x": 1, "config/act": max, "config/net/layers": [min]}
+    assert with_values_of(config, result) == {"x": 1, "act": max, "net": {"layers": [min]}}
+    assert with_values_of(config, {}) == config
+    assert with_values_of({"hidden": (32, 32)}, {"config/hidden": 1}) == {"hidden": (32, 32)}
