@@ -34,6 +34,7 @@ from mfhpo.knowledge.confidence import (
     TightestRadius,
 )
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.labels import Labels
 from mfhpo.knowledge.noise import (
     Bounded,
     EstimatedNoise,
@@ -45,7 +46,6 @@ from mfhpo.knowledge.noise import (
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.evidence import NoNoiseWarning
-from mfhpo.racing.labels import Labels
 from mfhpo.regret import MFUCB, MFElimination
 
 __all__ = [

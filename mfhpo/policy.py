@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo.knowledge.labels import Labels
 from mfhpo.problem import Observation, Pull, Recommendation
-from mfhpo.racing.labels import Labels
 
 __all__ = ["Policy"]
 

@@ -22,13 +22,13 @@ from mfhpo.identification.choice import recommend_policy
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
 from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.labels import Labels
 from mfhpo.knowledge.noise import Bounded, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, plain
 from mfhpo.racing.claims import joined, unseen_in_words, wrong_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, check_options, mirrored_noise
 from mfhpo.racing.failures import outcomes_in_words
-from mfhpo.racing.labels import Labels
 from mfhpo.racing.race import RacingPolicy
 from mfhpo.racing.recommendation import short
 

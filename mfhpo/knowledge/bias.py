@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.stats import t as student_t
 
 from mfhpo._validation import check_nonnegative, check_probability
-from mfhpo.racing.labels import Labels
+from mfhpo.knowledge.labels import Labels
 
 __all__ = [
     "Bias",

@@ -43,10 +43,10 @@ from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.identification.lucb_state import Cells, Rules
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
+from mfhpo.knowledge.labels import Labels
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.native import compiled
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.racing.labels import Labels
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, load_instance
 from mfhpo.simulation.lucb import run_lucb
 from mfhpo.simulation.runner import run

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from mfhpo.knowledge.bias import Bias, Contradiction, estimate_bias, find_contradiction
-from mfhpo.racing.labels import Labels
+from mfhpo.knowledge.labels import Labels
 
 FloatArray = npt.NDArray[np.float64]
 Kind = Literal["max", "order"]
