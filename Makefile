@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test assumptions test-ray lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full certificates certainty quickstart-cost delta certify peers clean
+.PHONY: help quickstart test test-all assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full certificates certainty quickstart-cost delta certify peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -25,14 +25,21 @@ help: ## list the targets
 quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certified answer
 	$(RUN) examples/quickstart.py
 
-test: $(VENV)/.for-test ## run all tests and doctests but those of test-ray; PYTEST_ARGS is passed on
+test: $(VENV)/.for-test ## run the tests and doctests, but the slow and rare ones; PYTEST_ARGS is passed on
+	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster and not slow" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.for-test ## run all tests: those of `make test`, the slow ones, those of test-ray
 	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster" $(PYTEST_ARGS)
+	$(RUN) -m pytest -m cluster tests $(PYTEST_ARGS)
 
 assumptions: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## how often certificates are wrong when what they suppose does not hold
 	$(RUN) -m benchmarks.assumptions --output $(RESULTS)/assumptions.json $(ARGS)
 
 test-ray: $(VENV)/.for-test ## run the tests with real Ray clusters, whose drivers, nodes and trials are killed
 	$(RUN) -m pytest -m cluster tests $(PYTEST_ARGS)
+
+size: $(VENV)/.for-test ## count lines, files and floors of imports
+	@$(RUN) -m benchmarks.size $(ARGS)
 
 lint: $(VENV)/.for-dev ## check style, format and types; changes nothing
 	@failed=0; \

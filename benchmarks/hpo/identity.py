@@ -17,21 +17,8 @@ _ROOT = Path(__file__).parents[2]
 _CODE = (
     "mfhpo/search/*.py",
     "mfhpo/certification/group_sequential.py",
-    "integrations/mfhpo_optuna/*.py",
-)
-_NO_PART = (  # of a search: exports, games, pictures, progress, trials in processes of their own
-    "__init__",
-    "_nash",
-    "_plot",
-    "_channel",
-    "_crew",
-    "_processes",
-    "_progress",
-    "_remote_trial",
-    "_supervision",
-    "_time_limited",
-    "_warden",
-    "_worker",
+    "integrations/mfhpo_optuna/samplers/*.py",
+    "integrations/mfhpo_optuna/study/*.py",
 )
 _DISTRIBUTIONS = {"neps": "neural-pipeline-search", "optuna-gp": "optuna"}
 
@@ -64,8 +51,7 @@ def identity_of(peer: str) -> str:
         It stays the same while the process lives, as the code does that it has imported.
     """
     if peer == OURS:
-        files = [file for pattern in _CODE for file in sorted(_ROOT.glob(pattern))]
-        return _hash_of([file for file in files if not file.name.startswith(_NO_PART)])
+        return _hash_of([file for pattern in _CODE for file in sorted(_ROOT.glob(pattern))])
     try:
         return version(distribution_of(peer))
     except PackageNotFoundError:

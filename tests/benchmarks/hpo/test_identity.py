@@ -13,7 +13,7 @@ from benchmarks.hpo.identity import identity_of
 FILES = (
     "mfhpo/search/a.py",
     "mfhpo/certification/group_sequential.py",
-    "integrations/mfhpo_optuna/b.py",
+    "integrations/mfhpo_optuna/samplers/b.py",
 )
 
 
