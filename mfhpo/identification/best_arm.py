@@ -19,11 +19,10 @@ from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import remaining_pulls
 from mfhpo.racing.claims import evaluations_to_see, joined
+from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import RacingPolicy
 
 __all__ = ["BestArmPolicy", "EstimatedBias", "only_steers"]
-
-EstimatedBias = Literal["steer", "eliminate"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

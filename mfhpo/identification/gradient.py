@@ -18,14 +18,13 @@ from mfhpo._validation import check_count
 from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.options import LearningRate
 
 __all__ = ["MFGrad"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-LearningRate = float | Literal["adaptive", "decreasing"]
 
 
 class MFGrad(MFTopTwo):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,15 +42,13 @@ from mfhpo.identification.lucb_state import Cells, Race, Rules
 from mfhpo.knowledge.noise import Bounded, SubGaussian, declared_sigmas
 from mfhpo.native.compiled import compiled
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.options import Explore, Schedule
 
 __all__ = ["MFLUCB", "ArmRunningSums", "FidelityExhaustedWarning"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-Explore = Literal["A", "B", "C", "AB", "top"]
-Schedule = Literal["pulls", "rounds"]
 
 _EXPLORE = {
     "A": BY_INDEX,
