@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
@@ -106,16 +106,37 @@ class Declaration:
             n_fidelities=len(levels),
         )
 
-    def rehearsal(self, levels: Sequence[Any], sign: float) -> Problem:
-        """A problem to try a policy's options on before the race, so that wrong ones raise early.
+    def rehearse(
+        self,
+        make: Callable[[Problem, float, Mapping[str, Any]], object],
+        options: Mapping[str, Any],
+        levels: Sequence[Any],
+        signs: Sequence[float],
+    ) -> None:
+        """Try a policy's options before the race, so that wrong ones raise early.
 
         Parameters
         ----------
+        make
+            Makes the policy of a problem, a sign and options.
+        options
+            The options of the policy.
         levels
             The levels; empty while they are not known: then as many as there are bounds.
-        sign
-            See `problem`.
+        signs
+            The directions that the objective may have: what is wrong in all of them raises.
         """
+        check_options(options)
+        errors: list[Exception] = []
+        for sign in signs:
+            try:
+                make(self._rehearsal(levels, sign), sign, {**options, "seed": 0})
+            except (TypeError, ValueError) as error:
+                errors.append(error)
+        if len(errors) == len(signs):
+            raise errors[0]
+
+    def _rehearsal(self, levels: Sequence[Any], sign: float) -> Problem:
         if levels:
             return self.problem(2, levels, sign)
         declared = self.bias.bounds if self.bias else getattr(self.noise, "sigma", 1.0)
@@ -145,11 +166,11 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def mirrored_radius(radius: Radius | Sequence[Radius] | None) -> Any:
-    """The same radius for values with the opposite sign."""
-    if radius is None:
-        return None
-    if isinstance(radius, Sequence):
+    """The same radius for values with the opposite sign; what is no radius stays as it is."""
+    if isinstance(radius, Sequence) and not isinstance(radius, str):
         return [mirrored_radius(part) for part in radius]
+    if not isinstance(radius, Radius):
+        return radius
     mirrored = copy.copy(radius)
     # Widths depend on how far values are spread; only the place from which the first one is
     # counted has a sign.
