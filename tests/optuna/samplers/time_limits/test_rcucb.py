@@ -59,66 +59,6 @@ def signed(sign):
 # The sampler translates, no more.
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    limits=st.one_of(
-        st.integers(1, 5),
-        st.lists(st.floats(0.1, 5.0), min_size=1, max_size=4, unique=True).map(sorted),
-    ),
-    reward_range=st.sampled_from([None, (0.0, 1.0), (0.3, 0.6)]),
-    rounds=st.integers(1, 40),
-    minimise=st.booleans(),
-)
-def test_the_sampler_plays_what_the_bare_policy_plays(limits, reward_range, rounds, minimise):
-    sign = -1.0 if minimise else 1.0
-    mirrored = (
-        reward_range
-        if not minimise or reward_range is None
-        else tuple(-bound for bound in reversed(reward_range))
-    )
-    low, high = reward_range or (0.0, 1.0)
-    policy = RCUCB(len(ARMS), limits, reward_range=reward_range)
-    expected = []
-    counts = [0] * len(ARMS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for _ in range(rounds):
-            [pull] = policy.ask()
-            expected.append((pull.arm, pull.limit))
-            value, seconds = outcome(ARMS[pull.arm]["x"], counts[pull.arm])
-            value = min(max(value, low), high)
-            counts[pull.arm] += 1
-            if pull.limit is not None and seconds > pull.limit:
-                policy.tell(pull, Observation(None, pull.limit, pull.limit))
-            else:
-                policy.tell(pull, Observation(value, seconds))
-        study = run(
-            make(limits=limits, reward_range=mirrored),
-            signed(sign),
-            n_trials=rounds,
-            direction="minimize" if minimise else "maximize",
-        )
-    assert [(arm, limit) for arm, limit, *_ in sequence(study)] == expected
-    answer, bare = study.sampler.recommendation(study), policy.recommend()
-    assert (answer.arm, answer.limit, answer.trials) == (bare.arm, bare.limit, bare.pulls)
-    assert sign * answer.gain == pytest.approx(bare.mean, nan_ok=True)
-    assert answer.survival == bare.survival
-    assert answer.seconds == pytest.approx(bare.cost)
-
-
-def test_minimising_and_maximising_are_mirror_images():
-    up = run(make(horizon=60))
-    down = run(make(horizon=60, reward_range=(-1.0, 0.0)), signed(-1.0), direction="minimize")
-    for (arm, limit, params, value, state), other in zip(sequence(up), sequence(down), strict=True):
-        assert (arm, limit, params, state) == (*other[:3], other[4])
-        assert value is None or value == -other[3]
-    first, second = up.sampler.recommendation(up), down.sampler.recommendation(down)
-    assert second.gain == -first.gain
-    assert second.interval == (-first.interval[1], -first.interval[0])
-    assert up.best_params == down.best_params
-    assert up.best_value == -down.best_value
-
-
 @both_directions
 def test_charges_are_bad_in_either_direction(direction, sign):
     """Half a second, at .2 a second, lowers what a trial is worth by .1."""
@@ -131,54 +71,6 @@ def test_charges_are_bad_in_either_direction(direction, sign):
     sampler = make(cost=Linear(0.2), reward_range=(low, high))
     study = run(sampler, objective, 20, direction)
     assert sampler.recommendation(study).gain == pytest.approx(sign * 0.6)
-
-
-def test_what_was_told_is_not_told_again(monkeypatch):
-    told = []
-    tell = RCUCB.tell
-    monkeypatch.setattr(RCUCB, "tell", lambda *args: (told.append(args[1]), tell(*args)))
-    sampler = make()
-    study = run(sampler, n_trials=50)
-    sampler.recommendation(study)
-    sampler.best_limit(study)
-    assert len(told) == 50
-    study.optimize(score, n_trials=50)
-    assert len(told) == 100
-
-
-@settings(max_examples=10, deadline=None)
-@given(
-    reward_range=st.sampled_from([None, (0.0, 1.0)]),
-    horizon=st.sampled_from([None, 200]),
-    minimise=st.booleans(),
-)
-def test_the_zooming_sampler_plays_what_the_bare_policy_plays(reward_range, horizon, minimise):
-    sign = -1.0 if minimise else 1.0
-    mirrored = (-1.0, 0.0) if reward_range and minimise else reward_range
-    rounds = 80
-    options = {"smoothness": 3.0, "splits": 3, "cost": Linear(0.05)}
-    policy = ZoomingRCUCB(len(ARMS), 4.0, reward_range=reward_range, horizon=horizon, **options)
-    sampler = ZoomingRCUCBSampler(ARMS, 4.0, reward_range=mirrored, horizon=horizon, **options)
-    expected = []
-    counts = [0] * len(ARMS)
-    for _ in range(rounds):
-        [pull] = policy.ask()
-        expected.append((pull.arm, pull.limit))
-        value, seconds = outcome(ARMS[pull.arm]["x"], counts[pull.arm])
-        counts[pull.arm] += 1
-        stopped = seconds > pull.limit
-        policy.tell(
-            pull,
-            Observation(None, pull.limit, pull.limit) if stopped else Observation(value, seconds),
-        )
-    direction = "minimize" if minimise else "maximize"
-    study = run(sampler, signed(sign), n_trials=rounds, direction=direction)
-    assert [(arm, limit) for arm, limit, *_ in sequence(study)] == expected
-    assert len({limit for _, limit in expected}) > 1
-    fresh = ZoomingRCUCBSampler(ARMS, 4.0, reward_range=mirrored, horizon=horizon, **options)
-    answer, bare = fresh.recommendation(study), policy.recommend()
-    assert answer == sampler.recommendation(study)
-    assert (answer.arm, answer.limit, answer.survival) == (bare.arm, bare.limit, bare.survival)
 
 
 # What a trial is.
@@ -205,15 +97,6 @@ def test_a_trial_that_is_stopped_is_pruned():
     assert study.sampler.recommendation(study).censored == len(stopped) / 80
 
 
-def test_the_data_frame_shows_limits_and_what_was_stopped():
-    pytest.importorskip("pandas")
-    frame = run(make(limits=[0.4, 0.8]), n_trials=80).trials_dataframe()
-    pruned = frame["state"] == "PRUNED"
-    assert (frame[f"user_attrs_{CENSORED}"].notna() == pruned).all()
-    assert frame[f"user_attrs_{LIMIT}"].isin([0.4, 0.8]).all()
-    assert (frame[f"user_attrs_{SECONDS}"] <= frame[f"user_attrs_{LIMIT}"]).all()
-
-
 @pytest.mark.parametrize("longest", [None, 3.0])
 def test_limits_are_derived_from_the_first_durations(longest):
     """Durations .5 .5 2.5 2.5: quartiles .5 and 2.5."""
@@ -235,37 +118,6 @@ def test_limits_are_derived_from_the_first_durations(longest):
     answer = sampler.recommendation(study)
     assert [point.limit for point in answer.survival] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.5])
     assert any("limits derived" in assumption for assumption in answer.assumptions)
-
-
-def test_by_default_ten_limits_are_derived():
-    study = run(RCUCBSampler(ARMS), n_trials=10)
-    assert len(study.sampler.recommendation(study).survival) == 10
-
-
-def test_derived_limits_are_logged_once():
-    lines = []
-    listener = logging.Handler()
-    listener.emit = lambda record: lines.append(record.getMessage())
-    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.limit_sampler")
-    logger.addHandler(listener)
-    optuna.logging.set_verbosity(optuna.logging.INFO)
-    try:
-        study = optuna.create_study(direction="maximize", sampler=make(limits=2))
-        study.optimize(score, n_trials=3)
-        assert lines == []
-        study.optimize(score, n_trials=9)
-    finally:
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        logger.removeHandler(listener)
-    [line] = lines
-    assert line.startswith(f"Time limits of study {study.study_name!r}, in seconds: ")
-
-
-def test_trials_under_way_are_pending():
-    study = optuna.create_study(direction="maximize", sampler=make())
-    asked = [study.ask() for _ in range(3)]
-    assert [t.user_attrs[PULL]["arm"] for t in asked] == [0, 1, 2]
-    assert [t.user_attrs[LIMIT] for t in asked] == [4.0] * 3
 
 
 # What it learns.
@@ -307,11 +159,6 @@ def test_seconds_that_something_else_noted_before_the_end_do_not_count(enforcer)
         study = run(make(), objective, 5)
     assert all(trial.user_attrs[SECONDS] < 4.0 for trial in study.trials)
     assert study.sampler.recommendation(study).censored == 0.0
-
-
-def test_seconds_that_time_limited_measured_count():
-    study = run(make(), lambda trial: end(trial, trial.suggest_float("x", 0.0, 1.0), 3.0), 5)
-    assert study.sampler.recommendation(study).seconds == 15.0
 
 
 def test_without_an_enforcer_the_trial_s_own_duration_counts_and_is_noted():
@@ -572,18 +419,6 @@ def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
     assert study.sampler.recommendation(study).censored == 1.0
 
 
-def test_the_text():
-    study = run(make(), n_trials=60)
-    answer = study.sampler.recommendation(study)
-    text = str(answer)
-    assert text.startswith(f"BEST SO FAR: x={answer.params['x']}, limit {answer.limit:g} s\n")
-    assert f"{answer.gain:.5g}  in [{answer.interval[0]:.5g}, " in text
-    assert "stopped     with probability" in text
-    assert "s in 60 trials" in text
-    assert "certifies" not in text
-    assert "declared range 0 to 1" in text
-
-
 @pytest.mark.parametrize(
     ("direction", "reward_range", "words"),
     [
@@ -603,31 +438,7 @@ def test_the_range_is_told_in_the_direction_of_the_study(direction, reward_range
     assert words in assumptions[0]
 
 
-def test_the_line_of_progress(capsys):
-    study = optuna.create_study(direction="maximize", sampler=make(limits=2, progress=True))
-    study.optimize(score, n_trials=1)
-    assert "3/3 arms in play | round 1 | 0% stopped | finding limits" in capsys.readouterr().err
-    study = optuna.create_study(direction="minimize", sampler=make(horizon=30, progress=True))
-    study.optimize(score)
-    last = capsys.readouterr().err.splitlines()[-1]
-    answer = study.sampler.recommendation(study)
-    assert f"round 30/30 | {answer.censored:.0%} stopped | leader: arm {answer.arm}, " in last
-
-
 # Arms.
-
-
-def test_arms_from_distributions_and_from_a_number():
-    space = {"x": FloatDistribution(0.0, 1.0), "kind": CategoricalDistribution(["a", "b"])}
-
-    def objective(trial):
-        trial.suggest_categorical("kind", ["a", "b"])
-        return score(trial)
-
-    declared = run(make(arms=space), objective, 40)
-    assert len({tuple(t.params.items()) for t in declared.trials}) == 32
-    drawn = run(make(arms=5), objective, 40)
-    assert len({tuple(t.params.items()) for t in drawn.trials}) == 5
 
 
 @pytest.mark.parametrize(
@@ -676,30 +487,6 @@ def test_the_sampler_that_draws_arms_sees_what_they_are_worth():
     study = run(sampler, objective, 4)
     assert [arm for arm, _ in spy.seen] == [0, 1, 2]
     assert [v for _, v in spy.seen] == pytest.approx([t.value for t in study.trials[:3]])
-
-
-def test_conditional_arms():
-    def objective(trial):
-        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
-            return end(trial, trial.suggest_float("x", 0.0, 0.4), 0.5)
-        return end(trial, trial.suggest_float("y", 0.5, 0.9), 0.5)
-
-    study = run(make(arms=6, horizon=200), objective)
-    assert study.best_params["kind"] == "b"
-    assert "x" not in study.best_params
-    assert study.best_params == study.sampler.recommendation(study).params
-
-
-def test_equal_arms_are_merged():
-    def objective(trial):
-        return end(trial, 0.1 * trial.suggest_int("n", 1, 2), 0.5)
-
-    with pytest.warns(UserWarning, match="were drawn equal"):
-        study = run(make(arms=5), objective, 40)
-    answer = study.sampler.recommendation(study)
-    assert len(answer.survivors) == 2
-    assert answer.trials == 40
-    assert answer.params == {"n": 2}
 
 
 def test_an_arm_is_enqueued():
@@ -769,15 +556,6 @@ def test_a_trial_that_evaluates_something_else_does_not_count():
 
 
 # Studies.
-
-
-def test_a_multi_objective_study():
-    sampler = make()
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    with pytest.raises(ValueError, match="multi-objective"):
-        study.optimize(lambda trial: (score(trial), 0.0), n_trials=2)
-    with pytest.raises(ValueError, match="multi-objective"):
-        sampler.recommendation(study)
 
 
 def test_ask_and_tell():
