@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import warnings
 
 import numpy as np
@@ -11,7 +10,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from mfhpo import ArmWithdrawnWarning, NoNoiseWarning
+from mfhpo import ArmWithdrawnWarning
 from mfhpo_optuna import Fidelity, IISESampler
 from tests.optuna.samplers.races import ARMS, CERTIFICATE, PULL, bowl, noise, pulls, run, sequence
 
@@ -171,40 +170,6 @@ def test_the_answer_s_trial_says_the_level_at_which_its_value_was_seen():
     assert study.best_value >= answer.mean  # no promise that a certified answer cannot beat
 
 
-def test_a_larger_budget_resumes_and_best_trial_becomes_the_certified_arm():
-    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, budget=6, seed=0))
-    study.optimize(flattering)
-    early = len(study.trials)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study.sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-        study.optimize(flattering, n_trials=5000)
-    assert len(study.trials) > early
-    answer = study.sampler.recommendation(study)
-    assert answer.certified
-    assert answer.params == {"x": 0.0}
-    assert study.best_params == {"x": 0.0, "epochs": 9}
-    assert study.best_value == answer.mean
-
-
-def test_a_race_in_two_budgets_pulls_what_one_would_have():
-    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, epsilon=0.1, budget=60, seed=0))
-
-    def objective(trial):  # noise that the answer's own trial does not shift
-        x = trial.suggest_float("x", -1, 1)
-        epochs = trial.suggest_int("epochs", 1, 9)
-        done = sum(PULL in t.user_attrs and t.state.is_finished() for t in trial.study.trials)
-        return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(done).normal()
-
-    study.optimize(objective)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study.sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-        study.optimize(objective)
-    whole = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0), objective)
-    assert sequence(study) == sequence(whole)
-
-
 def test_another_optimize_after_the_end_changes_nothing():
     study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
     best = study.best_trial
@@ -291,17 +256,6 @@ def test_a_study_that_was_deleted_and_made_again_is_a_new_race():
     assert races[0] == races[1]
 
 
-def test_sampler_and_study_are_pickled_in_mid_race():
-    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
-    study.optimize(bowl, n_trials=20)
-    copy = pickle.loads(pickle.dumps(study))
-    copy.optimize(bowl)
-    study.optimize(bowl)
-    assert sequence(copy) == sequence(study)
-    sampler = pickle.loads(pickle.dumps(study.sampler))
-    assert sampler.recommendation(study) == study.sampler.recommendation(study)
-
-
 # Failures.
 
 
@@ -364,20 +318,6 @@ def test_three_failures_in_a_row_drop_the_arm(fail):
     assert answer.params == {"x": -0.5}
     assert answer.not_compared == ("arm 2 {'x': 0.0}: failed 3 of 3",)
     assert sum(t.user_attrs[PULL]["arm"] == 2 for t in pulls(study)) == 3
-
-
-def test_failures_that_are_not_in_a_row_drop_nothing():
-    seen = []
-
-    def objective(trial):
-        value = bowl(trial)
-        seen.append(trial.params["x"])
-        if trial.params["x"] == 0.0 and seen.count(0.0) % 3:
-            raise optuna.TrialPruned
-        return value
-
-    study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0), objective)
-    assert study.best_params == {"x": 0.0, "epochs": 9}
 
 
 def test_when_every_arm_fails_the_study_stops_and_says_so():
@@ -453,32 +393,6 @@ def test_ranges_that_grow_keep_the_arms():
 
 
 # What the certificate may not claim.
-
-
-def test_the_last_arm_standing_is_not_certified_when_all_the_others_failed():
-    def objective(trial):
-        value = bowl(trial)
-        if trial.params["x"] != 0.6:
-            raise ZeroDivisionError
-        return value
-
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    with pytest.warns(ArmWithdrawnWarning):
-        study = run(sampler, objective, catch=(ZeroDivisionError,))
-    answer = sampler.recommendation(study)
-    assert answer.finished
-    assert not answer.certified
-    assert answer.compared == 1
-    assert "without being compared" in answer.reason
-    assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is False
-
-
-def test_a_fixed_split_is_warned_of():
-    def objective(trial):
-        return trial.suggest_float("x", -1, 1) ** 2 + 0.1 / trial.suggest_int("epochs", 1, 9)
-
-    with pytest.warns(NoNoiseWarning, match="fixed random seed or split"):
-        run(IISESampler("epochs", ARMS, seed=0), objective)
 
 
 def test_a_budget_below_one_evaluation_says_so():

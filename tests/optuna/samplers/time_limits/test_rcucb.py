@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 import time
 import warnings
@@ -14,7 +13,7 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo import Observation
@@ -22,7 +21,6 @@ from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import (
     IISESampler,
-    RCUCBSampler,
     TimeLimitPruner,
     ZoomingRCUCBSampler,
     time_limited,
@@ -59,6 +57,55 @@ def signed(sign):
 # The sampler translates, no more.
 
 
+@settings(max_examples=15, deadline=None)
+@given(
+    limits=st.one_of(
+        st.none(),
+        st.integers(1, 5),
+        st.lists(st.floats(0.1, 5.0), min_size=1, max_size=4, unique=True).map(sorted),
+    ),
+    reward_range=st.sampled_from([None, (0.0, 1.0), (0.3, 0.6)]),
+    rounds=st.integers(1, 60),
+    minimise=st.booleans(),
+)
+def test_the_sampler_plays_what_the_bare_policy_plays(limits, reward_range, rounds, minimise):
+    """Of `RCUCB` with limits, of `ZoomingRCUCB` without."""
+    sign = -1.0 if minimise else 1.0
+    mirrored = reward_range
+    if minimise and reward_range is not None:
+        mirrored = (-reward_range[1], -reward_range[0])
+    low, high = reward_range or (0.0, 1.0)
+    if limits is None:
+        options = {"smoothness": 3.0, "splits": 3, "cost": Linear(0.05)}
+        policy = ZoomingRCUCB(len(ARMS), 4.0, reward_range=reward_range, **options)
+        sampler = ZoomingRCUCBSampler(ARMS, 4.0, reward_range=mirrored, **options)
+    else:
+        policy = RCUCB(len(ARMS), limits, reward_range=reward_range)
+        sampler = make(limits=limits, reward_range=mirrored)
+    expected = []
+    counts = [0] * len(ARMS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(rounds):
+            [pull] = policy.ask()
+            expected.append((pull.arm, pull.limit))
+            value, seconds = outcome(ARMS[pull.arm]["x"], counts[pull.arm])
+            value = min(max(value, low), high)
+            counts[pull.arm] += 1
+            if pull.limit is not None and seconds > pull.limit:
+                policy.tell(pull, Observation(None, pull.limit, pull.limit))
+            else:
+                policy.tell(pull, Observation(value, seconds))
+        direction = "minimize" if minimise else "maximize"
+        study = run(sampler, signed(sign), n_trials=rounds, direction=direction)
+    assert [(arm, limit) for arm, limit, *_ in sequence(study)] == expected
+    answer, bare = study.sampler.recommendation(study), policy.recommend()
+    assert (answer.arm, answer.limit, answer.trials) == (bare.arm, bare.limit, bare.pulls)
+    assert sign * answer.gain == pytest.approx(bare.mean, nan_ok=True)
+    assert answer.survival == bare.survival
+    assert answer.seconds == pytest.approx(bare.cost)
+
+
 @both_directions
 def test_charges_are_bad_in_either_direction(direction, sign):
     """Half a second, at .2 a second, lowers what a trial is worth by .1."""
@@ -76,19 +123,12 @@ def test_charges_are_bad_in_either_direction(direction, sign):
 # What a trial is.
 
 
-def test_every_trial_has_an_arm_and_a_limit():
-    study = run(make(), n_trials=80)
-    for trial in study.trials:
-        assert trial.user_attrs[LIMIT] in LIMITS
-        assert trial.params == ARMS[trial.user_attrs[PULL]["arm"]]
-        assert trial.constraints == {"mfhpo": 1.0}
-    first = study.trials[:3]
-    assert [t.user_attrs[PULL]["arm"] for t in first] == [0, 1, 2]
-    assert {t.user_attrs[LIMIT] for t in first} == {4.0}
-
-
 def test_a_trial_that_is_stopped_is_pruned():
     study = run(make(limits=[0.4, 0.8]), n_trials=80)
+    for trial in study.trials:
+        assert trial.params == ARMS[trial.user_attrs[PULL]["arm"]]
+        assert trial.constraints == {"mfhpo": 1.0}
+    assert [t.user_attrs[LIMIT] for t in study.trials[:3]] == [0.8] * 3
     stopped = [t for t in study.trials if CENSORED in t.user_attrs]
     assert len(stopped) > 5
     for trial in stopped:
@@ -112,9 +152,9 @@ def test_limits_are_derived_from_the_first_durations(longest):
     with pytest.raises(ValueError, match="no best limit yet: the limits are still being derived"):
         sampler.best_limit(study)
     study.optimize(objective, n_trials=7)
-    given = [t.user_attrs.get(LIMIT) for t in study.trials]
-    assert given[:4] == [longest] * 4
-    assert set(given[4:]) <= set(np.linspace(0.5, 2.5, 5))
+    chosen = [t.user_attrs.get(LIMIT) for t in study.trials]
+    assert chosen[:4] == [longest] * 4
+    assert set(chosen[4:]) <= set(np.linspace(0.5, 2.5, 5))
     answer = sampler.recommendation(study)
     assert [point.limit for point in answer.survival] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.5])
     assert any("limits derived" in assumption for assumption in answer.assumptions)
@@ -161,22 +201,11 @@ def test_seconds_that_something_else_noted_before_the_end_do_not_count(enforcer)
     assert study.sampler.recommendation(study).censored == 0.0
 
 
-def test_without_an_enforcer_the_trial_s_own_duration_counts_and_is_noted():
-    with pytest.warns(UserWarning, match="nobody enforces it"):
-        study = run(make(), lambda trial: trial.suggest_float("x", 0, 1), 5)
-    for trial in study.trials:
-        assert 0.0 < trial.user_attrs[SECONDS] <= trial.duration.total_seconds()
-
-
 def test_the_missing_enforcer_is_missed_once():
     def unenforced(trial):
         return trial.suggest_float("x", 0.0, 1.0)
 
-    words = (
-        r"trial 0 had a limit of 4 seconds, but nobody enforces it.*"
-        r"study\.optimize\(time_limited\(objective\)\).*pruner=TimeLimitPruner\(\)"
-    )
-    with pytest.warns(UserWarning, match=words) as caught:
+    with pytest.warns(UserWarning, match="trial 0 had a limit .* nobody enforces it") as caught:
         study = run(make(), unenforced, 20)
     assert len([w for w in caught if "enforces" in str(w.message)]) == 1
     assert ENFORCER not in study.trials[0].user_attrs
@@ -238,7 +267,7 @@ def test_a_trial_pruned_for_another_reason_is_a_failure():
     assert answer.trials == 27
 
 
-@pytest.mark.parametrize("failure", ["NaN", "infinity", "raise"])
+@pytest.mark.parametrize("failure", ["NaN", "raise"])
 def test_failures(failure):
     def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
@@ -327,31 +356,12 @@ def test_the_horizon_ends_the_study_with_the_answer(direction, sign):
     assert json.loads(json.dumps(answer.to_dict(), allow_nan=False))["survival"][0]["limit"] == 1.0
 
 
-def test_the_answer_is_the_pair_that_is_worth_most():
-    """Of x = .9 two thirds end within 2 s, of x = .5 nearly all within 2 s, and earn .5."""
-    sampler = make(horizon=400, cost=Linear(0.02))
-    study = run(sampler)
-    worth = {}
-    for arm in ARMS:
-        drawn = [outcome(arm["x"], k) for k in range(10_000, 12_000)]
-        for limit in LIMITS:
-            worth[arm["x"], limit] = np.mean(
-                [v - 0.02 * c if c <= limit else -0.02 * limit for v, c in drawn]
-            )
-    best = max(worth, key=worth.get)
-    answer = sampler.recommendation(study)
-    assert (answer.params["x"], answer.limit) == best
-    assert answer.interval[0] <= worth[best] <= answer.interval[1]
-    played = [(s[2]["x"], s[1]) for s in sequence(study)]
-    assert played.count(best) > 200
-
-
 def test_a_larger_horizon_goes_on_and_shows_a_later_answer():
     study = run(make(horizon=50))
     early = study.best_value
-    study.sampler = make(horizon=300)
+    study.sampler = make(horizon=150)
     study.optimize(score)
-    assert len(pulls(study)) == 300
+    assert len(pulls(study)) == 150
     assert sum(CERTIFICATE in t.user_attrs for t in study.trials) == 2
     assert study.best_value > early
     study.optimize(score)
@@ -419,38 +429,11 @@ def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
     assert study.sampler.recommendation(study).censored == 1.0
 
 
-@pytest.mark.parametrize(
-    ("direction", "reward_range", "words"),
-    [
-        ("minimize", (2.0, 5.0), "declared range 2 to 5"),
-        ("maximize", (2.0, 5.0), "declared range 2 to 5"),
-        ("minimize", (0.0, 5.0), "declared range 0 to 5"),
-        ("minimize", None, "range seen so far, 2.2 to 2.9"),
-        ("maximize", None, "range seen so far, 2.2 to 2.9"),
-    ],
-)
-def test_the_range_is_told_in_the_direction_of_the_study(direction, reward_range, words):
-    def objective(trial):
-        return end(trial, 2.0 + trial.suggest_float("x", 0.0, 1.0), 0.5)
-
-    study = run(make(reward_range=reward_range), objective, 12, direction)
-    assumptions = study.sampler.recommendation(study).assumptions
-    assert words in assumptions[0]
-
-
 # Arms.
 
 
-@pytest.mark.parametrize(
-    "arm_sampler",
-    [
-        lambda: optuna.samplers.RandomSampler(seed=0),
-        lambda: optuna.samplers.TPESampler(seed=0, n_startup_trials=3),
-    ],
-    ids=["Random", "TPE"],
-)
 @pytest.mark.parametrize("limits", [LIMITS, 3], ids=["given", "derived"])
-def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(arm_sampler, limits):
+def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
     """Also those of which nothing but stopped trials is known."""
 
     def objective(trial):
@@ -459,7 +442,11 @@ def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(arm_sampler
 
     study = optuna.create_study(direction="maximize")
     for n_trials in (3, 7, 40):
-        study.sampler = make(arms=8, limits=limits, arm_sampler=arm_sampler())
+        study.sampler = make(
+            arms=8,
+            limits=limits,
+            arm_sampler=optuna.samplers.TPESampler(seed=0, n_startup_trials=3),
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
             study.optimize(objective, n_trials=n_trials)
@@ -503,23 +490,16 @@ def test_an_arm_is_enqueued():
     assert sampler.recommendation(study).trials == 22
     study.enqueue_trial({"x": 0.01})
     with pytest.warns(UserWarning, match=r"trial 22 was enqueued with \{'x': 0\.01\}"):
-        study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=1)
+        study.optimize(lambda trial: end(trial, trial.suggest_float("x", 0, 1), 0.5), n_trials=1)
     assert sampler.recommendation(study).trials == 22
     assert study.trials[-1].constraints == {"mfhpo": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("arms", "words"),
-    [
-        (ARMS, r"does not count\. Include it in arms=\[\.\.\.\]\."),
-        (3, r"does not count\. Enqueue it before the race has drawn all its arms, or raise"),
-    ],
-)
-def test_what_is_enqueued_but_no_arm_has_a_limit_all_the_same(arms, words):
-    study = run(make(arms=arms), n_trials=6)
+def test_what_is_enqueued_but_no_arm_has_a_limit_all_the_same():
+    study = run(make(), n_trials=6)
     study.enqueue_trial({"x": 0.01})
     study.enqueue_trial({"x": 0.01}, user_attrs={LIMIT: 3.5})
-    with pytest.warns(UserWarning, match=words):
+    with pytest.warns(UserWarning, match="does not count"):
         study.optimize(lambda trial: end(trial, trial.suggest_float("x", 0, 1), 9.0), n_trials=2)
     assert [t.user_attrs[LIMIT] for t in study.trials[-2:]] == [4.0, 3.5]
     assert {t.state for t in study.trials[-2:]} == {TrialState.PRUNED}
@@ -556,21 +536,6 @@ def test_a_trial_that_evaluates_something_else_does_not_count():
 
 
 # Studies.
-
-
-def test_ask_and_tell():
-    sampler = make(horizon=20)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    rounds = 0
-    while not sampler.recommendation(study).finished:
-        trial = study.ask()
-        try:
-            study.tell(trial, score(trial))
-        except optuna.TrialPruned:
-            study.tell(trial, state=TrialState.PRUNED)
-        rounds += 1
-    assert rounds == 20
-    assert study.best_params == sampler.recommendation(study).params
 
 
 def test_sampler_and_study_are_pickled_in_mid_race():
