@@ -13,7 +13,6 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo import Observation
@@ -186,21 +185,6 @@ def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
     )
 
 
-@pytest.mark.parametrize("enforcer", [None, "TimeLimitPruner"])
-def test_seconds_that_something_else_noted_before_the_end_do_not_count(enforcer):
-    def objective(trial):
-        trial.set_user_attr(SECONDS, 77.0)
-        if enforcer:
-            trial.set_user_attr(ENFORCER, enforcer)
-        return trial.suggest_float("x", 0.0, 1.0)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study = run(make(), objective, 5)
-    assert all(trial.user_attrs[SECONDS] < 4.0 for trial in study.trials)
-    assert study.sampler.recommendation(study).censored == 0.0
-
-
 def test_the_missing_enforcer_is_missed_once():
     def unenforced(trial):
         return trial.suggest_float("x", 0.0, 1.0)
@@ -209,22 +193,6 @@ def test_the_missing_enforcer_is_missed_once():
         study = run(make(), unenforced, 20)
     assert len([w for w in caught if "enforces" in str(w.message)]) == 1
     assert ENFORCER not in study.trials[0].user_attrs
-
-
-def test_an_enforcer_is_not_missed():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run(make(), n_trials=20)
-        run(make(limits=3), n_trials=20)
-        with time_limited(lambda trial: trial.suggest_float("x", 0.0, 1.0)) as limited:
-            run(make(), limited, 5)
-
-        def reporting(trial):
-            trial.report(0.5, step=0)
-            trial.should_prune()
-            return trial.suggest_float("x", 0.0, 1.0)
-
-        run(make(), reporting, 5, pruner=TimeLimitPruner())
 
 
 def test_a_limit_of_the_enforcer_s_own_counts_as_the_sampler_s():
@@ -495,17 +463,6 @@ def test_an_arm_is_enqueued():
     assert study.trials[-1].constraints == {"mfhpo": 1.0}
 
 
-def test_what_is_enqueued_but_no_arm_has_a_limit_all_the_same():
-    study = run(make(), n_trials=6)
-    study.enqueue_trial({"x": 0.01})
-    study.enqueue_trial({"x": 0.01}, user_attrs={LIMIT: 3.5})
-    with pytest.warns(UserWarning, match="does not count"):
-        study.optimize(lambda trial: end(trial, trial.suggest_float("x", 0, 1), 9.0), n_trials=2)
-    assert [t.user_attrs[LIMIT] for t in study.trials[-2:]] == [4.0, 3.5]
-    assert {t.state for t in study.trials[-2:]} == {TrialState.PRUNED}
-    assert study.sampler.recommendation(study).trials == 6
-
-
 @pytest.mark.parametrize(("longest", "limit"), [(7.0, {LIMIT: 7.0}), (None, {})])
 def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
     study = optuna.create_study(sampler=make(limits=3, longest=longest))
@@ -513,26 +470,6 @@ def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
     with pytest.warns(UserWarning, match="none of the 3 arms"):
         trial = study.ask()
     assert trial.user_attrs == limit
-
-
-def test_a_trial_that_begins_after_the_end_has_a_limit():
-    study = run(make(horizon=12))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        study.optimize(score)
-    late = study.trials[-1]
-    assert PULL not in late.user_attrs
-    assert (late.state, late.user_attrs[LIMIT]) == (TrialState.PRUNED, 4.0)
-
-
-def test_a_trial_that_evaluates_something_else_does_not_count():
-    study = optuna.create_study(direction="maximize", sampler=make())
-    study.optimize(score, n_trials=6)
-    trial = study.ask(fixed_distributions={"x": FloatDistribution(0.4, 0.4)})
-    trial.set_user_attr(ENFORCER, "the test")
-    with pytest.warns(UserWarning, match=r"trial 6 evaluated .* instead of arm"):
-        study.tell(trial, 0.5)
-    assert study.sampler.recommendation(study).trials == 6
 
 
 # Studies.
