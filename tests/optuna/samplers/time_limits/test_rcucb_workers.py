@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import optuna
 import pytest
-from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
@@ -19,9 +19,7 @@ from tests.optuna.samplers.time_limits.timed import (
     PULL,
     end,
     make,
-    outcome,
     pulls,
-    run,
     score,
     sequence,
 )
@@ -69,36 +67,6 @@ def test_every_stop_is_harmless(uninterrupted):
         study.optimize(score, n_trials=n_trials)
     assert sequence(study) == sequence(uninterrupted)
     assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
-
-
-def test_two_study_objects_on_one_storage_share_the_work():
-    common = InMemoryStorage()
-    studies = [
-        optuna.create_study(
-            storage=common,
-            study_name="shared",
-            direction="maximize",
-            load_if_exists=True,
-            sampler=make(horizon=80),
-        )
-        for _ in range(2)
-    ]
-    for _ in range(40):
-        trials = [study.ask() for study in studies]
-        first = [t.user_attrs[PULL]["arm"] for t in trials]
-        for study, trial in zip(studies, trials, strict=True):
-            x = trial.suggest_float("x", 0.0, 1.0)
-            value, seconds = outcome(x, trial.number)
-            try:
-                study.tell(trial, end(trial, value, seconds))
-            except optuna.TrialPruned:
-                study.tell(trial, state=TrialState.PRUNED)
-        if trials[0].number == 0:
-            assert first == [0, 1]
-    one, other = (study.sampler.recommendation(study) for study in studies)
-    assert one.finished
-    assert one == other
-    assert one.trials == 80
 
 
 def test_a_study_in_a_journal_keeps_what_its_trials_were(tmp_path):
@@ -156,17 +124,6 @@ def test_a_zombie_does_not_delay_the_end():
     abandoned(study, 0)
     study.optimize(score, n_trials=500)
     assert len(pulls(study)) == HORIZON + 1
-
-
-def test_a_trial_that_the_heartbeat_declares_dead_is_a_failure():
-    """The storage sets FAIL; `after_trial` is never called for it."""
-    study = run(make(), n_trials=5)
-    lost = study.ask()
-    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
-    after = study.ask()
-    assert after.user_attrs[PULL] == lost.user_attrs[PULL]
-    assert after.user_attrs[LIMIT] == lost.user_attrs[LIMIT]
-    assert study.sampler.recommendation(study).trials == 5
 
 
 def test_a_trial_that_is_tried_again_obeys_the_limit_that_it_inherits():
