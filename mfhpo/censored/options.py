@@ -27,7 +27,8 @@ class LimitOptions(TypedDict, total=False):
         decrease. None: in proportion, so that the largest limit costs a tenth of the range of the
         values.
     penalty
-        What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
+        What a limit costs at which a trial is stopped, likewise; such a trial is worth the worst
+        value, minus that. None: the same as `cost`.
     reward_range
         Least and largest value of the objective. None: of those seen so far, which makes the
         bounds approximate. Values outside a declared range count as the nearest one inside.
@@ -85,8 +86,9 @@ class ZoomingRCUCBOptions(LimitOptions, total=False):
     splits
         Parts into which an interval of limits is split, at least 2.
     smoothness
-        How much the gain may fall over all limits up to the longest, as a multiple of the range of
-        the values, next to the best pair.
+        How much the gain may fall over all limits up to the longest one, as a multiple of the range
+        of the values: next to the best pair, the gain at a limit tau exceeds that at another by at
+        most ``smoothness |tau - tau'| / longest`` times the range. A penalty that jumps breaks it.
     """
 
     splits: int
@@ -94,13 +96,7 @@ class ZoomingRCUCBOptions(LimitOptions, total=False):
 
 
 def check_limits(limits: Sequence[float] | int | None) -> Sequence[float] | int:
-    """Time limits as a user gives them, or how many are to be derived; None: 10.
-
-    Raises
-    ------
-    ValueError
-        If more than 50 are to be derived: that looks like a single limit.
-    """
+    """Limits, or how many are to be derived; more than 50 would be a single limit, and raise."""
     if isinstance(limits, Integral) and limits > _MOST_LIMITS:
         raise ValueError(
             f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
