@@ -19,6 +19,11 @@ _MOST_LIMITS = 50
 class LimitOptions(TypedDict, total=False):
     """Options of every policy that chooses time limits.
 
+    The gain of a trial with value R that ends after C seconds is R - cost(C); of one that is
+    stopped at its limit, the worst value minus penalty(limit). Where the objective is minimised,
+    charges are added, and the worst value is the largest. Charges are checked up to the largest
+    limit; while limits are derived, up to `longest`, or an hour.
+
     Parameters
     ----------
     cost
@@ -27,8 +32,7 @@ class LimitOptions(TypedDict, total=False):
         decrease. None: in proportion, so that the largest limit costs a tenth of the range of the
         values.
     penalty
-        What a limit costs at which a trial is stopped, likewise; such a trial is worth the worst
-        value, minus that. None: the same as `cost`.
+        What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
     reward_range
         Least and largest value of the objective. None: of those seen so far, which makes the
         bounds approximate. Values outside a declared range count as the nearest one inside.

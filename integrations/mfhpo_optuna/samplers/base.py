@@ -38,15 +38,7 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 class FidelitySampler(PolicySampler[Race]):
-    """Runs a policy that chooses arms and levels of a fidelity.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `SamplerOptions`.
-    """
+    """Runs a policy that chooses arms and levels of a fidelity."""
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike, **options: Unpack[SamplerOptions]

@@ -232,11 +232,11 @@ class MFLUCBSampler(DeclaredSampler):
 
     Examples
     --------
-    No loss is below 0, and a second arm below 0.3 is sure to be among these. After 1, 3 and 9
-    epochs, losses are at most 0.2, 0.07 and 0.02 above those after 27:
+    No loss is below 0, and a second arm below 0.3 is sure to be among these. After 9 epochs, losses
+    are at most 0.02 above those after 27:
 
     >>> import numpy as np, optuna
-    >>> from mfhpo_optuna import MFLUCBSampler
+    >>> from mfhpo_optuna import Fidelity, MFLUCBSampler
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
     >>> rng = np.random.default_rng(0)
     >>> def objective(trial):
@@ -244,8 +244,8 @@ class MFLUCBSampler(DeclaredSampler):
     ...     epochs = trial.suggest_int("epochs", 1, 27)
     ...     return x**2 + 0.2 / epochs + 0.05 * rng.normal()
     >>> sampler = MFLUCBSampler(
-    ...     "epochs", arms=8, explore="A", best_no_better_than=0.0, second_no_worse_than=0.3,
-    ...     bias=[0.2, 0.07, 0.02, 0.0], epsilon=0.05, seed=0,
+    ...     Fidelity("epochs", levels=[9, 27], bias=[0.02, 0.0]), arms=8, explore="A",
+    ...     best_no_better_than=0.0, second_no_worse_than=0.3, epsilon=0.05, seed=0,
     ... )
     >>> study = optuna.create_study(sampler=sampler)
     >>> study.optimize(objective)

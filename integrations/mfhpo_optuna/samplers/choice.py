@@ -39,8 +39,8 @@ class MFSampler(DeclaredSampler):
 
     When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the
     aim, the number of arms and levels, and what is declared. One line of Optuna's log names it, and
-    `choice` tells which and why. All workers of a study choose the same, and a
-    study that is resumed goes on with the same, as long as the arguments are the same.
+    `choice` tells which and why. All workers of a study choose the same, and so does a study that
+    is resumed, as long as the arguments are the same.
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
     `IISESampler` describes: with probability at least 1 - `delta` the certified configuration is at
@@ -53,7 +53,7 @@ class MFSampler(DeclaredSampler):
         See `IISESampler`.
     **options
         See `mfhpo.racing.options.ChoiceOptions` and `mfhpo_optuna.samplers.options.SamplerOptions`.
-        Not to give `measure` means 10 for the best arm.
+        Without `measure`, the winner for "best arm" gets 10 evaluations.
 
     Raises
     ------

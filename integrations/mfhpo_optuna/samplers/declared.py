@@ -22,15 +22,8 @@ class DeclaredSampler(FidelitySampler):
     """Runs the policy that `mfhpo.racing.options.runs` names.
 
     Values are maximised inside. What is declared of them is declared in the unit and the direction
-    of the objective, and is mirrored for a study that minimises.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    options
-        The sampler's options. They are tried at once, so that wrong ones raise here and not in the
-        first trial.
+    of the objective, and is mirrored for a study that minimises. Options are tried at once, so that
+    wrong ones raise here and not in the first trial.
     """
 
     _policy_class: Callable[..., Policy]

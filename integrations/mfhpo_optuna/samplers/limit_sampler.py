@@ -35,20 +35,11 @@ _DECLARE_RANGE = "Declare reward_range=(least, largest)."
 
 
 class LimitSampler(PolicySampler[LimitedRace]):
-    """Runs a policy that chooses an arm and a time limit for every trial.
+    """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
 
     Values are maximised inside: those of a study that minimises are mirrored, with the range that
-    was declared of them. Charges worsen the gain of a trial in either direction.
-
-    Parameters
-    ----------
-    arms
-        See `RCUCBSampler`.
-    options
-        The sampler's options. They are tried at once, so that wrong ones raise here and not in the
-        first trial.
-    **explicit
-        What the policy takes besides.
+    was declared of them. Charges worsen the gain of a trial in either direction. Options are tried
+    at once, so that wrong ones raise here and not in the first trial.
     """
 
     _policy_class: Callable[..., CensoredPolicy]

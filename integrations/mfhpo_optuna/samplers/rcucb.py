@@ -37,10 +37,8 @@ class RCUCBSampler(LimitSampler):
     learns from it. Without an enforcer a warning says so, trials run to their end, and those that
     took longer than their limit count as stopped.
 
-    The gain of a trial with value R that ends after C seconds is R - cost(C); of one that is
-    stopped at its limit, the worst value minus penalty(limit). The sampler maximises the sum of all
-    gains: RCUCB of paper 004. If the study minimises, charges are added, and the worst value is the
-    largest.
+    The sampler maximises the sum of all gains: RCUCB of paper 004. See
+    `mfhpo.censored.options.LimitOptions` for what a gain is.
 
     Parameters
     ----------
@@ -57,10 +55,9 @@ class RCUCBSampler(LimitSampler):
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range. A cost or a penalty that is negative or
-        decreases up to the largest limit raises here if `limits` are given. If not, it raises here
-        if it does so up to `longest`, or an hour, and else once they are derived. A multi-objective
-        study raises in its first suggestion.
+        For arguments of another kind or out of range; for a charge that is negative or decreases,
+        where limits are derived, at the latest once they are. A multi-objective study raises in its
+        first suggestion.
 
     Notes
     -----

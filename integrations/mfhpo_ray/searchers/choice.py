@@ -49,8 +49,8 @@ class MFSearch(DeclaredSearch):
         See `IISESearch`.
     **options
         See `mfhpo.racing.options.ChoiceOptions` and
-        `mfhpo_ray.searchers.options.FidelitySearchOptions`. Not to give `measure` means 10 for the
-        best arm.
+        `mfhpo_ray.searchers.options.FidelitySearchOptions`. Without `measure`, the winner for
+        "best arm" gets 10 evaluations.
 
     Raises
     ------

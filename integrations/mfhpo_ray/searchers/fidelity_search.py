@@ -34,21 +34,8 @@ class FidelitySearch(PolicySearch[Policy]):
     """Runs a policy that chooses arms and levels of a fidelity.
 
     Values are maximised inside. What is declared of them is declared in the unit and the direction
-    of the metric, and is mirrored for one that is minimised.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
-    sigma, bias, prices
-        See `mfhpo.racing.options.BestArmOptions` and `FidelitySearchOptions`.
-    options
-        Options of the policy. They are tried at once, so that wrong ones raise here and not in the
-        first trial.
-    kind
-        How bounds given as numbers are meant.
-    **host
-        See `SearchOptions`.
+    of the metric, and is mirrored for one that is minimised. Options are tried at once, so that
+    wrong ones raise here and not in the first trial.
     """
 
     def __init__(

@@ -31,20 +31,11 @@ __all__ = ["RCUCBSearch", "ZoomingRCUCBSearch"]
 
 
 class LimitSearch(PolicySearch[CensoredPolicy]):
-    """Runs a policy that chooses an arm and a time limit for every trial.
+    """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
 
     Values are maximised inside: those of a metric that is minimised are mirrored, with the range
-    that was declared of them. Charges worsen the gain of a trial in either direction.
-
-    Parameters
-    ----------
-    arms
-        See `IISESearch`.
-    options
-        The search's options. They are tried at once, so that wrong ones raise here and not in the
-        first trial.
-    **explicit
-        What the policy takes besides.
+    that was declared of them. Charges worsen the gain of a trial in either direction. Options are
+    tried at once, so that wrong ones raise here and not in the first trial.
     """
 
     # All that ends counts, however long it took: what was stopped counts, too.
@@ -213,10 +204,8 @@ class RCUCBSearch(LimitSearch):
     warning says that nobody keeps the limits: trials run to their end, and those that took longer
     count as stopped.
 
-    The gain of a trial with value R that ends after C seconds (``time_total_s``) is R - cost(C);
-    of one that is stopped at its limit, the worst value minus penalty(limit). The search maximises
-    the sum of all gains: RCUCB of paper 004. If the metric is minimised, charges are added, and
-    the worst value is the largest.
+    The search maximises the sum of all gains: RCUCB of paper 004. See
+    `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are ``time_total_s``.
 
     Parameters
     ----------
@@ -234,9 +223,8 @@ class RCUCBSearch(LimitSearch):
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range. A cost or a penalty that is negative or
-        decreases up to the largest limit raises here if `limits` are given. If not, it raises here
-        if it does so up to `longest`, or an hour, and else once they are derived.
+        For arguments of another kind or out of range; for a charge that is negative or decreases,
+        where limits are derived, at the latest once they are.
 
     Examples
     --------
