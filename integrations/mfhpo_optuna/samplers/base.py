@@ -14,6 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.recommendations.race import StudyRecommendation
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import (
@@ -43,9 +44,7 @@ class FidelitySampler(PolicySampler[Race]):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike, **options: Unpack[SamplerOptions]
     ) -> None:
-        self._fidelity = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
-        if not isinstance(self._fidelity, Fidelity):
-            raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
+        self._fidelity = as_fidelity(fidelity)
         super().__init__(owned=self._fidelity.name, arms=arms, **options)
 
     @abc.abstractmethod

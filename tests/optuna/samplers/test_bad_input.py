@@ -150,6 +150,7 @@ def test_a_budget_below_one_evaluation_is_warned_of_when_the_sampler_is_made(cls
 # What some take.
 
 MEANS = {"best_no_better_than": 1.0}
+PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
 
 
 @pytest.mark.parametrize(
@@ -179,18 +180,8 @@ MEANS = {"best_no_better_than": 1.0}
         (MFLUCBSampler, {"schedule": "pulls"}, ValueError, ["schedule", "noise scale"]),
         (MFLUCBSampler, MEANS, ValueError, ["best_no_better_than=1.0", "no part in explore='C'"]),
         (MFLUCBSampler, MEANS | {"explore": "top"}, ValueError, ["no part in explore='top'"]),
-        (
-            MFLUCBSampler,
-            {"explore": "A", "best_no_better_than": np.inf},
-            ValueError,
-            ["best_no_better_than must be finite"],
-        ),
-        (
-            MFLUCBSampler,
-            {"explore": "A", "second_no_worse_than": "1"},
-            TypeError,
-            ["second_no_worse_than must be a number or None, got '1'"],
-        ),
+        (MFLUCBSampler, {"best_no_better_than": np.inf}, ValueError, ["must be finite", "inf"]),
+        (MFLUCBSampler, {"second_no_worse_than": "1"}, TypeError, ["second_no_worse_than", "'1'"]),
         (MFLUCBSampler, {"bias": Bias.order(0.1, 0.0)}, ValueError, ["Bias.max", "IISE"]),
         (MFGradSampler, {"stop": "now"}, ValueError, ["stop", "'now'", "'mixture'"]),
         (MFGradSampler, {"learning_rate": 0.0}, ValueError, ["learning_rate", "0.0"]),
@@ -201,19 +192,9 @@ MEANS = {"best_no_better_than": 1.0}
         (MFEliminationSampler, {"bias": [0.1, 0.0]}, TypeError, ["bias"]),
         (MFSampler, {"aim": "fun"}, ValueError, ["aim", "'fun'", "best arm"]),
         (MFSampler, {"measure": -50}, ValueError, ["measure", "-50", "at least 0"]),
-        (
-            MFSampler,
-            {"aim": "reward per cost", "epsilon": 0.1},
-            ValueError,
-            ["epsilon=0.1", "reward per cost", "leave it out"],
-        ),
-        (
-            MFSampler,
-            {"aim": "reward per pull", "bias": [0.1, 0.0]},
-            ValueError,
-            ["bias=[0.1, 0.0]", "reward per pull", "leave it out"],
-        ),
-        (MFSampler, {"aim": "reward per pull", "measure": 10}, ValueError, ["measure=10"]),
+        (MFSampler, PER_COST | {"epsilon": 0.1}, ValueError, ["epsilon=0.1", "leave it out"]),
+        (MFSampler, PER_PULL | {"bias": [0.1, 0]}, ValueError, ["bias=[0.1, 0]", "per pull"]),
+        (MFSampler, PER_PULL | {"measure": 10}, ValueError, ["measure=10", "no part"]),
     ],
 )
 def test_bad_arguments_of_one_sampler(cls, options, error, words):
