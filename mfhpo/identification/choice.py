@@ -34,7 +34,7 @@ __all__ = [
 
 # For users whose objective is minimised while the reward per pull is maximised.
 LOSSES_ARE_MAXIMISED = (
-    "the reward per pull is maximised, and the objective is minimised: as many trials are made as "
+    "the reward per pull is maximised, and {} is minimised: as many trials are made as "
     "the budget allows, each a loss if values are positive. That is right if only the comparison "
     "with the best arm counts; else maximise a reward, or find the best arm (aim='best arm')."
 )

@@ -116,7 +116,7 @@ class MFSampler(DeclaredSampler):
     def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
         if self._options["aim"] == "reward per pull" and sign < 0.0 and not self._warned_of_losses:
             self._warned_of_losses = True
-            warnings.warn(LOSSES_ARE_MAXIMISED, stacklevel=3)
+            warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=3)
         return super()._make_policy(n_arms, levels, seed, sign)
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:

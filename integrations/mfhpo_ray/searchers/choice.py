@@ -106,7 +106,7 @@ class MFSearch(DeclaredSearch):
         if self._choice is None:
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
             if aim == "reward per pull" and sign < 0.0:
-                warnings.warn(LOSSES_ARE_MAXIMISED, stacklevel=4)
+                warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=4)
         self._choice = choice
         return super()._make_policy(n_arms, sign)
 
