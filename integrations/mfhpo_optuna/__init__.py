@@ -10,9 +10,13 @@ from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
 from mfhpo_optuna.recommendations.limit import StudyLimitRecommendation
 from mfhpo_optuna.recommendations.race import StudyRecommendation
 from mfhpo_optuna.recommendations.search import RaceRecommendation
-from mfhpo_optuna.samplers.best_arm import MFGradSampler, MFLUCBSampler, MFTopTwoSampler
+from mfhpo_optuna.samplers.best_arm import (
+    IISESampler,
+    MFGradSampler,
+    MFLUCBSampler,
+    MFTopTwoSampler,
+)
 from mfhpo_optuna.samplers.choice import MFSampler
-from mfhpo_optuna.samplers.iise import IISESampler
 from mfhpo_optuna.samplers.race_sampler import RaceSampler, training_of
 from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
 from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler

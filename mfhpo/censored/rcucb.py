@@ -40,31 +40,10 @@ class RCUCB(IndexPolicy):
     limits
         Limits in seconds, positive and increasing; or how many are to be derived from the first
         durations: equidistant over their interquartile range (Section 5.2).
-    longest
-        Limit of the pulls that derived limits are found out with, in seconds; None for no limit.
-    cost
-        What is charged for the seconds of a pull that ends in time, in the unit of the reward.
-        None: the largest limit costs a tenth of the range of the rewards.
-    penalty
-        What is charged for the limit of a pull that is stopped; None: the same as `cost`. A
-        stopped pull is worth the lowest reward, minus this.
-    reward_range
-        Least and largest reward, or None: the range of those seen so far. Rewards outside a
-        declared range are taken for the nearest one inside, with a warning.
-    confidence
-        The upper bound, see the notes.
-    survival
-        "kaplan-meier" or "count" (see `mfhpo.censored.GainEstimates`).
-    exploration
-        alpha, the factor of the logarithm in the bounds, positive.
-    delta
-        Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
-        part in the choice of pulls.
-    horizon
-        Number of rounds after which the policy is finished, or None.
-    max_failures
-        An arm leaves after so many pulls in a row that neither ended with a reward nor ran into
-        their limit.
+    longest, cost, penalty, reward_range, survival, delta, horizon, max_failures
+        See `mfhpo.censored.options.RCUCBOptions`.
+    confidence, exploration
+        The upper bound and its alpha, see the notes.
 
     Raises
     ------

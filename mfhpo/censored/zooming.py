@@ -45,18 +45,9 @@ class ZoomingRCUCB(IndexPolicy):
         Number of arms.
     longest
         The largest limit, in seconds.
-    splits
-        Parts into which an interval is split, m of the paper, at least 2.
-    smoothness
-        How much the gain may fall over the whole of (0, longest], as a multiple of the range of
-        the rewards: the assumption is that the gain at a limit tau exceeds that at another by at
-        most ``smoothness |tau - tau'| / longest`` times the range, next to the best pair. The
-        paper's is 1 for longest = 1. A penalty that jumps breaks it.
-    cost, penalty, reward_range, survival, exploration, max_failures
-        See `RCUCB`. The range has to be declared or is that of the rewards seen so far.
-    confidence
-        "kl", "bernstein", "printed" or "published curves" (see `RCUCB`), all at the level alpha
-        log(n T^2 / delta).
+    splits, smoothness, cost, penalty, reward_range, confidence, survival, exploration, max_failures
+        See `mfhpo.censored.options.ZoomingRCUCBOptions`. `splits` is m of the paper, where
+        `smoothness` is 1 for longest = 1. All bounds are at the level alpha log(n T^2 / delta).
     delta
         Probability with which a bound may fail within the horizon, in (0, 1); also for the
         intervals of the answers.

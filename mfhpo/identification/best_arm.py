@@ -19,11 +19,10 @@ from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import remaining_pulls
 from mfhpo.racing.claims import evaluations_to_see, joined
+from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import RacingPolicy
 
 __all__ = ["BestArmPolicy", "EstimatedBias", "only_steers"]
-
-EstimatedBias = Literal["steer", "eliminate"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -48,27 +47,13 @@ class BestArmPolicy(RacingPolicy):
     ----------
     problem
         What is known. Whatever is None there is found out by a pilot before the race.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance: any arm whose target mean is within epsilon of the best is a right answer.
-        0 asks for the best arm itself (a tie then never ends). None takes one standard deviation
-        of the noise at the target fidelity.
+    delta, epsilon, budget, measure, max_failures, pilot_arms, pilot_pulls, estimated_bias
+        See `mfhpo.racing.options.BestArmOptions`. The defaults ask for the best arm itself, and for
+        no evaluations of the winner beyond those that decide. A timeout is no failure, but this
+        race cannot learn from it either, so it counts as one.
     radius
         Confidence radius, or one per fidelity. None: the tightest one whose assumptions hold for
         ``problem.noise``.
-    budget
-        Largest total cost; the race ends, uncertified, when the next pull would exceed it. Pulls
-        that are under way are not counted: n workers may overspend by n - 1 pulls.
-    measure
-        Number of pulls that the winner is to have at the target fidelity before the race ends,
-        so that its value is known there also when cheaper fidelities decided.
-    max_failures
-        An arm without any value leaves the race after so many pulls. One with values leaves once
-        more than half of its pulls surely fail (`mfhpo.racing.failures`). A timeout is no failure,
-        but this race cannot learn from it either, so it counts here too.
-    pilot_arms, pilot_pulls
-        Size of the pilot: arms, and pulls of each at every fidelity.
     audit
         Whether to compare what is observed with what was declared, and to widen what is
         contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
@@ -80,16 +65,6 @@ class BestArmPolicy(RacingPolicy):
         fidelities together, `MFTopTwo` and `MFGrad`, may decide without ever going there, so that
         bounds half again as large as declared can pass unnoticed. "bias": sigma is believed, and
         nothing is waited for.
-    estimated_bias
-        What a race does at cheap fidelities where no bias bounds are declared.
-
-        - "steer": evidence is what was seen at the target alone, so that an arm that is poor at
-          first and good at the end is not lost. `MFTopTwo` and `MFGrad` look once at each arm at
-          the cheapest fidelity if its declared cost is at most a tenth of the target's, and try
-          the best of them first. Options that concern cheap fidelities have no part.
-        - "eliminate": bounds are estimated by a pilot, and arms leave by them. Half of delta pays
-          for the estimate, which takes the arms' biases as normal and alike: of arms that are
-          unlike those of the pilot nothing is known, and the answer says so.
     seed
         Chooses the pilot's arms.
 

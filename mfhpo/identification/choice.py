@@ -1,24 +1,59 @@
-"""Which policy for which problem, and why."""
+"""Which policy for which problem and which options of a user, and why."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from mfhpo._validation import check_number
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.elimination import IISE
+from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
+from mfhpo.racing.declaration import mirrored_radius
+from mfhpo.racing.options import Aim
 from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
 from mfhpo.regret.reward import RewardPolicy
 
-__all__ = ["Aim", "PolicyChoice", "recommend_policy"]
+__all__ = [
+    "LOSSES_ARE_MAXIMISED",
+    "Aim",
+    "PolicyChoice",
+    "check_parts",
+    "make_best_policy",
+    "make_elimination",
+    "make_lucb",
+    "recommend_policy",
+]
 
-Aim = Literal["best arm", "reward per cost", "reward per pull"]
+# For users whose objective is minimised while the reward per pull is maximised.
+LOSSES_ARE_MAXIMISED = (
+    "the reward per pull is maximised, and {} is minimised: as many trials are made as "
+    "the budget allows, each a loss if values are positive. That is right if only the comparison "
+    "with the best arm counts; else maximise a reward, or find the best arm (aim='best arm')."
+)
+
+# Evaluations of the winner at the target, where the user does not say how many.
+_MEASURE = 10
+
+# Aim -> options that have no part in it, and why.
+_NO_MEASURE = "no winner is evaluated once more"
+_NO_PART: dict[str, dict[str, str]] = {
+    "reward per cost": {
+        "epsilon": "no arms are told apart to a tolerance",
+        "measure": _NO_MEASURE,
+    },
+    "reward per pull": {
+        "bias": "arms are compared at the target only",
+        "measure": _NO_MEASURE,
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -133,3 +168,74 @@ def _for_the_best_arm(problem: Problem) -> PolicyChoice:
     return PolicyChoice(
         IISE, f"{spread}; IISE takes order bounds, and estimates them where none are given"
     )
+
+
+# Policies made of a user's options; `sign` is -1 where the objective is minimised, whose values are
+# mirrored in the problem already.
+
+
+def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    """The elimination policy of `IISEOptions`."""
+    variant = options["variant"]
+    rest = {name: option for name, option in options.items() if name != "variant"}
+    if sign < 0.0:
+        rest["radius"] = mirrored_radius(rest["radius"])
+    if variant not in (None, "max", "order", "se", "mfe"):
+        raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
+    if variant == "se":
+        return SuccessiveElimination(problem, **rest)
+    if variant == "mfe":
+        return MaximumFidelityExploit(problem, **rest)
+    return IISE(problem, variant=variant, **rest)
+
+
+def make_lucb(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    """The policy of `MFLUCBOptions`."""
+    rest = dict(options)
+    bounds: dict[str, float | None] = {}
+    for name in ("best_no_better_than", "second_no_worse_than"):
+        value = rest.pop(name)
+        bounds[name] = None if value is None else sign * check_number(name, value, " or None")
+        if value is None:
+            continue
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite or None, got {value!r}.")
+        if options["explore"] in ("C", "top"):
+            raise ValueError(
+                f"{name}={value!r} has no part in explore={options['explore']!r}, which needs no "
+                f"idea of the means; leave it out, or take explore='A', 'B' or 'AB'."
+            )
+    best, second = bounds.values()
+    if best is not None and second is not None and best <= second:
+        raise ValueError(
+            f"second_no_worse_than={options['second_no_worse_than']!r} must be worse than "
+            f"best_no_better_than={options['best_no_better_than']!r}; values are "
+            f"{'maximised' if sign > 0.0 else 'minimised'}."
+        )
+    if sign < 0.0:
+        rest["radius"] = mirrored_radius(rest["radius"])
+    return MFLUCB(problem, best_at_most=best, second_at_least=second, **rest)
+
+
+def make_best_policy(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    """The policy that suits the problem, of `ChoiceOptions`."""
+    rest = dict(options)
+    aim = rest.pop("aim")
+    choice = recommend_policy(problem, aim)
+    if aim != "best arm":
+        del rest["estimated_bias"]
+    elif rest["measure"] is None:
+        rest["measure"] = _MEASURE
+    for name in _NO_PART.get(aim, {}):
+        rest.pop(name, None)
+    return choice.make(problem, **rest)
+
+
+def check_parts(options: Mapping[str, Any]) -> None:
+    """Raise ValueError where one of a user's `ChoiceOptions` has no part in the aim."""
+    aim = options.get("aim", "best arm")
+    for name, why in _NO_PART.get(aim, {}).items():
+        if options.get(name) is not None:
+            raise ValueError(
+                f"{name}={options[name]!r} has no part in aim={aim!r}: {why}; leave it out."
+            )

@@ -18,14 +18,13 @@ from mfhpo._validation import check_count
 from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.options import LearningRate
 
 __all__ = ["MFGrad"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-LearningRate = float | Literal["adaptive", "decreasing"]
 
 
 class MFGrad(MFTopTwo):
@@ -44,17 +43,11 @@ class MFGrad(MFTopTwo):
     ----------
     problem
         What is known.
-    learning_rate
-        "adaptive": ``sqrt(ln(K M) / sum of squared largest gradient entries)``, which does not
-        depend on the scale of values, noise or costs. "decreasing": 1 / sqrt(t + 1), or a positive
-        number: as published (0.25), which suits instances on which the gradients are about 1.
-    stop
-        "mixture": the stop of `LikelihoodRatioPolicy`, which keeps delta at all times, and
-        eliminates arms on the way. "published": stop when the likelihood ratio against all others
-        reaches ln(K / delta) + M ln(ln t + 1), the heuristic of the paper's experiments, for
-        which delta is not proven; no arm is eliminated.
-    max_arms
-        Number of remaining arms up to which the gradient is followed, at least 2.
+    learning_rate, stop, max_arms
+        See `mfhpo.racing.options.MFGradOptions`. "adaptive" is
+        ``sqrt(ln(K M) / sum of squared largest gradient entries)``, "decreasing" 1 / sqrt(t + 1).
+        "published" stops when the likelihood ratio against all others reaches
+        ln(K / delta) + M ln(ln t + 1), and eliminates no arm. `max_arms` is at least 2.
     **options
         See `LikelihoodRatioPolicy` and `BestArmPolicy`.
 

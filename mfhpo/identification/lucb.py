@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,15 +42,13 @@ from mfhpo.identification.lucb_state import Cells, Race, Rules
 from mfhpo.knowledge.noise import Bounded, SubGaussian, declared_sigmas
 from mfhpo.native.compiled import compiled
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.options import Explore, Schedule
 
 __all__ = ["MFLUCB", "ArmRunningSums", "FidelityExhaustedWarning"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-Explore = Literal["A", "B", "C", "AB", "top"]
-Schedule = Literal["pulls", "rounds"]
 
 _EXPLORE = {
     "A": BY_INDEX,
@@ -114,17 +112,11 @@ class MFLUCB(BestArmPolicy):
         An upper bound on the mean of the best arm and a lower bound on that of the second-best,
         at the target, for A, B and AB. None: the bounds that the race has found so far. They
         choose fidelities only: no certificate rests on them.
-    ratio
-        The C of Remark A.2, in (0, 1): B commits to a fidelity that is at least so good as this
-        share of the best one.
-    schedule
-        None: the tightest radius for the problem's noise, which depends on an arm's own pulls at a
-        fidelity only. "pulls" or "rounds": `PublishedRadius`, t counting pulls or rounds of LUCB,
-        and every arm is first pulled once at every fidelity, as in the paper.
-    safeguard
-        Whether A and commitments leave a fidelity that cannot tell the two leading arms apart
-        however often they are pulled there, or that has cost 16 times what the target would need to
-        resolve its bias. Without it, as published, a race may never end.
+    ratio, schedule, safeguard
+        See `mfhpo.racing.options.MFLUCBOptions`. The ratio is the C of Remark A.2. With a published
+        schedule, every arm is first pulled once at every fidelity, as in the paper. The safeguard
+        also leaves a fidelity that has cost 16 times what the target would need to resolve its
+        bias.
     **options
         See `BestArmPolicy`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
@@ -20,6 +20,7 @@ __all__ = [
     "Declaration",
     "SigmaLike",
     "as_bias",
+    "as_fidelity",
     "as_noise",
     "check_options",
     "mirrored_noise",
@@ -37,14 +38,7 @@ _NUMBERS = ("budget", "delta", "epsilon", "ratio", "rho")
 class Declaration:
     """What is declared of a fidelity, its bias and the noise, in the direction of the objective.
 
-    Parameters
-    ----------
-    fidelity
-        Levels and costs, as far as they are declared.
-    bias
-        Bounds on the levels' bias, or None.
-    noise
-        What is known of the noise.
+    `bias` and `noise` are as `as_bias` and `as_noise` make them.
 
     Examples
     --------
@@ -61,26 +55,14 @@ class Declaration:
     def of(
         cls, fidelity: str | Fidelity, sigma: SigmaLike, bias: BiasLike, kind: Kind = "max"
     ) -> Declaration:
-        """Take what a user gives.
-
-        Parameters
-        ----------
-        fidelity
-            The fidelity, or its name alone.
-        sigma, bias, kind
-            See `as_noise` and `as_bias`; the bias may be declared with the fidelity instead.
+        """Take what a user gives; the bias may be declared with the fidelity instead.
 
         Raises
         ------
-        TypeError
-            If the fidelity is neither a name nor a `Fidelity`.
-        ValueError
-            If the bias is declared twice.
+        TypeError, ValueError
+            For what is of another kind, and if the bias is declared twice.
         """
-        if isinstance(fidelity, str):
-            fidelity = Fidelity(fidelity)
-        if not isinstance(fidelity, Fidelity):
-            raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
+        fidelity = as_fidelity(fidelity)
         if bias is not None and fidelity.bias is not None:
             raise ValueError(
                 f"bias={bias!r} and fidelity.bias={fidelity.bias!r} are both given; leave one out."
@@ -91,12 +73,7 @@ class Declaration:
     def problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
         """What is known of a race, in values that are maximised.
 
-        Parameters
-        ----------
-        n_arms, levels
-            The race's arms and levels.
-        sign
-            -1 for an objective that is minimised, whose values are mirrored; else 1.
+        `sign` is -1 for an objective that is minimised, whose values are mirrored; else 1.
         """
         return Problem(
             n_arms,
@@ -106,18 +83,32 @@ class Declaration:
             n_fidelities=len(levels),
         )
 
-    def rehearsal(self, levels: Sequence[Any], sign: float) -> Problem:
-        """A problem to try a policy's options on before the race, so that wrong ones raise early.
+    def rehearse(
+        self,
+        make: Callable[[Problem, float, Mapping[str, Any]], object],
+        options: Mapping[str, Any],
+        levels: Sequence[Any],
+        signs: Sequence[float],
+    ) -> None:
+        """Try a policy's options before the race: what is wrong in all directions raises.
 
-        Parameters
-        ----------
-        levels
-            The levels; empty while they are not known: then as many as there are bounds.
-        sign
-            See `problem`.
+        `make` makes the policy of a problem, a sign and options; `levels` is empty while they are
+        not known; `signs` are the directions that the objective may have.
         """
+        check_options(options)
+        errors: list[Exception] = []
+        for sign in signs:
+            try:
+                make(self._rehearsal(levels, sign), sign, {**options, "seed": 0})
+            except (TypeError, ValueError) as error:
+                errors.append(error)
+        if len(errors) == len(signs):
+            raise errors[0]
+
+    def _rehearsal(self, levels: Sequence[Any], sign: float) -> Problem:
         if levels:
             return self.problem(2, levels, sign)
+        # As many levels as there are bounds.
         declared = self.bias.bounds if self.bias else getattr(self.noise, "sigma", 1.0)
         number = len(declared) if isinstance(declared, Sequence) else 1
         return Problem(2, None, bias=self.bias, noise=self._noise(sign), n_fidelities=number)
@@ -145,11 +136,11 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def mirrored_radius(radius: Radius | Sequence[Radius] | None) -> Any:
-    """The same radius for values with the opposite sign."""
-    if radius is None:
-        return None
-    if isinstance(radius, Sequence):
+    """The same radius for values with the opposite sign; what is no radius stays as it is."""
+    if isinstance(radius, Sequence) and not isinstance(radius, str):
         return [mirrored_radius(part) for part in radius]
+    if not isinstance(radius, Radius):
+        return radius
     mirrored = copy.copy(radius)
     # Widths depend on how far values are spread; only the place from which the first one is
     # counted has a sign.
@@ -162,16 +153,17 @@ def mirrored_noise(noise: Noise) -> Noise:
     return Bounded(-noise.high, -noise.low) if isinstance(noise, Bounded) else noise
 
 
-def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
-    """Bias bounds as a user gives them, as a `Bias`; None stays None.
+def as_fidelity(fidelity: str | Fidelity) -> Fidelity:
+    """The fidelity as a user gives it, by its name alone or as a `Fidelity`."""
+    if isinstance(fidelity, str):
+        return Fidelity(fidelity)
+    if not isinstance(fidelity, Fidelity):
+        raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
+    return fidelity
 
-    Parameters
-    ----------
-    bias
-        A `Bias`, one number for each level (the last one 0), or None.
-    kind
-        How numbers are meant.
-    """
+
+def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
+    """Bias bounds as a user gives them, of that `kind` if they are numbers; None stays None."""
     if bias is None or isinstance(bias, Bias):
         return bias
     bounds = check_numbers("bias", bias, "one number for each level, a mfhpo.Bias or None")

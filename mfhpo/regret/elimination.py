@@ -44,22 +44,12 @@ class MFElimination(RewardPolicy):
     problem
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and
         2 sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
-    budget
-        Largest total cost; pulls under way are not counted. None: one is assumed, and doubled
-        whenever it is spent (see the notes); the policy then never finishes by itself.
-    epsilon
-        Arms within epsilon of the best need not be told apart, in the unit of the values. None:
+    epsilon, delta, budget, max_failures, pilot_arms, pilot_pulls
+        See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, epsilon is
         ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
-    delta
-        Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
-        part in the choice of pulls.
-    max_failures
-        An arm without any value leaves after so many pulls; one with values, once more than half of
-        its pulls at a fidelity surely fail.
+        The pilot is at the cheapest fidelity and the target.
     seed
         Chooses the pilot's arms.
-    pilot_arms, pilot_pulls
-        Size of the pilot: arms, and pulls of each at the cheapest fidelity and the target.
 
     Raises
     ------

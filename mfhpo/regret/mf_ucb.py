@@ -50,21 +50,10 @@ class MFUCB(RewardPolicy):
     problem
         What is known. Bias bounds are those of kind "max". Bias, costs and sigma are found out by
         a pilot where they are not declared.
-    rho
-        Scale of the exploration, positive; the paper's experiments take 2.
-    delta
-        Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
-        part in the choice of pulls.
-    budget
-        Largest total cost; None: the policy never finishes by itself. Pulls under way are not
-        counted: n workers may overspend by n - 1 pulls.
-    max_failures
-        An arm without any value leaves after so many pulls; one with values, once more than half of
-        its pulls at a fidelity surely fail.
+    rho, delta, budget, max_failures, pilot_arms, pilot_pulls
+        See `mfhpo.racing.options.MFUCBOptions`.
     seed
         Chooses the pilot's arms.
-    pilot_arms, pilot_pulls
-        Size of the pilot: arms, and pulls of each at every fidelity.
 
     Raises
     ------

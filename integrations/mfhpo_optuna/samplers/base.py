@@ -5,17 +5,18 @@ from __future__ import annotations
 import abc
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import MedianPruner, NopPruner
-from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.recommendations.race import StudyRecommendation
+from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import (
     Answer,
     PolicySampler,
@@ -28,6 +29,9 @@ from mfhpo_optuna.study.limit_attributes import SECONDS_KEY
 from mfhpo_optuna.study.race import Race
 from mfhpo_optuna.study.study_race import CERTIFICATE_KEY, FIDELITY_KEY
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["FidelitySampler"]
 
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
@@ -35,49 +39,17 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 class FidelitySampler(PolicySampler[Race]):
-    """Runs a policy that chooses arms and levels of a fidelity.
-
-    Parameters
-    ----------
-    fidelity, arms, arm_sampler, lease, progress, seed
-        See `IISESampler`.
-    """
+    """Runs a policy that chooses arms and levels of a fidelity."""
 
     def __init__(
-        self,
-        *,
-        fidelity: str | Fidelity,
-        arms: ArmsLike,
-        arm_sampler: BaseSampler | None,
-        lease: float | None,
-        progress: bool | None,
-        seed: int | None,
+        self, fidelity: str | Fidelity, arms: ArmsLike, **options: Unpack[SamplerOptions]
     ) -> None:
-        self._fidelity = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
-        if not isinstance(self._fidelity, Fidelity):
-            raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
-        super().__init__(
-            owned=self._fidelity.name,
-            arms=arms,
-            arm_sampler=arm_sampler,
-            lease=lease,
-            progress=progress,
-            seed=seed,
-        )
+        self._fidelity = as_fidelity(fidelity)
+        super().__init__(owned=self._fidelity.name, arms=arms, **options)
 
     @abc.abstractmethod
     def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
-        """Make the policy, now that the levels of the fidelity are known.
-
-        Parameters
-        ----------
-        n_arms, levels
-            The race's arms and levels.
-        seed
-            Chooses the pilot's arms.
-        sign
-            -1 for a study that minimises, whose values are mirrored; else 1.
-        """
+        """Make the policy, now that the levels are known; `sign` is -1 for a study to minimise."""
 
     # What users call.
 

@@ -15,13 +15,6 @@ class ArmsOnlyStudy(optuna.Study):
     """A study with one finished trial per arm: no repeats, no fidelity, no constraint.
 
     Samplers read trials by `get_trials` or by `_get_trials`, so both are overridden.
-
-    Parameters
-    ----------
-    study
-        The study it stands for.
-    trials
-        The trials to show.
     """
 
     def __init__(self, study: optuna.Study, trials: list[FrozenTrial]) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import optuna
-from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_number
 from mfhpo.censored import CensoredPolicy
+from mfhpo.censored.options import mirrored
+from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.recommendations.limit import StudyLimitRecommendation
+from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import (
     Answer,
     PolicySampler,
@@ -30,57 +30,26 @@ __all__ = ["LimitSampler"]
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
-# Options of policies that are numbers, or None for what the policy makes of it.
-_NUMBERS = {"delta", "exploration", "longest", "smoothness"}
-
 _UNKNOWN_RANGE = "the range of the values is unknown, because no two different ones were seen"
 _DECLARE_RANGE = "Declare reward_range=(least, largest)."
 
 
 class LimitSampler(PolicySampler[LimitedRace]):
-    """Runs a policy that chooses an arm and a time limit for every trial.
+    """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
 
     Values are maximised inside: those of a study that minimises are mirrored, with the range that
-    was declared of them. Charges worsen the gain of a trial in either direction.
-
-    Parameters
-    ----------
-    arms, reward_range, arm_sampler, lease, progress, seed
-        See `RCUCBSampler`.
-    options
-        Further arguments of the policy. They are tried at once, so that wrong ones raise here and
-        not in the first trial.
+    was declared of them. Charges worsen the gain of a trial in either direction. Options are tried
+    at once, so that wrong ones raise here and not in the first trial.
     """
 
-    def __init__(
-        self,
-        *,
-        arms: ArmsLike,
-        reward_range: tuple[float, float] | None,
-        arm_sampler: BaseSampler | None,
-        lease: float | None,
-        progress: bool | None,
-        seed: int | None,
-        options: Mapping[str, Any],
-    ) -> None:
-        super().__init__(
-            owned="",
-            arms=arms,
-            arm_sampler=arm_sampler,
-            lease=lease,
-            progress=progress,
-            seed=seed,
-        )
-        for name in sorted(_NUMBERS & options.keys()):
-            if options[name] is not None:
-                check_number(name, options[name])
-        self._options = dict(options)
-        self._reward_range = reward_range
-        self._policy_for(2, {**self._options, "reward_range": reward_range})
+    _policy_class: Callable[..., CensoredPolicy]
 
-    @abc.abstractmethod
-    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
-        """Make the policy, from options in values that are maximised."""
+    def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:
+        own = with_defaults(type(self), options) | explicit
+        host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
+        super().__init__(owned="", arms=arms, **host)
+        self._options = own
+        self._policy_class(2, **own)
 
     # What users call.
 
@@ -141,13 +110,10 @@ class LimitSampler(PolicySampler[LimitedRace]):
 
     def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> LimitedRace:
         def make_policy(n_arms: int, sign: float) -> CensoredPolicy:
-            mirrored = self._reward_range
-            if mirrored is not None and sign < 0.0:
-                mirrored = (-mirrored[1], -mirrored[0])
-            return self._policy_for(n_arms, {**self._options, "reward_range": mirrored})
+            return self._policy_class(n_arms, **mirrored(self._options, sign))
 
-        longest = self._options["longest"]
-        return LimitedRace(study, arms, make_policy, self._lease, self._reward_range, longest)
+        reward_range, longest = self._options["reward_range"], self._options["longest"]
+        return LimitedRace(study, arms, make_policy, self._lease, reward_range, longest)
 
     def _learn(
         self,

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from numbers import Integral
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from optuna.samplers import BaseSampler
-
-from mfhpo._validation import check_number
-from mfhpo.censored import RCUCB, CensoredPolicy, Charge, ZoomingRCUCB
-from mfhpo.censored.gain import Survival
-from mfhpo.censored.rcucb import Confidence
+from mfhpo.censored import RCUCB, ZoomingRCUCB
+from mfhpo.censored.options import check_limits
+from mfhpo.racing.options import runs
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.samplers.options import RCUCBSamplerOptions, ZoomingRCUCBSamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["RCUCBSampler", "ZoomingRCUCBSampler"]
 
-_N_LIMITS = 10
-_MOST_LIMITS = 50
 
-
+@runs(RCUCB, RCUCBSamplerOptions, reward_range=None)
 class RCUCBSampler(LimitSampler):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
@@ -39,65 +37,27 @@ class RCUCBSampler(LimitSampler):
     learns from it. Without an enforcer a warning says so, trials run to their end, and those that
     took longer than their limit count as stopped.
 
-    The gain of a trial with value R that ends after C seconds is R - cost(C); of one that is
-    stopped at its limit, the worst value minus penalty(limit). The sampler maximises the sum of all
-    gains: RCUCB of paper 004. If the study minimises, charges are added, and the worst value is the
-    largest.
+    The sampler maximises the sum of all gains: RCUCB of paper 004. See
+    `mfhpo.censored.options.LimitOptions` for what a gain is.
 
     Parameters
     ----------
     arms
-        The configurations: how many to draw from what the objective suggests; or a list of
-        parameter dictionaries; or ``{name: distribution}`` to draw 32 from (all of them, if there
-        are no more; see `draw_arms` for another number).
+        See `IISESampler`.
     limits
         Time limits in seconds to choose from, positive and increasing; or how many are to be
         derived from the first durations, equidistant over their interquartile range, 50 at most.
         None: 10 derived ones. A single limit of 60 seconds is ``limits=[60]``.
-    cost
-        What the seconds of a trial that ends in time cost, in the unit of the objective: a
-        function of an array of seconds such as ``mfhpo.censored.Linear(0.1)``, which may not
-        decrease. None: in proportion, so that the largest limit costs a tenth of the range of the
-        values.
-    penalty
-        What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
-    reward_range
-        Least and largest value of the objective. None: of those seen so far, which makes the
-        bounds approximate. Values outside a declared range count as the nearest one inside.
-    horizon
-        Number of trials, without those that fail, after which the study stops with its answer.
-        None: no end.
-    confidence, survival, exploration
-        See `mfhpo.censored.RCUCB`.
-    longest
-        Limit in seconds of the trials that limits are derived from. None: they run to their end,
-        so that one which hangs is not stopped.
-    delta
-        Probability with which one of the intervals of `recommendation` may fail. It has no part in
-        the choices.
-    arm_sampler
-        An Optuna sampler that draws the arms; it sees one trial per arm. None: a Latin hypercube.
-    max_failures
-        An arm whose trials fail (raise, return NaN or infinity, are pruned by something other
-        than their limit) so many times in a row leaves with a warning. As in any study, an
-        exception ends ``optimize`` unless it is caught:
-        ``study.optimize(objective, catch=(Exception,))``.
-    lease
-        Seconds after which a running trial counts as lost. None: a minute and twice its limit; ten
-        times what the slowest trial took, and at least a minute, while there are no limits.
-    progress
-        Whether to write a line of progress to standard error. None: if it is a terminal.
-    seed
-        Makes the drawing of arms repeatable. None: derived from the study's name, so that all
-        workers of a study agree.
+    **options
+        See `mfhpo.censored.options.RCUCBOptions` and
+        `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range. A cost or a penalty that is negative or
-        decreases up to the largest limit raises here if `limits` are given. If not, it raises here
-        if it does so up to `longest`, or an hour, and else once they are derived. A multi-objective
-        study raises in its first suggestion.
+        For arguments of another kind or out of range; for a charge that is negative or decreases,
+        where limits are derived, at the latest once they are. A multi-objective study raises in its
+        first suggestion.
 
     Notes
     -----
@@ -151,52 +111,12 @@ class RCUCBSampler(LimitSampler):
         self,
         arms: ArmsLike = 32,
         limits: Sequence[float] | int | None = None,
-        *,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = None,
-        horizon: int | None = None,
-        confidence: Confidence = "kl+",
-        survival: Survival = "kaplan-meier",
-        exploration: float = 1.0,
-        longest: float | None = None,
-        delta: float = 0.05,
-        arm_sampler: BaseSampler | None = None,
-        max_failures: int = 3,
-        lease: float | None = None,
-        progress: bool | None = None,
-        seed: int | None = None,
+        **options: Unpack[RCUCBSamplerOptions],
     ) -> None:
-        if isinstance(limits, Integral) and limits > _MOST_LIMITS:
-            raise ValueError(
-                f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
-                f"one limit of {limits} seconds give limits=[{limits}]."
-            )
-        super().__init__(
-            arms=arms,
-            reward_range=reward_range,
-            arm_sampler=arm_sampler,
-            lease=lease,
-            progress=progress,
-            seed=seed,
-            options={
-                "limits": _N_LIMITS if limits is None else limits,
-                "longest": longest,
-                "cost": cost,
-                "penalty": penalty,
-                "confidence": confidence,
-                "survival": survival,
-                "exploration": exploration,
-                "delta": delta,
-                "horizon": horizon,
-                "max_failures": max_failures,
-            },
-        )
-
-    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
-        return RCUCB(n_arms, **options)
+        super().__init__(arms, options, limits=check_limits(limits))
 
 
+@runs(ZoomingRCUCB, ZoomingRCUCBSamplerOptions, reward_range=None)
 class ZoomingRCUCBSampler(LimitSampler):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 
@@ -210,15 +130,13 @@ class ZoomingRCUCBSampler(LimitSampler):
 
     Parameters
     ----------
-    arms, cost, penalty, reward_range, arm_sampler, max_failures, lease, progress, seed
-        See `RCUCBSampler`.
+    arms
+        See `IISESampler`.
     longest
         The largest limit, in seconds.
-    splits, smoothness, confidence, survival, exploration, delta
-        See `mfhpo.censored.ZoomingRCUCB`.
-    horizon
-        Number of trials, without those that fail, after which the study stops with its answer; it
-        also sets how much is explored. None: no end.
+    **options
+        See `mfhpo.censored.options.ZoomingRCUCBOptions` and
+        `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Raises
     ------
@@ -245,48 +163,6 @@ class ZoomingRCUCBSampler(LimitSampler):
     """
 
     def __init__(
-        self,
-        arms: ArmsLike,
-        longest: float,
-        *,
-        splits: int = 2,
-        smoothness: float = 1.0,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = None,
-        horizon: int | None = None,
-        confidence: Confidence = "kl",
-        survival: Survival = "kaplan-meier",
-        exploration: float = 1.0,
-        delta: float = 0.05,
-        arm_sampler: BaseSampler | None = None,
-        max_failures: int = 3,
-        lease: float | None = None,
-        progress: bool | None = None,
-        seed: int | None = None,
+        self, arms: ArmsLike, longest: float, **options: Unpack[ZoomingRCUCBSamplerOptions]
     ) -> None:
-        check_number("longest", longest)
-        super().__init__(
-            arms=arms,
-            reward_range=reward_range,
-            arm_sampler=arm_sampler,
-            lease=lease,
-            progress=progress,
-            seed=seed,
-            options={
-                "longest": longest,
-                "splits": splits,
-                "smoothness": smoothness,
-                "cost": cost,
-                "penalty": penalty,
-                "confidence": confidence,
-                "survival": survival,
-                "exploration": exploration,
-                "delta": delta,
-                "horizon": horizon,
-                "max_failures": max_failures,
-            },
-        )
-
-    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
-        return ZoomingRCUCB(n_arms, **options)
+        super().__init__(arms, options, longest=longest)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from optuna.samplers import BaseSampler
-
-from mfhpo import Policy, Problem
+from mfhpo import Policy
+from mfhpo.identification.choice import LOSSES_ARE_MAXIMISED
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import BiasLike, SigmaLike
+from mfhpo.racing.options import runs
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo_optuna.samplers.declared import DeclaredSampler
+from mfhpo_optuna.samplers.options import MFEliminationSamplerOptions, MFUCBSamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 
-__all__ = ["MFEliminationSampler", "MFUCBSampler", "warn_of_losses"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["MFEliminationSampler", "MFUCBSampler"]
 
 
+@runs(MFUCB, MFUCBSamplerOptions)
 class MFUCBSampler(DeclaredSampler):
     """Evaluates good configurations more and more often: for what the trials earn, per cost.
 
@@ -43,23 +47,14 @@ class MFUCBSampler(DeclaredSampler):
 
     Parameters
     ----------
-    fidelity, arms, sigma, arm_sampler, max_failures
+    fidelity, arms
         See `IISESampler`.
-    rho
-        How much is explored, positive; the published experiments take 2.
-    delta
-        Probability with which one of the intervals may fail. It has no part in the choices.
-    bias
-        Bounds on every arm's own bias at each level, the last one 0: numbers or `mfhpo.Bias.max`.
-        None: estimated by a pilot.
-    budget
-        Largest total cost, in the unit of the fidelity's costs. None: no end.
-    pilot_arms, pilot_pulls, lease, progress, seed
-        See `IISESampler`.
+    **options
+        See `mfhpo.racing.options.MFUCBOptions` and `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         For bias bounds of kind "order", and as `IISESampler` does.
 
     Examples
@@ -83,46 +78,12 @@ class MFUCBSampler(DeclaredSampler):
     """
 
     def __init__(
-        self,
-        fidelity: str | Fidelity,
-        arms: ArmsLike = 32,
-        *,
-        rho: float = 2.0,
-        delta: float = 0.05,
-        sigma: SigmaLike = None,
-        bias: BiasLike = None,
-        budget: float | None = None,
-        arm_sampler: BaseSampler | None = None,
-        max_failures: int = 3,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-        lease: float | None = None,
-        progress: bool | None = None,
-        seed: int | None = None,
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFUCBSamplerOptions]
     ) -> None:
-        super().__init__(
-            fidelity=fidelity,
-            arms=arms,
-            sigma=sigma,
-            bias=bias,
-            arm_sampler=arm_sampler,
-            lease=lease,
-            progress=progress,
-            seed=seed,
-            options={
-                "rho": rho,
-                "delta": delta,
-                "budget": budget,
-                "max_failures": max_failures,
-                "pilot_arms": pilot_arms,
-                "pilot_pulls": pilot_pulls,
-            },
-        )
-
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return MFUCB(problem, **options)
+        super().__init__(fidelity, arms, options)
 
 
+@runs(MFElimination, MFEliminationSamplerOptions)
 class MFEliminationSampler(DeclaredSampler):
     """Compares configurations at the target, then runs the best of them where it is cheap.
 
@@ -144,23 +105,11 @@ class MFEliminationSampler(DeclaredSampler):
 
     Parameters
     ----------
-    fidelity, arms, sigma, arm_sampler, max_failures
-        See `IISESampler`. The scale of `sigma` sets how fast arms are dropped.
-    epsilon
-        Arms within epsilon of the best need not be told apart, in the unit of the objective. None:
-        derived from the budget.
-    delta
-        Probability with which one of the intervals may fail. It has no part in the choices.
-    budget
-        Largest total cost, in the unit of the fidelity's costs. None: no end; a budget is assumed,
-        and doubled whenever it is spent.
-    pilot_arms, pilot_pulls, lease, progress, seed
+    fidelity, arms
         See `IISESampler`.
-
-    Raises
-    ------
-    ValueError
-        As `IISESampler` does.
+    **options
+        See `mfhpo.racing.options.MFEliminationOptions` and
+        `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Examples
     --------
@@ -185,55 +134,13 @@ class MFEliminationSampler(DeclaredSampler):
         self,
         fidelity: str | Fidelity,
         arms: ArmsLike = 32,
-        *,
-        delta: float = 0.05,
-        epsilon: float | None = None,
-        sigma: SigmaLike = None,
-        budget: float | None = None,
-        arm_sampler: BaseSampler | None = None,
-        max_failures: int = 3,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-        lease: float | None = None,
-        progress: bool | None = None,
-        seed: int | None = None,
+        **options: Unpack[MFEliminationSamplerOptions],
     ) -> None:
-        self._warned_of_direction = False
-        super().__init__(
-            fidelity=fidelity,
-            arms=arms,
-            sigma=sigma,
-            bias=None,
-            arm_sampler=arm_sampler,
-            lease=lease,
-            progress=progress,
-            seed=seed,
-            options={
-                "delta": delta,
-                "epsilon": epsilon,
-                "budget": budget,
-                "max_failures": max_failures,
-                "pilot_arms": pilot_arms,
-                "pilot_pulls": pilot_pulls,
-            },
-        )
+        self._warned_of_losses = False
+        super().__init__(fidelity, arms, options)
 
     def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
-        if sign < 0.0 and not self._warned_of_direction:
-            self._warned_of_direction = True
-            warn_of_losses("MFEliminationSampler")
+        if sign < 0.0 and not self._warned_of_losses:
+            self._warned_of_losses = True
+            warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=3)
         return super()._make_policy(n_arms, levels, seed, sign)
-
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return MFElimination(problem, **options)
-
-
-def warn_of_losses(what: str) -> None:
-    """Say what maximising the reward per pull means for a study that minimises."""
-    warnings.warn(
-        f"{what} maximises what the trials earn, and the study minimises: it makes as many trials "
-        f"as the budget allows, each a loss if values are positive. That is right if only the "
-        f"comparison with the best arm counts; else maximise a reward, or find the best arm with "
-        f"MFSampler().",
-        stacklevel=4,
-    )

@@ -5,40 +5,33 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping
-from typing import Any
-
-from ray.tune.search import Searcher
+from typing import TYPE_CHECKING, Any
 
 from mfhpo import Policy, Problem
-from mfhpo.identification.best_arm import EstimatedBias
-from mfhpo.identification.choice import Aim, PolicyChoice, recommend_policy
+from mfhpo.identification.choice import (
+    LOSSES_ARE_MAXIMISED,
+    PolicyChoice,
+    check_parts,
+    make_best_policy,
+    recommend_policy,
+)
+from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import BiasLike, SigmaLike
+from mfhpo.racing.options import runs
 from mfhpo_ray.searchers.arms import ArmsLike
-from mfhpo_ray.searchers.fidelity_search import FidelitySearch
+from mfhpo_ray.searchers.fidelity_search import DeclaredSearch
+from mfhpo_ray.searchers.options import MFSearchOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["MFSearch"]
 
 _logger = logging.getLogger("mfhpo_ray")
 
-# Evaluations of the winner at the target, where nothing else is wanted.
-_MEASURE = 10
 
-# Aim -> arguments that have no part in it, and why.
-_NO_MEASURE = "no winner is evaluated once more"
-_NO_PART: dict[str, dict[str, str]] = {
-    "reward per cost": {
-        "epsilon": "no arms are told apart to a tolerance",
-        "measure": _NO_MEASURE,
-    },
-    "reward per pull": {
-        "bias": "arms are compared at the target only",
-        "measure": _NO_MEASURE,
-    },
-}
-
-
-class MFSearch(FidelitySearch):
+@runs(MFTopTwo, MFSearchOptions, aim="best arm", epsilon=None, measure=None, seed_key="seed")
+class MFSearch(DeclaredSearch):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
     When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the
@@ -52,31 +45,17 @@ class MFSearch(FidelitySearch):
 
     Parameters
     ----------
-    fidelity, arms, metric, mode, space, arm_search
+    fidelity, arms
         See `IISESearch`.
-    aim
-        "best arm": find it and certify it. "reward per cost" and "reward per pull": the trials
-        themselves count, each for its cost times its configuration's mean at the target, or each
-        for that mean alone. Rewards are maximised, and a metric that is minimised is taken for the
-        negative reward: "reward per pull" makes as many trials as the budget allows, also where
-        each of them is a loss.
-    delta, sigma, budget, prices, max_failures
-        See `IISESearch`.
-    bias
-        See `IISESearch`; it has no part in "reward per pull", where that of a `Fidelity` is not
-        used.
-    epsilon
-        See `IISESearch`; "reward per cost" has none.
-    measure
-        See `IISESearch`; None: 10. It has no part in the other aims.
-    pilot_arms, pilot_pulls, estimated_bias, seed_key, seed
-        See `IISESearch`.
+    **options
+        See `mfhpo.racing.options.ChoiceOptions` and
+        `mfhpo_ray.searchers.options.FidelitySearchOptions`. Without `measure`, the winner for
+        "best arm" gets 10 evaluations.
 
     Raises
     ------
     ValueError, TypeError, RuntimeError
-        If the aim is none of these, if an argument is given that has no part in it, and as
-        `IISESearch` does.
+        As `IISESearch` does, and for an option that has no part in the aim.
 
     Examples
     --------
@@ -99,60 +78,11 @@ class MFSearch(FidelitySearch):
     """
 
     def __init__(
-        self,
-        fidelity: str | Fidelity,
-        arms: ArmsLike = 32,
-        *,
-        metric: str | None = None,
-        mode: str | None = None,
-        space: Mapping[str, Any] | None = None,
-        arm_search: Searcher | None = None,
-        aim: Aim = "best arm",
-        delta: float = 0.05,
-        epsilon: float | None = None,
-        sigma: SigmaLike = None,
-        bias: BiasLike = None,
-        budget: float | None = None,
-        prices: Mapping[str, float] | None = None,
-        measure: int | None = None,
-        max_failures: int = 3,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-        estimated_bias: EstimatedBias = "steer",
-        seed_key: str | None = "seed",
-        seed: int | None = None,
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFSearchOptions]
     ) -> None:
-        given = {"epsilon": epsilon, "bias": bias, "measure": measure}
-        for name, why in _NO_PART.get(aim, {}).items():
-            if given[name] is not None:
-                raise ValueError(
-                    f"{name}={given[name]!r} has no part in aim={aim!r}: {why}; leave it out."
-                )
-        self._aim: Aim = aim
+        check_parts(options)
         self._choice: PolicyChoice | None = None
-        super().__init__(
-            fidelity=fidelity,
-            arms=arms,
-            metric=metric,
-            mode=mode,
-            space=space,
-            arm_search=arm_search,
-            sigma=sigma,
-            bias=bias,
-            prices=prices,
-            seed_key=seed_key,
-            seed=seed,
-            options={
-                "delta": delta,
-                "epsilon": epsilon,
-                "budget": budget,
-                "measure": measure,
-                "max_failures": max_failures,
-                "pilot_arms": pilot_arms,
-                "pilot_pulls": pilot_pulls,
-                "estimated_bias": estimated_bias,
-            },
-        )
+        super().__init__(fidelity, arms, options)
 
     @property
     def choice(self) -> PolicyChoice:
@@ -171,26 +101,14 @@ class MFSearch(FidelitySearch):
         return self._choice
 
     def _make_policy(self, n_arms: int, sign: float) -> Policy:
-        choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), self._aim)
+        aim = self._options["aim"]
+        choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), aim)
         if self._choice is None:
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
-            if self._aim == "reward per pull" and sign < 0.0:
-                warnings.warn(
-                    f"aim='reward per pull' maximises what the trials earn, and {self._metric} is "
-                    f"minimised: as many trials are made as the budget allows, each a loss if "
-                    f"values are positive. That is right if only the comparison with the best arm "
-                    f"counts; else maximise a reward, or find the best arm with MFSearch().",
-                    stacklevel=4,
-                )
+            if aim == "reward per pull" and sign < 0.0:
+                warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=4)
         self._choice = choice
         return super()._make_policy(n_arms, sign)
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        choice = recommend_policy(problem, self._aim)
-        without_part = _NO_PART.get(self._aim, {})
-        used = {name: value for name, value in options.items() if name not in without_part}
-        if self._aim != "best arm":
-            del used["estimated_bias"]
-        if "measure" in used and used["measure"] is None:
-            used["measure"] = _MEASURE
-        return choice.make(problem, **used)
+        return make_best_policy(problem, sign, options)

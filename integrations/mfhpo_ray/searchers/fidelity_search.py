@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
-
-from ray.tune.search import Searcher
+from typing import TYPE_CHECKING, Any
 
 from mfhpo import Labels, Observation, Policy, Problem, Pull
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, check_options
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
+from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.losses import with_losses
@@ -22,29 +21,21 @@ from mfhpo_ray.experiment.pulls import Ended, UnderWay
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.space import levels_of
 from mfhpo_ray.searchers.arms import ArmsLike
+from mfhpo_ray.searchers.options import FidelitySearchOptions, SearchOptions
 from mfhpo_ray.searchers.policy_search import PolicySearch
 
-__all__ = ["FidelitySearch"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-# Options that are numbers, or None for what the policy makes of it.
-_NUMBERS = {"budget", "delta", "epsilon", "ratio"}
+__all__ = ["DeclaredSearch", "FidelitySearch"]
 
 
 class FidelitySearch(PolicySearch[Policy]):
-    """A race whose arms, costs, bias and noise are declared as `IISESearch` says.
+    """Runs a policy that chooses arms and levels of a fidelity.
 
     Values are maximised inside. What is declared of them is declared in the unit and the direction
-    of the metric, and is mirrored for one that is minimised.
-
-    Parameters
-    ----------
-    fidelity, arms, metric, mode, space, arm_search, sigma, bias, prices, seed_key, seed
-        See `IISESearch`.
-    kind
-        How bounds given as numbers are meant.
-    options
-        Further arguments of the policy. They are tried at once, so that wrong ones raise here and
-        not in the first trial.
+    of the metric, and is mirrored for one that is minimised. Options are tried at once, so that
+    wrong ones raise here and not in the first trial.
     """
 
     def __init__(
@@ -52,41 +43,24 @@ class FidelitySearch(PolicySearch[Policy]):
         *,
         fidelity: str | Fidelity,
         arms: ArmsLike,
-        metric: str | None,
-        mode: str | None,
-        space: Mapping[str, Any] | None,
-        arm_search: Searcher | None,
         sigma: SigmaLike,
         bias: BiasLike,
         prices: Mapping[str, float] | None,
-        seed_key: str | None,
-        seed: int | None,
         options: Mapping[str, Any],
         kind: Kind = "max",
+        **host: Unpack[SearchOptions],
     ) -> None:
         self._declaration = Declaration.of(fidelity, sigma, bias, kind)
         self._fidelity = self._declaration.fidelity
-        super().__init__(
-            metric=metric,
-            mode=mode,
-            arms=arms,
-            arm_search=arm_search,
-            space=space,
-            owned=self._fidelity.name,
-            seed_key=seed_key,
-            seed=seed,
-        )
+        super().__init__(arms=arms, owned=self._fidelity.name, **host)
         self._prices = Prices(prices, self._fidelity.costs)
         self._has_prices = prices is not None
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
         self._options = dict(options)
         self._n_stopped = 0
         self._warned_of_budget = False
-        check_options(self._options)
-        for sign in (1.0, -1.0) if self._mode is None else (self._sign,):
-            # What is known already is checked now, not in the first trial.
-            problem = self._declaration.rehearsal(self._levels, sign)
-            self._policy_for(problem, sign, self._options | {"seed": 0})
+        signs = (1.0, -1.0) if self._mode is None else (self._sign,)
+        self._declaration.rehearse(self._policy_for, self._options, self._levels, signs)
         self._check_budget()
 
     @abc.abstractmethod
@@ -196,4 +170,28 @@ class FidelitySearch(PolicySearch[Policy]):
         objection = self._declaration.objection_to(self._options["budget"], self._levels)
         if objection is not None and not self._warned_of_budget:
             self._warned_of_budget = True
-            warnings.warn(objection, stacklevel=4)
+            warnings.warn(objection, stacklevel=5)
+
+
+class DeclaredSearch(FidelitySearch):
+    """Runs the policy that `mfhpo.racing.options.runs` names."""
+
+    _policy_class: Callable[..., Policy]
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike, options: Mapping[str, Any]
+    ) -> None:
+        own = with_defaults(type(self), options)
+        host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
+        super().__init__(
+            fidelity=fidelity,
+            arms=arms,
+            sigma=own.pop("sigma"),
+            bias=own.pop("bias"),
+            kind="order" if own.get("variant") == "order" else "max",
+            options=own,
+            **host,
+        )
+
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        return self._policy_class(problem, **options)

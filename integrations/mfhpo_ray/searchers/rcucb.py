@@ -2,96 +2,63 @@
 
 from __future__ import annotations
 
-import abc
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Any
-
-from ray.tune.search import Searcher
+from typing import TYPE_CHECKING, Any
 
 from mfhpo import Observation, Pull
-from mfhpo._validation import check_number, check_positive
-from mfhpo.censored import RCUCB, CensoredPolicy, Charge, ZoomingRCUCB
-from mfhpo.censored.gain import Survival
-from mfhpo.censored.rcucb import Confidence
+from mfhpo._validation import check_positive
+from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
+from mfhpo.censored.options import check_limits, mirrored
+from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.pulls import UnderWay
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.arms import ArmsLike
+from mfhpo_ray.searchers.options import (
+    RCUCBSearchOptions,
+    SearchOptions,
+    ZoomingRCUCBSearchOptions,
+)
 from mfhpo_ray.searchers.policy_search import PolicySearch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["RCUCBSearch", "ZoomingRCUCBSearch"]
 
-_N_LIMITS = 10
-_MOST_LIMITS = 50
-
-# Options of policies that are numbers, or None for what the policy makes of it.
-_NUMBERS = {"delta", "exploration", "longest", "smoothness"}
-
 
 class LimitSearch(PolicySearch[CensoredPolicy]):
-    """Runs a policy that chooses an arm and a time limit for every trial.
+    """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
 
     Values are maximised inside: those of a metric that is minimised are mirrored, with the range
-    that was declared of them. Charges worsen the gain of a trial in either direction.
-
-    Parameters
-    ----------
-    arms, metric, mode, space, arm_search, reward_range, limit_key, seed_key, seed
-        See `RCUCBSearch`.
-    options
-        Further arguments of the policy. They are tried at once, so that wrong ones raise here and
-        not in the first trial.
+    that was declared of them. Charges worsen the gain of a trial in either direction. Options are
+    tried at once, so that wrong ones raise here and not in the first trial.
     """
 
     # All that ends counts, however long it took: what was stopped counts, too.
     _in_order = False
 
-    def __init__(
-        self,
-        *,
-        arms: ArmsLike,
-        metric: str | None,
-        mode: str | None,
-        space: Mapping[str, Any] | None,
-        arm_search: Searcher | None,
-        reward_range: tuple[float, float] | None,
-        limit_key: str,
-        seed_key: str | None,
-        seed: int | None,
-        options: Mapping[str, Any],
-    ) -> None:
+    _policy_class: Callable[..., CensoredPolicy]
+
+    def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:
+        own = with_defaults(type(self), options) | explicit
+        host = {name: own.pop(name) for name in SearchOptions.__annotations__}
+        limit_key = own.pop("limit_key")
         if not isinstance(limit_key, str) or not limit_key:
             raise TypeError(
                 f"limit_key must be a key of the configuration such as 'time_limit_s', got "
                 f"{limit_key!r}."
             )
-        super().__init__(
-            metric=metric,
-            mode=mode,
-            arms=arms,
-            arm_search=arm_search,
-            space=space,
-            owned=limit_key,
-            seed_key=seed_key,
-            seed=seed,
-        )
-        for name in sorted(_NUMBERS & options.keys()):
-            if options[name] is not None:
-                check_number(name, options[name])
-        self._options = dict(options)
+        super().__init__(arms=arms, owned=limit_key, **host)
+        self._options = own
         self._own_limit: float | None = None
-        self._reward_range = reward_range
         self._warned_of_range = False
         self._warned_of_companion = False
         self._warned_of_other_limit = False
-        self._policy_for(2, {**self._options, "reward_range": reward_range})
-
-    @abc.abstractmethod
-    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
-        """Make the policy, from options in values that are maximised."""
+        self._policy_class(2, **own)
 
     # What users call.
 
@@ -148,10 +115,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
     # What the base asks.
 
     def _make_policy(self, n_arms: int, sign: float) -> CensoredPolicy:
-        mirrored = self._reward_range
-        if mirrored is not None and sign < 0.0:
-            mirrored = (-mirrored[1], -mirrored[0])
-        return self._policy_for(n_arms, {**self._options, "reward_range": mirrored})
+        return self._policy_class(n_arms, **mirrored(self._options, sign))
 
     def _settings(self, pull: Pull) -> float | None:
         return self._own_limit if pull.limit is None else pull.limit
@@ -205,9 +169,10 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     def _within_range(self, trial_id: str, value: float) -> float:
         """The value, or the nearest one in the declared range, with a warning the first time."""
-        if self._reward_range is None or not math.isfinite(value):
+        reward_range: tuple[float, float] | None = self._options["reward_range"]
+        if reward_range is None or not math.isfinite(value):
             return value
-        low, high = self._reward_range
+        low, high = reward_range
         if not low <= value <= high and not self._warned_of_range:
             self._warned_of_range = True
             warnings.warn(
@@ -219,6 +184,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return min(max(value, low), high)
 
 
+@runs(RCUCB, RCUCBSearchOptions, reward_range=None, seed_key="seed", limit_key="time_limit_s")
 class RCUCBSearch(LimitSearch):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
@@ -238,54 +204,27 @@ class RCUCBSearch(LimitSearch):
     warning says that nobody keeps the limits: trials run to their end, and those that took longer
     count as stopped.
 
-    The gain of a trial with value R that ends after C seconds (``time_total_s``) is R - cost(C);
-    of one that is stopped at its limit, the worst value minus penalty(limit). The search maximises
-    the sum of all gains: RCUCB of paper 004. If the metric is minimised, charges are added, and
-    the worst value is the largest.
+    The search maximises the sum of all gains: RCUCB of paper 004. See
+    `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are ``time_total_s``.
 
     Parameters
     ----------
-    arms, metric, mode, space, arm_search
-        See `IISESearch`; there is no fidelity.
+    arms
+        See `IISESearch`.
     limits
         Time limits in seconds to choose from, positive and increasing; or how many are to be
         derived from the first durations, equidistant over their interquartile range, 50 at most.
         None: 10 derived ones. A single limit of 60 seconds is ``limits=[60]``.
-    cost
-        What the seconds of a trial that ends in time cost, in the unit of the metric: a function
-        of an array of seconds such as ``mfhpo.censored.Linear(0.1)``, which may not decrease.
-        None: in proportion, so that the largest limit costs a tenth of the range of the values.
-    penalty
-        What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
-    reward_range
-        Least and largest value of the metric. None: of those seen so far, which makes the bounds
-        approximate. Values outside a declared range count as the nearest one inside.
-    horizon
-        Number of trials, without those that fail, after which the run ends with its answer; those
-        that run then may end, or run into their limits, and count as well. None: no end; give
-        ``num_samples`` or ``time_budget_s``.
-    confidence, survival, exploration
-        See `mfhpo.censored.RCUCB`.
-    longest
-        Limit in seconds of the trials that limits are derived from. None: they run to their end,
-        so that one which hangs is not stopped.
-    delta
-        Probability with which one of the intervals of `recommendation` may fail. It has no part in
-        the choices.
-    max_failures
-        An arm whose trials fail (raise, report NaN, infinity or no metric) so many times in a row
-        leaves with a warning.
-    limit_key
-        The key of the configuration that gets the limit in seconds, None while there is none.
-    seed_key, seed
-        See `IISESearch`.
+    **options
+        See `mfhpo.censored.options.RCUCBOptions` and
+        `mfhpo_ray.searchers.options.LimitSearchOptions`. Trials that run when the `horizon` is
+        reached may end, or run into their limits, and count as well.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range. A cost or a penalty that is negative or
-        decreases up to the largest limit raises here if `limits` are given. If not, it raises here
-        if it does so up to `longest`, or an hour, and else once they are derived.
+        For arguments of another kind or out of range; for a charge that is negative or decreases,
+        where limits are derived, at the latest once they are.
 
     Examples
     --------
@@ -317,58 +256,18 @@ class RCUCBSearch(LimitSearch):
         self,
         arms: ArmsLike = 32,
         limits: Sequence[float] | int | None = None,
-        *,
-        metric: str | None = None,
-        mode: str | None = None,
-        space: Mapping[str, Any] | None = None,
-        arm_search: Searcher | None = None,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = None,
-        horizon: int | None = None,
-        confidence: Confidence = "kl+",
-        survival: Survival = "kaplan-meier",
-        exploration: float = 1.0,
-        longest: float | None = None,
-        delta: float = 0.05,
-        max_failures: int = 3,
-        limit_key: str = "time_limit_s",
-        seed_key: str | None = "seed",
-        seed: int | None = None,
+        **options: Unpack[RCUCBSearchOptions],
     ) -> None:
-        if isinstance(limits, Integral) and limits > _MOST_LIMITS:
-            raise ValueError(
-                f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
-                f"one limit of {limits} seconds give limits=[{limits}]."
-            )
-        super().__init__(
-            arms=arms,
-            metric=metric,
-            mode=mode,
-            space=space,
-            arm_search=arm_search,
-            reward_range=reward_range,
-            limit_key=limit_key,
-            seed_key=seed_key,
-            seed=seed,
-            options={
-                "limits": _N_LIMITS if limits is None else limits,
-                "longest": longest,
-                "cost": cost,
-                "penalty": penalty,
-                "confidence": confidence,
-                "survival": survival,
-                "exploration": exploration,
-                "delta": delta,
-                "horizon": horizon,
-                "max_failures": max_failures,
-            },
-        )
-
-    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
-        return RCUCB(n_arms, **options)
+        super().__init__(arms, options, limits=check_limits(limits))
 
 
+@runs(
+    ZoomingRCUCB,
+    ZoomingRCUCBSearchOptions,
+    reward_range=None,
+    seed_key="seed",
+    limit_key="time_limit_s",
+)
 class ZoomingRCUCBSearch(LimitSearch):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 
@@ -382,17 +281,13 @@ class ZoomingRCUCBSearch(LimitSearch):
 
     Parameters
     ----------
-    arms, metric, mode, space, arm_search, cost, penalty, reward_range, max_failures
-        See `RCUCBSearch`.
+    arms
+        See `IISESearch`.
     longest
         The largest limit, in seconds.
-    splits, smoothness, confidence, survival, exploration, delta
-        See `mfhpo.censored.ZoomingRCUCB`.
-    horizon
-        Number of trials, without those that fail, after which the run ends with its answer; it
-        also sets how much is explored. None: no end.
-    limit_key, seed_key, seed
-        See `RCUCBSearch`.
+    **options
+        See `mfhpo.censored.options.ZoomingRCUCBOptions` and
+        `mfhpo_ray.searchers.options.LimitSearchOptions`.
 
     Raises
     ------
@@ -420,54 +315,6 @@ class ZoomingRCUCBSearch(LimitSearch):
     """
 
     def __init__(
-        self,
-        arms: ArmsLike,
-        longest: float,
-        *,
-        metric: str | None = None,
-        mode: str | None = None,
-        space: Mapping[str, Any] | None = None,
-        arm_search: Searcher | None = None,
-        splits: int = 2,
-        smoothness: float = 1.0,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = None,
-        horizon: int | None = None,
-        confidence: Confidence = "kl",
-        survival: Survival = "kaplan-meier",
-        exploration: float = 1.0,
-        delta: float = 0.05,
-        max_failures: int = 3,
-        limit_key: str = "time_limit_s",
-        seed_key: str | None = "seed",
-        seed: int | None = None,
+        self, arms: ArmsLike, longest: float, **options: Unpack[ZoomingRCUCBSearchOptions]
     ) -> None:
-        check_number("longest", longest)
-        super().__init__(
-            arms=arms,
-            metric=metric,
-            mode=mode,
-            space=space,
-            arm_search=arm_search,
-            reward_range=reward_range,
-            limit_key=limit_key,
-            seed_key=seed_key,
-            seed=seed,
-            options={
-                "longest": longest,
-                "splits": splits,
-                "smoothness": smoothness,
-                "cost": cost,
-                "penalty": penalty,
-                "confidence": confidence,
-                "survival": survival,
-                "exploration": exploration,
-                "delta": delta,
-                "horizon": horizon,
-                "max_failures": max_failures,
-            },
-        )
-
-    def _policy_for(self, n_arms: int, options: Mapping[str, Any]) -> CensoredPolicy:
-        return ZoomingRCUCB(n_arms, **options)
+        super().__init__(arms, options, longest=longest)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import pickle
 import time
 import warnings
 from datetime import datetime, timedelta
@@ -14,7 +12,6 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo import Observation
@@ -22,7 +19,6 @@ from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import (
     IISESampler,
-    RCUCBSampler,
     TimeLimitPruner,
     ZoomingRCUCBSampler,
     time_limited,
@@ -59,25 +55,31 @@ def signed(sign):
 # The sampler translates, no more.
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     limits=st.one_of(
+        st.none(),
         st.integers(1, 5),
         st.lists(st.floats(0.1, 5.0), min_size=1, max_size=4, unique=True).map(sorted),
     ),
     reward_range=st.sampled_from([None, (0.0, 1.0), (0.3, 0.6)]),
-    rounds=st.integers(1, 40),
+    rounds=st.integers(1, 60),
     minimise=st.booleans(),
 )
 def test_the_sampler_plays_what_the_bare_policy_plays(limits, reward_range, rounds, minimise):
+    """Of `RCUCB` with limits, of `ZoomingRCUCB` without."""
     sign = -1.0 if minimise else 1.0
-    mirrored = (
-        reward_range
-        if not minimise or reward_range is None
-        else tuple(-bound for bound in reversed(reward_range))
-    )
+    mirrored = reward_range
+    if minimise and reward_range is not None:
+        mirrored = (-reward_range[1], -reward_range[0])
     low, high = reward_range or (0.0, 1.0)
-    policy = RCUCB(len(ARMS), limits, reward_range=reward_range)
+    if limits is None:
+        options = {"smoothness": 3.0, "splits": 3, "cost": Linear(0.05)}
+        policy = ZoomingRCUCB(len(ARMS), 4.0, reward_range=reward_range, **options)
+        sampler = ZoomingRCUCBSampler(ARMS, 4.0, reward_range=mirrored, **options)
+    else:
+        policy = RCUCB(len(ARMS), limits, reward_range=reward_range)
+        sampler = make(limits=limits, reward_range=mirrored)
     expected = []
     counts = [0] * len(ARMS)
     with warnings.catch_warnings():
@@ -92,31 +94,14 @@ def test_the_sampler_plays_what_the_bare_policy_plays(limits, reward_range, roun
                 policy.tell(pull, Observation(None, pull.limit, pull.limit))
             else:
                 policy.tell(pull, Observation(value, seconds))
-        study = run(
-            make(limits=limits, reward_range=mirrored),
-            signed(sign),
-            n_trials=rounds,
-            direction="minimize" if minimise else "maximize",
-        )
+        direction = "minimize" if minimise else "maximize"
+        study = run(sampler, signed(sign), n_trials=rounds, direction=direction)
     assert [(arm, limit) for arm, limit, *_ in sequence(study)] == expected
     answer, bare = study.sampler.recommendation(study), policy.recommend()
     assert (answer.arm, answer.limit, answer.trials) == (bare.arm, bare.limit, bare.pulls)
     assert sign * answer.gain == pytest.approx(bare.mean, nan_ok=True)
     assert answer.survival == bare.survival
     assert answer.seconds == pytest.approx(bare.cost)
-
-
-def test_minimising_and_maximising_are_mirror_images():
-    up = run(make(horizon=60))
-    down = run(make(horizon=60, reward_range=(-1.0, 0.0)), signed(-1.0), direction="minimize")
-    for (arm, limit, params, value, state), other in zip(sequence(up), sequence(down), strict=True):
-        assert (arm, limit, params, state) == (*other[:3], other[4])
-        assert value is None or value == -other[3]
-    first, second = up.sampler.recommendation(up), down.sampler.recommendation(down)
-    assert second.gain == -first.gain
-    assert second.interval == (-first.interval[1], -first.interval[0])
-    assert up.best_params == down.best_params
-    assert up.best_value == -down.best_value
 
 
 @both_directions
@@ -133,85 +118,21 @@ def test_charges_are_bad_in_either_direction(direction, sign):
     assert sampler.recommendation(study).gain == pytest.approx(sign * 0.6)
 
 
-def test_what_was_told_is_not_told_again(monkeypatch):
-    told = []
-    tell = RCUCB.tell
-    monkeypatch.setattr(RCUCB, "tell", lambda *args: (told.append(args[1]), tell(*args)))
-    sampler = make()
-    study = run(sampler, n_trials=50)
-    sampler.recommendation(study)
-    sampler.best_limit(study)
-    assert len(told) == 50
-    study.optimize(score, n_trials=50)
-    assert len(told) == 100
-
-
-@settings(max_examples=10, deadline=None)
-@given(
-    reward_range=st.sampled_from([None, (0.0, 1.0)]),
-    horizon=st.sampled_from([None, 200]),
-    minimise=st.booleans(),
-)
-def test_the_zooming_sampler_plays_what_the_bare_policy_plays(reward_range, horizon, minimise):
-    sign = -1.0 if minimise else 1.0
-    mirrored = (-1.0, 0.0) if reward_range and minimise else reward_range
-    rounds = 80
-    options = {"smoothness": 3.0, "splits": 3, "cost": Linear(0.05)}
-    policy = ZoomingRCUCB(len(ARMS), 4.0, reward_range=reward_range, horizon=horizon, **options)
-    sampler = ZoomingRCUCBSampler(ARMS, 4.0, reward_range=mirrored, horizon=horizon, **options)
-    expected = []
-    counts = [0] * len(ARMS)
-    for _ in range(rounds):
-        [pull] = policy.ask()
-        expected.append((pull.arm, pull.limit))
-        value, seconds = outcome(ARMS[pull.arm]["x"], counts[pull.arm])
-        counts[pull.arm] += 1
-        stopped = seconds > pull.limit
-        policy.tell(
-            pull,
-            Observation(None, pull.limit, pull.limit) if stopped else Observation(value, seconds),
-        )
-    direction = "minimize" if minimise else "maximize"
-    study = run(sampler, signed(sign), n_trials=rounds, direction=direction)
-    assert [(arm, limit) for arm, limit, *_ in sequence(study)] == expected
-    assert len({limit for _, limit in expected}) > 1
-    fresh = ZoomingRCUCBSampler(ARMS, 4.0, reward_range=mirrored, horizon=horizon, **options)
-    answer, bare = fresh.recommendation(study), policy.recommend()
-    assert answer == sampler.recommendation(study)
-    assert (answer.arm, answer.limit, answer.survival) == (bare.arm, bare.limit, bare.survival)
-
-
 # What a trial is.
-
-
-def test_every_trial_has_an_arm_and_a_limit():
-    study = run(make(), n_trials=80)
-    for trial in study.trials:
-        assert trial.user_attrs[LIMIT] in LIMITS
-        assert trial.params == ARMS[trial.user_attrs[PULL]["arm"]]
-        assert trial.constraints == {"mfhpo": 1.0}
-    first = study.trials[:3]
-    assert [t.user_attrs[PULL]["arm"] for t in first] == [0, 1, 2]
-    assert {t.user_attrs[LIMIT] for t in first} == {4.0}
 
 
 def test_a_trial_that_is_stopped_is_pruned():
     study = run(make(limits=[0.4, 0.8]), n_trials=80)
+    for trial in study.trials:
+        assert trial.params == ARMS[trial.user_attrs[PULL]["arm"]]
+        assert trial.constraints == {"mfhpo": 1.0}
+    assert [t.user_attrs[LIMIT] for t in study.trials[:3]] == [0.8] * 3
     stopped = [t for t in study.trials if CENSORED in t.user_attrs]
     assert len(stopped) > 5
     for trial in stopped:
         assert trial.state == TrialState.PRUNED
         assert trial.user_attrs[CENSORED] == trial.user_attrs[SECONDS] == trial.user_attrs[LIMIT]
     assert study.sampler.recommendation(study).censored == len(stopped) / 80
-
-
-def test_the_data_frame_shows_limits_and_what_was_stopped():
-    pytest.importorskip("pandas")
-    frame = run(make(limits=[0.4, 0.8]), n_trials=80).trials_dataframe()
-    pruned = frame["state"] == "PRUNED"
-    assert (frame[f"user_attrs_{CENSORED}"].notna() == pruned).all()
-    assert frame[f"user_attrs_{LIMIT}"].isin([0.4, 0.8]).all()
-    assert (frame[f"user_attrs_{SECONDS}"] <= frame[f"user_attrs_{LIMIT}"]).all()
 
 
 @pytest.mark.parametrize("longest", [None, 3.0])
@@ -229,43 +150,12 @@ def test_limits_are_derived_from_the_first_durations(longest):
     with pytest.raises(ValueError, match="no best limit yet: the limits are still being derived"):
         sampler.best_limit(study)
     study.optimize(objective, n_trials=7)
-    given = [t.user_attrs.get(LIMIT) for t in study.trials]
-    assert given[:4] == [longest] * 4
-    assert set(given[4:]) <= set(np.linspace(0.5, 2.5, 5))
+    chosen = [t.user_attrs.get(LIMIT) for t in study.trials]
+    assert chosen[:4] == [longest] * 4
+    assert set(chosen[4:]) <= set(np.linspace(0.5, 2.5, 5))
     answer = sampler.recommendation(study)
     assert [point.limit for point in answer.survival] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.5])
     assert any("limits derived" in assumption for assumption in answer.assumptions)
-
-
-def test_by_default_ten_limits_are_derived():
-    study = run(RCUCBSampler(ARMS), n_trials=10)
-    assert len(study.sampler.recommendation(study).survival) == 10
-
-
-def test_derived_limits_are_logged_once():
-    lines = []
-    listener = logging.Handler()
-    listener.emit = lambda record: lines.append(record.getMessage())
-    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.limit_sampler")
-    logger.addHandler(listener)
-    optuna.logging.set_verbosity(optuna.logging.INFO)
-    try:
-        study = optuna.create_study(direction="maximize", sampler=make(limits=2))
-        study.optimize(score, n_trials=3)
-        assert lines == []
-        study.optimize(score, n_trials=9)
-    finally:
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        logger.removeHandler(listener)
-    [line] = lines
-    assert line.startswith(f"Time limits of study {study.study_name!r}, in seconds: ")
-
-
-def test_trials_under_way_are_pending():
-    study = optuna.create_study(direction="maximize", sampler=make())
-    asked = [study.ask() for _ in range(3)]
-    assert [t.user_attrs[PULL]["arm"] for t in asked] == [0, 1, 2]
-    assert [t.user_attrs[LIMIT] for t in asked] == [4.0] * 3
 
 
 # What it learns.
@@ -294,61 +184,14 @@ def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
     )
 
 
-@pytest.mark.parametrize("enforcer", [None, "TimeLimitPruner"])
-def test_seconds_that_something_else_noted_before_the_end_do_not_count(enforcer):
-    def objective(trial):
-        trial.set_user_attr(SECONDS, 77.0)
-        if enforcer:
-            trial.set_user_attr(ENFORCER, enforcer)
-        return trial.suggest_float("x", 0.0, 1.0)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study = run(make(), objective, 5)
-    assert all(trial.user_attrs[SECONDS] < 4.0 for trial in study.trials)
-    assert study.sampler.recommendation(study).censored == 0.0
-
-
-def test_seconds_that_time_limited_measured_count():
-    study = run(make(), lambda trial: end(trial, trial.suggest_float("x", 0.0, 1.0), 3.0), 5)
-    assert study.sampler.recommendation(study).seconds == 15.0
-
-
-def test_without_an_enforcer_the_trial_s_own_duration_counts_and_is_noted():
-    with pytest.warns(UserWarning, match="nobody enforces it"):
-        study = run(make(), lambda trial: trial.suggest_float("x", 0, 1), 5)
-    for trial in study.trials:
-        assert 0.0 < trial.user_attrs[SECONDS] <= trial.duration.total_seconds()
-
-
 def test_the_missing_enforcer_is_missed_once():
     def unenforced(trial):
         return trial.suggest_float("x", 0.0, 1.0)
 
-    words = (
-        r"trial 0 had a limit of 4 seconds, but nobody enforces it.*"
-        r"study\.optimize\(time_limited\(objective\)\).*pruner=TimeLimitPruner\(\)"
-    )
-    with pytest.warns(UserWarning, match=words) as caught:
+    with pytest.warns(UserWarning, match="trial 0 had a limit .* nobody enforces it") as caught:
         study = run(make(), unenforced, 20)
     assert len([w for w in caught if "enforces" in str(w.message)]) == 1
     assert ENFORCER not in study.trials[0].user_attrs
-
-
-def test_an_enforcer_is_not_missed():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run(make(), n_trials=20)
-        run(make(limits=3), n_trials=20)
-        with time_limited(lambda trial: trial.suggest_float("x", 0.0, 1.0)) as limited:
-            run(make(), limited, 5)
-
-        def reporting(trial):
-            trial.report(0.5, step=0)
-            trial.should_prune()
-            return trial.suggest_float("x", 0.0, 1.0)
-
-        run(make(), reporting, 5, pruner=TimeLimitPruner())
 
 
 def test_a_limit_of_the_enforcer_s_own_counts_as_the_sampler_s():
@@ -391,13 +234,13 @@ def test_a_trial_pruned_for_another_reason_is_a_failure():
     assert answer.trials == 27
 
 
-@pytest.mark.parametrize("failure", ["NaN", "infinity", "raise"])
+@pytest.mark.parametrize("failure", ["nan", "raise"])
 def test_failures(failure):
     def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         if x > 0.8 and failure == "raise":
             raise ArithmeticError
-        return end(trial, x if x < 0.8 else float(failure[:3].lower()), 0.5)
+        return end(trial, x if x < 0.8 else float(failure), 0.5)
 
     study = optuna.create_study(direction="maximize", sampler=make(max_failures=2))
     with pytest.warns(ArmWithdrawnWarning, match="arm 2"):
@@ -480,31 +323,12 @@ def test_the_horizon_ends_the_study_with_the_answer(direction, sign):
     assert json.loads(json.dumps(answer.to_dict(), allow_nan=False))["survival"][0]["limit"] == 1.0
 
 
-def test_the_answer_is_the_pair_that_is_worth_most():
-    """Of x = .9 two thirds end within 2 s, of x = .5 nearly all within 2 s, and earn .5."""
-    sampler = make(horizon=400, cost=Linear(0.02))
-    study = run(sampler)
-    worth = {}
-    for arm in ARMS:
-        drawn = [outcome(arm["x"], k) for k in range(10_000, 12_000)]
-        for limit in LIMITS:
-            worth[arm["x"], limit] = np.mean(
-                [v - 0.02 * c if c <= limit else -0.02 * limit for v, c in drawn]
-            )
-    best = max(worth, key=worth.get)
-    answer = sampler.recommendation(study)
-    assert (answer.params["x"], answer.limit) == best
-    assert answer.interval[0] <= worth[best] <= answer.interval[1]
-    played = [(s[2]["x"], s[1]) for s in sequence(study)]
-    assert played.count(best) > 200
-
-
 def test_a_larger_horizon_goes_on_and_shows_a_later_answer():
     study = run(make(horizon=50))
     early = study.best_value
-    study.sampler = make(horizon=300)
+    study.sampler = make(horizon=150)
     study.optimize(score)
-    assert len(pulls(study)) == 300
+    assert len(pulls(study)) == 150
     assert sum(CERTIFICATE in t.user_attrs for t in study.trials) == 2
     assert study.best_value > early
     study.optimize(score)
@@ -572,74 +396,11 @@ def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
     assert study.sampler.recommendation(study).censored == 1.0
 
 
-def test_the_text():
-    study = run(make(), n_trials=60)
-    answer = study.sampler.recommendation(study)
-    text = str(answer)
-    assert text.startswith(f"BEST SO FAR: x={answer.params['x']}, limit {answer.limit:g} s\n")
-    assert f"{answer.gain:.5g}  in [{answer.interval[0]:.5g}, " in text
-    assert "stopped     with probability" in text
-    assert "s in 60 trials" in text
-    assert "certifies" not in text
-    assert "declared range 0 to 1" in text
-
-
-@pytest.mark.parametrize(
-    ("direction", "reward_range", "words"),
-    [
-        ("minimize", (2.0, 5.0), "declared range 2 to 5"),
-        ("maximize", (2.0, 5.0), "declared range 2 to 5"),
-        ("minimize", (0.0, 5.0), "declared range 0 to 5"),
-        ("minimize", None, "range seen so far, 2.2 to 2.9"),
-        ("maximize", None, "range seen so far, 2.2 to 2.9"),
-    ],
-)
-def test_the_range_is_told_in_the_direction_of_the_study(direction, reward_range, words):
-    def objective(trial):
-        return end(trial, 2.0 + trial.suggest_float("x", 0.0, 1.0), 0.5)
-
-    study = run(make(reward_range=reward_range), objective, 12, direction)
-    assumptions = study.sampler.recommendation(study).assumptions
-    assert words in assumptions[0]
-
-
-def test_the_line_of_progress(capsys):
-    study = optuna.create_study(direction="maximize", sampler=make(limits=2, progress=True))
-    study.optimize(score, n_trials=1)
-    assert "3/3 arms in play | round 1 | 0% stopped | finding limits" in capsys.readouterr().err
-    study = optuna.create_study(direction="minimize", sampler=make(horizon=30, progress=True))
-    study.optimize(score)
-    last = capsys.readouterr().err.splitlines()[-1]
-    answer = study.sampler.recommendation(study)
-    assert f"round 30/30 | {answer.censored:.0%} stopped | leader: arm {answer.arm}, " in last
-
-
 # Arms.
 
 
-def test_arms_from_distributions_and_from_a_number():
-    space = {"x": FloatDistribution(0.0, 1.0), "kind": CategoricalDistribution(["a", "b"])}
-
-    def objective(trial):
-        trial.suggest_categorical("kind", ["a", "b"])
-        return score(trial)
-
-    declared = run(make(arms=space), objective, 40)
-    assert len({tuple(t.params.items()) for t in declared.trials}) == 32
-    drawn = run(make(arms=5), objective, 40)
-    assert len({tuple(t.params.items()) for t in drawn.trials}) == 5
-
-
-@pytest.mark.parametrize(
-    "arm_sampler",
-    [
-        lambda: optuna.samplers.RandomSampler(seed=0),
-        lambda: optuna.samplers.TPESampler(seed=0, n_startup_trials=3),
-    ],
-    ids=["Random", "TPE"],
-)
 @pytest.mark.parametrize("limits", [LIMITS, 3], ids=["given", "derived"])
-def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(arm_sampler, limits):
+def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
     """Also those of which nothing but stopped trials is known."""
 
     def objective(trial):
@@ -648,7 +409,11 @@ def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(arm_sampler
 
     study = optuna.create_study(direction="maximize")
     for n_trials in (3, 7, 40):
-        study.sampler = make(arms=8, limits=limits, arm_sampler=arm_sampler())
+        study.sampler = make(
+            arms=8,
+            limits=limits,
+            arm_sampler=optuna.samplers.TPESampler(seed=0, n_startup_trials=3),
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
             study.optimize(objective, n_trials=n_trials)
@@ -678,30 +443,6 @@ def test_the_sampler_that_draws_arms_sees_what_they_are_worth():
     assert [v for _, v in spy.seen] == pytest.approx([t.value for t in study.trials[:3]])
 
 
-def test_conditional_arms():
-    def objective(trial):
-        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
-            return end(trial, trial.suggest_float("x", 0.0, 0.4), 0.5)
-        return end(trial, trial.suggest_float("y", 0.5, 0.9), 0.5)
-
-    study = run(make(arms=6, horizon=200), objective)
-    assert study.best_params["kind"] == "b"
-    assert "x" not in study.best_params
-    assert study.best_params == study.sampler.recommendation(study).params
-
-
-def test_equal_arms_are_merged():
-    def objective(trial):
-        return end(trial, 0.1 * trial.suggest_int("n", 1, 2), 0.5)
-
-    with pytest.warns(UserWarning, match="were drawn equal"):
-        study = run(make(arms=5), objective, 40)
-    answer = study.sampler.recommendation(study)
-    assert len(answer.survivors) == 2
-    assert answer.trials == 40
-    assert answer.params == {"n": 2}
-
-
 def test_an_arm_is_enqueued():
     sampler = make(arms=4)
     study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -716,27 +457,9 @@ def test_an_arm_is_enqueued():
     assert sampler.recommendation(study).trials == 22
     study.enqueue_trial({"x": 0.01})
     with pytest.warns(UserWarning, match=r"trial 22 was enqueued with \{'x': 0\.01\}"):
-        study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=1)
+        study.optimize(lambda trial: end(trial, trial.suggest_float("x", 0, 1), 0.5), n_trials=1)
     assert sampler.recommendation(study).trials == 22
     assert study.trials[-1].constraints == {"mfhpo": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("arms", "words"),
-    [
-        (ARMS, r"does not count\. Include it in arms=\[\.\.\.\]\."),
-        (3, r"does not count\. Enqueue it before the race has drawn all its arms, or raise"),
-    ],
-)
-def test_what_is_enqueued_but_no_arm_has_a_limit_all_the_same(arms, words):
-    study = run(make(arms=arms), n_trials=6)
-    study.enqueue_trial({"x": 0.01})
-    study.enqueue_trial({"x": 0.01}, user_attrs={LIMIT: 3.5})
-    with pytest.warns(UserWarning, match=words):
-        study.optimize(lambda trial: end(trial, trial.suggest_float("x", 0, 1), 9.0), n_trials=2)
-    assert [t.user_attrs[LIMIT] for t in study.trials[-2:]] == [4.0, 3.5]
-    assert {t.state for t in study.trials[-2:]} == {TrialState.PRUNED}
-    assert study.sampler.recommendation(study).trials == 6
 
 
 @pytest.mark.parametrize(("longest", "limit"), [(7.0, {LIMIT: 7.0}), (None, {})])
@@ -748,69 +471,7 @@ def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
     assert trial.user_attrs == limit
 
 
-def test_a_trial_that_begins_after_the_end_has_a_limit():
-    study = run(make(horizon=12))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        study.optimize(score)
-    late = study.trials[-1]
-    assert PULL not in late.user_attrs
-    assert (late.state, late.user_attrs[LIMIT]) == (TrialState.PRUNED, 4.0)
-
-
-def test_a_trial_that_evaluates_something_else_does_not_count():
-    study = optuna.create_study(direction="maximize", sampler=make())
-    study.optimize(score, n_trials=6)
-    trial = study.ask(fixed_distributions={"x": FloatDistribution(0.4, 0.4)})
-    trial.set_user_attr(ENFORCER, "the test")
-    with pytest.warns(UserWarning, match=r"trial 6 evaluated .* instead of arm"):
-        study.tell(trial, 0.5)
-    assert study.sampler.recommendation(study).trials == 6
-
-
 # Studies.
-
-
-def test_a_multi_objective_study():
-    sampler = make()
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    with pytest.raises(ValueError, match="multi-objective"):
-        study.optimize(lambda trial: (score(trial), 0.0), n_trials=2)
-    with pytest.raises(ValueError, match="multi-objective"):
-        sampler.recommendation(study)
-
-
-def test_ask_and_tell():
-    sampler = make(horizon=20)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    rounds = 0
-    while not sampler.recommendation(study).finished:
-        trial = study.ask()
-        try:
-            study.tell(trial, score(trial))
-        except optuna.TrialPruned:
-            study.tell(trial, state=TrialState.PRUNED)
-        rounds += 1
-    assert rounds == 20
-    assert study.best_params == sampler.recommendation(study).params
-
-
-def test_sampler_and_study_are_pickled_in_mid_race():
-    study = run(make(), n_trials=15)
-    copy = pickle.loads(pickle.dumps(study))
-    for each in (study, copy):
-        each.optimize(score, n_trials=15)
-    assert sequence(copy) == sequence(study)
-    assert copy.sampler.recommendation(copy) == study.sampler.recommendation(study)
-
-
-def test_other_samplers_trials_do_not_disturb():
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=5)
-    study.sampler = make(horizon=30)
-    with pytest.warns(UserWarning, match=r"best_trial still shows trial \d.*recommendation"):
-        study.optimize(score)
-    assert study.sampler.recommendation(study).trials == 30
 
 
 def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 from datetime import datetime, timedelta
 
 import optuna
 import pytest
-import sqlalchemy
-from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
@@ -25,9 +19,7 @@ from tests.optuna.samplers.time_limits.timed import (
     PULL,
     end,
     make,
-    outcome,
     pulls,
-    run,
     score,
     sequence,
 )
@@ -35,56 +27,6 @@ from tests.optuna.samplers.time_limits.timed import (
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 HORIZON = 60
-
-KILLED = textwrap.dedent(
-    """
-    import os, signal, sys
-    import optuna
-    from tests.optuna.samplers.time_limits.test_rcucb_workers import opened
-    from tests.optuna.samplers.time_limits.timed import make, score
-
-    path, kill_at, limits = sys.argv[1], int(sys.argv[2]), eval(sys.argv[3])
-
-    def objective(trial):
-        if trial.number == kill_at:
-            trial.suggest_float("x", 0.0, 1.0)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return score(trial)
-
-    opened(path, make(arms=4, limits=limits, horizon=60)).optimize(objective)
-    """
-)
-
-
-@sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
-def leave_writing_to_the_system(connection, _):  # a killed process loses nothing by it
-    connection.execute("PRAGMA synchronous=OFF")
-
-
-def storage(path):
-    if path.endswith(".log"):
-        return JournalStorage(JournalFileBackend(path))
-    return f"sqlite:///{path}"
-
-
-def opened(path, sampler):
-    return optuna.create_study(
-        storage=storage(path),
-        study_name="service",
-        direction="maximize",
-        load_if_exists=True,
-        sampler=sampler,
-    )
-
-
-def in_a_process(code, *args):
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", code, *map(str, args)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 @pytest.fixture(scope="module", params=[LIMITS, 3], ids=["given", "derived"])
@@ -99,17 +41,17 @@ def uninterrupted(request):
     return study
 
 
-@pytest.mark.parametrize(("file", "kill_at"), [("race.db", 2), ("race.log", 0), ("race.log", 25)])
-def test_a_killed_study_goes_on_as_if_nothing_had_happened(uninterrupted, tmp_path, file, kill_at):
-    path = str(tmp_path / file)
+@pytest.mark.parametrize("lost_at", [0, 2, 25])
+def test_a_study_whose_worker_was_killed_goes_on_as_if_nothing_had_happened(uninterrupted, lost_at):
     limits = uninterrupted.user_attrs["limits"]
-    killed = in_a_process(KILLED, path, kill_at, limits)
-    _, errors = killed.communicate(timeout=120)
-    assert killed.returncode == -signal.SIGKILL, errors
-    study = opened(path, make(arms=4, limits=limits, horizon=HORIZON, lease=1e-6))
-    assert len(study.trials) == kill_at + 1
+    study = optuna.create_study(study_name="service", direction="maximize")
+    study.sampler = make(arms=4, limits=limits, horizon=HORIZON)
+    if lost_at:
+        study.optimize(score, n_trials=lost_at)
+    study.ask().suggest_float("x", 0.0, 1.0)
+    study.sampler = make(arms=4, limits=limits, horizon=HORIZON, lease=1e-6)
     study.optimize(score)
-    assert study.trials[kill_at].state == TrialState.RUNNING
+    assert study.trials[lost_at].state == TrialState.RUNNING
     assert sequence(study) == sequence(uninterrupted)
     assert study.best_params == uninterrupted.best_params
     assert study.best_value == uninterrupted.best_value
@@ -127,106 +69,20 @@ def test_every_stop_is_harmless(uninterrupted):
     assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
 
 
-def test_keyboard_interrupt_leaves_a_resumable_study():
-    study = optuna.create_study(direction="maximize", sampler=make(horizon=HORIZON))
-
-    def objective(trial):
-        if trial.number == 7:
-            trial.suggest_float("x", 0.0, 1.0)
-            raise KeyboardInterrupt
-        return score(trial)
-
-    with pytest.raises(KeyboardInterrupt):
-        study.optimize(objective)
-    study.optimize(objective)
-    assert study.sampler.recommendation(study).finished
-    assert study.sampler.recommendation(study).trials == HORIZON
-    assert len(pulls(study)) == HORIZON + 1
-
-
-def test_threads():
-    sampler = make(arms=5, horizon=120)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(score, n_trials=1000, n_jobs=4)
-    assert 120 <= len(pulls(study)) <= 120 + 3
-    answer = sampler.recommendation(study)
-    assert answer.trials == len(pulls(study))
-    arms = {}
-    for trial in pulls(study):
-        assert arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params) == trial.params
-    assert len(arms) == 5
-    answers = [t.user_attrs[CERTIFICATE] for t in study.trials if CERTIFICATE in t.user_attrs]
-    pairs = {(given["arm"], given["limit"]) for given in answers}
-    assert len(answers) == len(pairs)
-    assert (answer.arm, answer.limit) in pairs
-    fresh = make(arms=5, horizon=120).recommendation(study)
-    assert (fresh.params, fresh.limit, fresh.trials) == (answer.params, answer.limit, answer.trials)
-    assert fresh.gain == pytest.approx(answer.gain)
-
-
-def test_two_study_objects_on_one_storage_share_the_work():
-    common = InMemoryStorage()
-    studies = [
+def test_a_study_in_a_journal_keeps_what_its_trials_were(tmp_path):
+    """What is written must be plain JSON, and be read as it was."""
+    path = str(tmp_path / "race.log")
+    study, again = (
         optuna.create_study(
-            storage=common,
-            study_name="shared",
+            storage=JournalStorage(JournalFileBackend(path)),
+            study_name="service",
             direction="maximize",
             load_if_exists=True,
-            sampler=make(horizon=80),
+            sampler=make(limits=3, horizon=12),
         )
         for _ in range(2)
-    ]
-    for _ in range(40):
-        trials = [study.ask() for study in studies]
-        first = [t.user_attrs[PULL]["arm"] for t in trials]
-        for study, trial in zip(studies, trials, strict=True):
-            x = trial.suggest_float("x", 0.0, 1.0)
-            value, seconds = outcome(x, trial.number)
-            try:
-                study.tell(trial, end(trial, value, seconds))
-            except optuna.TrialPruned:
-                study.tell(trial, state=TrialState.PRUNED)
-        if trials[0].number == 0:
-            assert first == [0, 1]
-    one, other = (study.sampler.recommendation(study) for study in studies)
-    assert one.finished
-    assert one == other
-    assert one.trials == 80
-
-
-def test_two_processes_share_a_study(tmp_path):
-    path = str(tmp_path / "race.log")
-    opened(path, None)
-    code = textwrap.dedent(
-        """
-        import sys
-        from tests.optuna.samplers.time_limits.test_rcucb_workers import opened
-        from tests.optuna.samplers.time_limits.timed import make, score
-        study = opened(sys.argv[1], make(arms=4, horizon=60))
-        study.optimize(score, n_trials=500)
-        print(study.sampler.recommendation(study).trials)
-        """
     )
-    processes = [in_a_process(code, path) for _ in range(2)]
-    for process in processes:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
-        assert int(out) >= HORIZON
-    sampler = make(arms=4, horizon=HORIZON)
-    study = opened(path, sampler)
-    assert HORIZON <= len(pulls(study)) <= HORIZON + 1
-    assert all(t.state.is_finished() for t in study.trials)
-    assert len({tuple(t.params.items()) for t in pulls(study)}) == 4
-    answer = sampler.recommendation(study)
-    assert answer.trials == len(pulls(study))
-    assert study.best_params == answer.params
-
-
-def test_a_study_in_a_database_keeps_what_its_trials_were(tmp_path):
-    """What is written must be plain JSON, and be read as it was."""
-    study = opened(str(tmp_path / "race.db"), make(limits=3, horizon=12))
     study.optimize(score)
-    again = opened(str(tmp_path / "race.db"), make(limits=3, horizon=12))
     assert again.sampler.recommendation(again) == study.sampler.recommendation(study)
     assert again.best_trial.user_attrs[LIMIT] == study.sampler.best_limit(study)
 
@@ -268,17 +124,6 @@ def test_a_zombie_does_not_delay_the_end():
     abandoned(study, 0)
     study.optimize(score, n_trials=500)
     assert len(pulls(study)) == HORIZON + 1
-
-
-def test_a_trial_that_the_heartbeat_declares_dead_is_a_failure():
-    """The storage sets FAIL; `after_trial` is never called for it."""
-    study = run(make(), n_trials=5)
-    lost = study.ask()
-    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
-    after = study.ask()
-    assert after.user_attrs[PULL] == lost.user_attrs[PULL]
-    assert after.user_attrs[LIMIT] == lost.user_attrs[LIMIT]
-    assert study.sampler.recommendation(study).trials == 5
 
 
 def test_a_trial_that_is_tried_again_obeys_the_limit_that_it_inherits():

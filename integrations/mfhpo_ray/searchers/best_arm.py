@@ -1,0 +1,239 @@
+"""Searchers that find the best configuration and certify it, one for each policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mfhpo import IISE, Policy, Problem
+from mfhpo.identification.choice import make_elimination, make_lucb
+from mfhpo.identification.gradient import MFGrad
+from mfhpo.identification.lucb import MFLUCB
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.options import runs
+from mfhpo_ray.searchers.arms import ArmsLike
+from mfhpo_ray.searchers.fidelity_search import DeclaredSearch
+from mfhpo_ray.searchers.options import (
+    IISESearchOptions,
+    MFGradSearchOptions,
+    MFLUCBSearchOptions,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["IISESearch", "MFGradSearch", "MFLUCBSearch"]
+
+
+@runs(IISE, IISESearchOptions, epsilon=None, measure=10, seed_key="seed")
+class IISESearch(DeclaredSearch):
+    """Finds the best of a set of configurations, cheap fidelities first, and certifies it.
+
+    Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity,
+    with a seed of its own. Configurations that cannot be the best any more are not evaluated again;
+    the run ends by itself when one is left, or when the leader is within `epsilon` of all others::
+
+        search = IISESearch("epochs", arms=32, metric="accuracy", mode="max", delta=0.05)
+        tuner = tune.Tuner(
+            train,
+            param_space={"lr": tune.loguniform(1e-5, 1e-1), "epochs": tune.randint(1, 82)},
+            tune_config=tune.TuneConfig(
+                search_alg=search, scheduler=search.scheduler(), num_samples=-1,
+                max_concurrent_trials=8,
+            ),
+        )
+        results = tuner.fit()
+        print(mfhpo_ray.recommendation(results))
+
+    With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
+    than the best arm, provided that what was declared is true. Where no bias is declared, only
+    values at the target level are evidence. Noise that is not declared is estimated from the first
+    trials, and the certificate names it.
+
+    Trials must be noisy in the way that matters: draw a new split and initial state from
+    ``config["seed"]`` in each.
+
+    Parameters
+    ----------
+    fidelity
+        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
+        that also declares levels, costs or bias. Levels that are not declared come from the domain
+        of that name in the search space: geometric between the bounds of a range (the upper one of
+        ``tune.randint`` is excluded, as in Tune), or the categories of a choice in their order.
+        Measured costs are ``time_total_s`` of a trial's last result, in seconds. Here and in the
+        search space ``"train/epochs"`` is the key ``epochs`` of the dictionary ``train``.
+    arms
+        The configurations to compare: how many to draw from the search space; or a list of
+        configurations. A finite space with fewer configurations is raced whole.
+    **options
+        Those of the policy, `mfhpo.racing.options.IISEOptions`, and of searches,
+        `mfhpo_ray.searchers.options.FidelitySearchOptions`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments out of range, or of another kind; for what depends on the search space, when
+        the Tuner hands that over, or in the first suggestion.
+    RuntimeError
+        In the second suggestion, if `prices` are given without the search's scheduler.
+
+    Notes
+    -----
+    ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
+    `recommendation` answers all the same. Trials that still run at the end are stopped by
+    ``search.scheduler()``, and are not part of the answer or its cost; with any other scheduler
+    they run to their ends. Schedulers that stop trials early, such as ASHA, falsify the values.
+
+    Evaluations of one configuration at one level count in the order in which they were begun, those
+    that fail too. With several workers the quick ones end first, and where they are not like the
+    slow ones, their mean would be biased. The race never gives up on a slow one: once ten have
+    ended after it, or three for each concurrent trial, no more of that configuration and level are
+    begun, and slots may stay free until it ends. A trial that hangs stops the race in this way.
+    `recommendation` and a warning in the log name it; the answer is not certified by values that
+    wait for it. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there
+    counts in its turn. A trial whose process or node dies is left out, as is one that is under way
+    when the driver dies and that Ray does not run again. That is right if their values had nothing
+    to do with it.
+
+    With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
+    where it stopped. Ray's own results lack trials that were begun after its last snapshot; the
+    answer counts them. With another scheduler, what was observed since then, about ten seconds, is
+    evaluated again.
+
+    Examples
+    --------
+    A searcher is a plain object, so that a race needs no cluster to be looked at:
+
+    >>> import numpy as np
+    >>> from ray import tune
+    >>> from mfhpo_ray import IISESearch
+    >>> space = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 28)}
+    >>> search = IISESearch(
+    ...     "epochs", arms=8, metric="loss", mode="min", space=space, epsilon=0.05, seed=0
+    ... )
+    >>> for number in range(2000):
+    ...     config = search.suggest(f"trial_{number}")
+    ...     if config == search.FINISHED:
+    ...         break
+    ...     noise = 0.05 * np.random.default_rng(config["seed"]).normal()
+    ...     loss = config["x"] ** 2 + 0.2 / config["epochs"] + noise
+    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
+    >>> answer = search.recommendation()
+    >>> answer.certified, abs(answer.config["x"]) < 0.3
+    (True, True)
+    """
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[IISESearchOptions]
+    ) -> None:
+        super().__init__(fidelity, arms, options)
+
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        return make_elimination(problem, sign, options)
+
+
+@runs(MFGrad, MFGradSearchOptions, epsilon=None, measure=10, seed_key="seed")
+class MFGradSearch(DeclaredSearch):
+    """Finds and certifies the best configuration along the gradient of what a certificate needs.
+
+    When to use it: for a certificate at a very small `delta` and few configurations. It learns the
+    best split of the cost among all pairs of configuration and level, which is asymptotically
+    optimal. It begins with one trial of every pair of those configurations that are left, and a
+    step takes more computing than one of the policy that `MFSearch` usually takes, which is the
+    better choice elsewhere.
+
+    What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
+    restarts. With ``stop="published"`` delta is not proven.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
+    **options
+        See `mfhpo.racing.options.MFGradOptions` and
+        `mfhpo_ray.searchers.options.FidelitySearchOptions`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mfhpo_ray import MFGradSearch
+    >>> from mfhpo import Fidelity
+    >>> search = MFGradSearch(
+    ...     Fidelity("epochs", levels=[1, 9]), [{"x": -0.5}, {"x": 0.1}, {"x": 0.8}],
+    ...     metric="loss", mode="min", epsilon=0.05, seed=0,
+    ... )
+    >>> for number in range(2000):
+    ...     config = search.suggest(f"trial_{number}")
+    ...     if config == search.FINISHED:
+    ...         break
+    ...     noise = 0.05 * np.random.default_rng(config["seed"]).normal()
+    ...     loss = config["x"] ** 2 + 0.2 / config["epochs"] + noise
+    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
+    >>> search.recommendation().certified, search.recommendation().config
+    (True, {'x': 0.1})
+    """
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFGradSearchOptions]
+    ) -> None:
+        super().__init__(fidelity, arms, options)
+
+
+@runs(MFLUCB, MFLUCBSearchOptions, epsilon=None, measure=10, seed_key="seed")
+class MFLUCBSearch(DeclaredSearch):
+    """Finds and certifies the best configuration by telling the two leading ones apart.
+
+    When to use it: for a certificate with confidence intervals that can be read off each
+    configuration, when the two best means are roughly known beforehand (then ``explore="A"`` or
+    "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
+    less.
+
+    What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
+    restarts. What is said of the two best means only chooses levels: if it is wrong the race is
+    dearer, and the certificate as good.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
+    **options
+        See `mfhpo.racing.options.MFLUCBOptions` and
+        `mfhpo_ray.searchers.options.FidelitySearchOptions`.
+
+    Raises
+    ------
+    ValueError, TypeError, RuntimeError
+        As `IISESearch` does; for bias bounds of kind "order"; for a bound on the means that has no
+        part in `explore`; and if `second_no_worse_than` is not worse than `best_no_better_than`.
+
+    Examples
+    --------
+    No loss is below 0, and a second arm below 0.3 is sure to be among these. One epoch's loss is
+    within 0.2 of that of nine:
+
+    >>> import numpy as np
+    >>> from mfhpo_ray import MFLUCBSearch
+    >>> from mfhpo import Fidelity
+    >>> search = MFLUCBSearch(
+    ...     Fidelity("epochs", levels=[1, 9]), [{"x": -0.5}, {"x": 0.1}, {"x": 0.8}],
+    ...     metric="loss", mode="min", explore="A", best_no_better_than=0.0,
+    ...     second_no_worse_than=0.3, bias=[0.2, 0.0], epsilon=0.05, seed=0,
+    ... )
+    >>> for number in range(2000):
+    ...     config = search.suggest(f"trial_{number}")
+    ...     if config == search.FINISHED:
+    ...         break
+    ...     noise = 0.05 * np.random.default_rng(config["seed"]).normal()
+    ...     loss = config["x"] ** 2 + 0.2 / config["epochs"] + noise
+    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
+    >>> search.recommendation().certified, search.recommendation().config
+    (True, {'x': 0.1})
+    """
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFLUCBSearchOptions]
+    ) -> None:
+        super().__init__(fidelity, arms, options)
+
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        return make_lucb(problem, sign, options)

@@ -1,0 +1,107 @@
+"""What searches take by name: the options of their policy, and their own.
+
+The options of policies are documented in `mfhpo.racing.options` and `mfhpo.censored.options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from ray.tune.search import Searcher
+
+from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions
+from mfhpo.racing.options import ChoiceOptions, IISEOptions, MFGradOptions, MFLUCBOptions
+
+__all__ = [
+    "FidelitySearchOptions",
+    "IISESearchOptions",
+    "LimitSearchOptions",
+    "MFGradSearchOptions",
+    "MFLUCBSearchOptions",
+    "MFSearchOptions",
+    "RCUCBSearchOptions",
+    "SearchOptions",
+    "ZoomingRCUCBSearchOptions",
+]
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of every search that runs a policy.
+
+    Parameters
+    ----------
+    metric, mode
+        The metric, of which a trial's last result counts, and whether to maximise it, "max", or to
+        minimise it, "min". None: those of ``TuneConfig``, which reach a search only together with
+        a ``param_space``.
+    space
+        Search space of the arms, in Tune's terms. None: the ``param_space`` of the Tuner, whose
+        constants are part of each trial anyway. A ``tune.sample_from`` of the ``param_space`` is
+        drawn by Tune anew in each trial; in `space`, it is drawn once for each arm.
+    arm_search
+        A searcher such as ``OptunaSearch(space, metric=..., mode=...)`` that draws the arms, when
+        they are first evaluated. It is told the first value of each. None: independent draws.
+    seed_key
+        The key of the configuration that gets a seed from 0 to 2**31 - 1, no two trials of a race
+        the same. None: no seed is set, and trials have to draw their own.
+    seed
+        Makes arms, pilot and seeds repeatable. None: drawn, and saved with the experiment.
+    """
+
+    metric: str | None
+    mode: str | None
+    space: Mapping[str, Any] | None
+    arm_search: Searcher | None
+    seed_key: str | None
+    seed: int | None
+
+
+class FidelitySearchOptions(SearchOptions, total=False):
+    """Options of every search over a fidelity.
+
+    Parameters
+    ----------
+    prices
+        What a second of a trial costs for each unit of a resource that it holds, such as
+        ``{"CPU": 1, "GPU": 20}``, where costs are measured; what is not named is free. It needs
+        ``scheduler=search.scheduler()``. None: a second costs 1.
+    """
+
+    prices: Mapping[str, float] | None
+
+
+class LimitSearchOptions(SearchOptions, total=False):
+    """Options of every search that chooses time limits.
+
+    Parameters
+    ----------
+    limit_key
+        The key of the configuration that gets the limit in seconds, None while there is none.
+    """
+
+    limit_key: str
+
+
+class IISESearchOptions(IISEOptions, FidelitySearchOptions):
+    """Options of `IISESearch`."""
+
+
+class MFGradSearchOptions(MFGradOptions, FidelitySearchOptions):
+    """Options of `MFGradSearch`."""
+
+
+class MFLUCBSearchOptions(MFLUCBOptions, FidelitySearchOptions):
+    """Options of `MFLUCBSearch`."""
+
+
+class MFSearchOptions(ChoiceOptions, FidelitySearchOptions):
+    """Options of `MFSearch`."""
+
+
+class RCUCBSearchOptions(RCUCBOptions, LimitSearchOptions):
+    """Options of `RCUCBSearch`."""
+
+
+class ZoomingRCUCBSearchOptions(ZoomingRCUCBOptions, LimitSearchOptions):
+    """Options of `ZoomingRCUCBSearch`."""

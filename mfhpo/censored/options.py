@@ -1,0 +1,117 @@
+"""The options of policies that choose time limits: typed and documented once, for every library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any, TypedDict
+
+from mfhpo.censored.charges import Charge
+from mfhpo.censored.gain import Survival
+from mfhpo.censored.rcucb import Confidence
+
+__all__ = ["LimitOptions", "RCUCBOptions", "ZoomingRCUCBOptions", "check_limits", "mirrored"]
+
+_N_LIMITS = 10
+_MOST_LIMITS = 50
+
+
+class LimitOptions(TypedDict, total=False):
+    """Options of every policy that chooses time limits.
+
+    The gain of a trial with value R that ends after C seconds is R - cost(C); of one that is
+    stopped at its limit, the worst value minus penalty(limit). Where the objective is minimised,
+    charges are added, and the worst value is the largest. Charges are checked up to the largest
+    limit; while limits are derived, up to `longest`, or an hour.
+
+    Parameters
+    ----------
+    cost
+        What the seconds of a trial that ends in time cost, in the unit of the objective: a
+        function of an array of seconds such as ``mfhpo.censored.Linear(0.1)``, which may not
+        decrease. None: in proportion, so that the largest limit costs a tenth of the range of the
+        values.
+    penalty
+        What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
+    reward_range
+        Least and largest value of the objective. None: of those seen so far, which makes the
+        bounds approximate. Values outside a declared range count as the nearest one inside.
+    horizon
+        Number of trials, without those that fail, after which the race ends with its answer. None:
+        no end.
+    confidence
+        The upper bound on what a pair of arm and limit gains, see the notes of
+        `mfhpo.censored.RCUCB`: "kl+", "kl", "bernstein", "printed" or "published curves".
+    survival
+        How the gain of a limit is estimated, "kaplan-meier" or "count" (see
+        `mfhpo.censored.GainEstimates`).
+    exploration
+        Factor of the logarithm in the upper bounds, positive.
+    delta
+        Probability that one of the intervals of `recommendation` fails, in (0, 1).
+    max_failures
+        An arm leaves, with a warning, after so many trials in a row that fail: they raise, give
+        NaN, infinity or no value, or are stopped by something other than their limit.
+    """
+
+    cost: Charge | None
+    penalty: Charge | None
+    reward_range: tuple[float, float] | None
+    horizon: int | None
+    confidence: Confidence
+    survival: Survival
+    exploration: float
+    delta: float
+    max_failures: int
+
+
+class RCUCBOptions(LimitOptions, total=False):
+    """Options of `mfhpo.censored.RCUCB`, besides those of `LimitOptions`.
+
+    `delta` has no part in the choices.
+
+    Parameters
+    ----------
+    longest
+        Limit in seconds of the trials that limits are derived from. None: they run to their end,
+        so that one which hangs is not stopped.
+    """
+
+    longest: float | None
+
+
+class ZoomingRCUCBOptions(LimitOptions, total=False):
+    """Options of `mfhpo.censored.ZoomingRCUCB`, besides those of `LimitOptions`.
+
+    `horizon` also sets how much is explored, and `confidence` may not be "kl+".
+
+    Parameters
+    ----------
+    splits
+        Parts into which an interval of limits is split, at least 2.
+    smoothness
+        How much the gain may fall over all limits up to the longest one, as a multiple of the range
+        of the values: next to the best pair, the gain at a limit tau exceeds that at another by at
+        most ``smoothness |tau - tau'| / longest`` times the range. A penalty that jumps breaks it.
+    """
+
+    splits: int
+    smoothness: float
+
+
+def check_limits(limits: Sequence[float] | int | None) -> Sequence[float] | int:
+    """Limits, or how many are to be derived; more than 50 would be a single limit, and raise."""
+    if isinstance(limits, Integral) and limits > _MOST_LIMITS:
+        raise ValueError(
+            f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
+            f"one limit of {limits} seconds give limits=[{limits}]."
+        )
+    return _N_LIMITS if limits is None else limits
+
+
+def mirrored(options: Mapping[str, Any], sign: float) -> dict[str, Any]:
+    """Options for values that are maximised; `sign` is -1 where the objective is minimised."""
+    bounds = options["reward_range"]
+    if bounds is None or sign > 0.0:
+        return dict(options)
+    return {**options, "reward_range": (-bounds[1], -bounds[0])}

@@ -1,0 +1,312 @@
+"""The options of each race: typed and documented once, for every library that runs it.
+
+A sampler or a search takes the options of its policy as keyword arguments, as in
+``**options: Unpack[IISEOptions]``, so that editors and type checkers know each name and type.
+`runs` adds the defaults, which are those of the policy unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+
+from mfhpo.knowledge.bias import Kind
+from mfhpo.knowledge.confidence import Radius
+from mfhpo.racing.declaration import BiasLike, SigmaLike
+
+__all__ = [
+    "Aim",
+    "BestArmOptions",
+    "ChoiceOptions",
+    "EstimatedBias",
+    "Explore",
+    "IISEOptions",
+    "LearningRate",
+    "MFEliminationOptions",
+    "MFGradOptions",
+    "MFLUCBOptions",
+    "MFTopTwoOptions",
+    "MFUCBOptions",
+    "RaceOptions",
+    "Schedule",
+    "runs",
+    "with_defaults",
+]
+
+Aim = Literal["best arm", "reward per cost", "reward per pull"]
+EstimatedBias = Literal["steer", "eliminate"]
+Explore = Literal["A", "B", "C", "AB", "top"]
+LearningRate: TypeAlias = float | Literal["adaptive", "decreasing"]
+Schedule = Literal["pulls", "rounds"]
+
+ClassT = TypeVar("ClassT", bound=type)
+
+
+class RaceOptions(TypedDict, total=False):
+    """Options of every race.
+
+    Parameters
+    ----------
+    delta
+        Probability of a wrong certificate, in (0, 1). For `MFUCB` and `MFElimination`, which
+        certify nothing: probability that one of the intervals fails; it has no part in the choices.
+    sigma
+        What is known of the noise: a sub-Gaussian scale, or one for each level, or
+        `mfhpo.Bounded` with the bounds of the values, or `mfhpo.Gaussian`. None: estimated.
+    budget
+        Largest total cost, in the unit of the fidelity's costs. When it is spent, the race ends
+        with the best answer so far, which is not certified. Trials under way are not counted: n
+        workers may overspend by n - 1 trials. None: no limit; `MFUCB` and `MFElimination` then
+        never end by themselves.
+    max_failures
+        An arm without any value leaves the race, with a warning, after so many trials that fail:
+        they raise, give NaN, infinity or no value, or are stopped. One with values leaves once more
+        than half of its evaluations at a level surely fail. Before, it is evaluated again.
+    pilot_arms, pilot_pulls
+        Size of the pilot, which finds out what is not declared: arms, and evaluations of each at
+        every level that is evidence.
+    """
+
+    delta: float
+    sigma: SigmaLike
+    budget: float | None
+    max_failures: int
+    pilot_arms: int
+    pilot_pulls: int
+
+
+class MFUCBOptions(RaceOptions, total=False):
+    """Options of `mfhpo.regret.MFUCB`, besides those of every race.
+
+    Parameters
+    ----------
+    rho
+        How much is explored, positive; the published experiments take 2.
+    bias
+        Bounds on every arm's own bias at each level, the last one 0: numbers or `mfhpo.Bias.max`.
+        None: estimated by the pilot.
+    """
+
+    rho: float
+    bias: BiasLike
+
+
+class MFEliminationOptions(RaceOptions, total=False):
+    """Options of `mfhpo.regret.MFElimination`, besides those of every race.
+
+    The scale of `sigma` sets how fast arms are dropped.
+
+    Parameters
+    ----------
+    epsilon
+        Arms within epsilon of the best need not be told apart, in the unit of the objective. None:
+        derived from the budget. Without a budget, one is assumed, and doubled whenever it is spent.
+    """
+
+    epsilon: float | None
+
+
+class BestArmOptions(RaceOptions, total=False):
+    """Options of every race for the best arm, besides those of every race.
+
+    Parameters
+    ----------
+    epsilon
+        Tolerance in the unit of the objective. 0 asks for the very best arm, which may never be
+        certain. None: one standard deviation of the noise at the target level.
+    bias
+        Bounds on the levels' bias, one for each level and the last one 0: numbers, or
+        `mfhpo.Bias`. None: see `estimated_bias`.
+    measure
+        Number of evaluations that the winner gets at the target level, so that its value is known
+        there also when cheaper levels decided.
+    estimated_bias
+        What a level below the target is good for where no bias is declared.
+
+        - "steer": nothing is estimated, and only values at the target are evidence. `IISE` and
+          `MFLUCB` evaluate at the target alone then. `MFTopTwo` and `MFGrad` look once at each
+          configuration at the cheapest level, if its declared cost is at most a tenth of the
+          target's, and try the best of them first.
+        - "eliminate": a pilot estimates bounds, and configurations leave by them. Those that are
+          unlike the pilot's, such as late bloomers, may be lost, and the answer says so.
+    """
+
+    epsilon: float | None
+    bias: BiasLike
+    measure: int
+    estimated_bias: EstimatedBias
+
+
+class IISEOptions(BestArmOptions, total=False):
+    """Options of `mfhpo.IISE` and its baselines, besides those of every race for the best arm.
+
+    Parameters
+    ----------
+    variant
+        "max" or "order": how bounds given as numbers are meant, or which kind is estimated by
+        ``estimated_bias="eliminate"`` (IISE or IISE-gamma of paper 003). "se" ignores the cheaper
+        levels, "mfe" explores them as far as they go: baselines for comparison. None: what `bias`
+        declares; of bounds that are estimated, "order".
+    radius
+        Confidence radius from `mfhpo.knowledge.confidence`. None: the tightest one for the noise.
+    """
+
+    variant: Literal["max", "order", "se", "mfe"] | None
+    radius: Radius | Sequence[Radius] | None
+
+
+class MFTopTwoOptions(BestArmOptions, total=False):
+    """Options of `mfhpo.identification.MFTopTwo`, besides those of every race for the best arm.
+
+    Parameters
+    ----------
+    variant
+        "max" or "order": how bounds given as numbers are meant, or which kind is estimated by
+        ``estimated_bias="eliminate"``. None: what `bias` declares; numbers are "max", and "order"
+        is estimated.
+    """
+
+    variant: Kind | None
+
+
+class MFGradOptions(MFTopTwoOptions, total=False):
+    """Options of `mfhpo.identification.MFGrad`, besides those of `MFTopTwo`.
+
+    Parameters
+    ----------
+    learning_rate
+        "adaptive", which does not depend on the scale of values, noise or costs; "decreasing", or
+        a positive number as published (0.25), which suit gradients of about 1.
+    stop
+        "mixture": keeps delta at all times, and drops arms on the way. "published": the heuristic
+        of the method's own experiments, for which delta is not proven.
+    max_arms
+        The gradient is followed once at most so many arms are left; before, the pulls are those of
+        `MFTopTwo`.
+    """
+
+    learning_rate: LearningRate
+    stop: Literal["mixture", "published"]
+    max_arms: int
+
+
+class MFLUCBOptions(BestArmOptions, total=False):
+    """Options of `mfhpo.identification.MFLUCB`, besides those of every race for the best arm.
+
+    Bounds on the bias must be those of every arm's own: numbers or `mfhpo.Bias.max`. Without them,
+    all is evaluated at the target, and `explore`, the bounds on the means, `ratio` and `safeguard`
+    have no part, unless ``estimated_bias="eliminate"``.
+
+    Parameters
+    ----------
+    explore
+        How a level is chosen for a configuration: "A", by how much a unit of cost tells; "B", all
+        levels in turn until one is surely good; "AB", both; "C", the cheapest level that still
+        tells anything, which needs no idea of the means; "top", the target level only.
+    best_no_better_than
+        A value that the best arm's mean at the target does not beat, in the unit and direction of
+        the objective: an upper bound on the largest mean where values are maximised, a lower bound
+        on the smallest mean where they are minimised. For "A", "B" and "AB". None: what the race
+        has found so far.
+    second_no_worse_than
+        A value that the second-best arm's mean at the target is no worse than; it must be worse
+        than `best_no_better_than`. For "A", "B" and "AB". None: what the race has found so far.
+    ratio
+        "B" settles for a level that is at least so good as this share of the best one, in (0, 1).
+    safeguard
+        Whether to leave a level that cannot tell the two leading arms apart; without it, as
+        published, a race may never end.
+    schedule
+        None: the tightest radius for the noise. "pulls" or "rounds": the published radius, which
+        grows with the number of pulls or rounds; it needs a declared `sigma`.
+    radius
+        See `IISEOptions`.
+    """
+
+    explore: Explore
+    best_no_better_than: float | None
+    second_no_worse_than: float | None
+    ratio: float
+    safeguard: bool
+    schedule: Schedule | None
+    radius: Radius | Sequence[Radius] | None
+
+
+class ChoiceOptions(BestArmOptions, total=False):
+    """Options where the policy is chosen, besides those of every race for the best arm.
+
+    Parameters
+    ----------
+    aim
+        "best arm": find it and certify it. "reward per cost" and "reward per pull": the trials
+        themselves count, each for its cost times its configuration's mean at the target, or each
+        for that mean alone. `epsilon` and `measure` have no part in the former, `bias` and
+        `measure` none in the latter. Rewards are maximised, and an objective that is minimised is
+        taken for the negative reward: "reward per pull" makes as many trials as the budget allows,
+        also where each of them is a loss. See `MFEliminationOptions`.
+    """
+
+    aim: Aim
+
+
+def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], ClassT]:
+    """Let a class run a policy, whose options its constructor takes as ``**options``.
+
+    `inspect.signature` and `help` then show each option with its type and default.
+
+    Parameters
+    ----------
+    policy
+        The policy. Its own defaults are those of the options.
+    options
+        The `TypedDict` of all options.
+    **defaults
+        Those that differ from the policy's. An option that has no default is None.
+    """
+    own = _keyword_defaults(policy)
+    own.pop("seed", None)  # a fixed one is for simulations
+    types = options.__annotations__
+    known = {name: own.get(name) for name in types} | defaults
+
+    def decorate(cls: ClassT) -> ClassT:
+        constructor = vars(cls)["__init__"]
+        signature = inspect.signature(constructor)
+        shown = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for name, default in known.items():
+            words = getattr(types[name], "__forward_arg__", types[name])
+            kind = inspect.Parameter.KEYWORD_ONLY
+            shown.append(inspect.Parameter(name, kind, default=default, annotation=words))
+        constructor.__signature__ = signature.replace(parameters=shown)
+        cls._policy_class = policy  # type: ignore[attr-defined]
+        cls._defaults = known  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
+
+
+def with_defaults(cls: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of a class that `runs` a policy: those that are given, else the defaults.
+
+    Raises
+    ------
+    TypeError
+        If the class has no such option.
+    """
+    defaults: dict[str, Any] = cls._defaults  # type: ignore[attr-defined]
+    for name in options:
+        if name not in defaults:
+            raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}")
+    return {**defaults, **options}
+
+
+def _keyword_defaults(policy: type) -> dict[str, Any]:
+    """Defaults of what a class and its bases, to which it hands the rest on, take by name."""
+    found = {}
+    for cls in reversed(policy.__mro__):
+        if "__init__" not in vars(cls):
+            continue
+        for parameter in inspect.signature(vars(cls)["__init__"]).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                found[parameter.name] = parameter.default
+    return found
