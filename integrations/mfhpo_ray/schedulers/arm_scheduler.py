@@ -58,13 +58,7 @@ class Entry(NamedTuple):
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
-    """Runs trials that are replicates of arms: who starts, who goes on, who stops.
-
-    Parameters
-    ----------
-    metric, mode, replicate, arms, limit
-        See `mfhpo_ray.IISEScheduler`.
-    """
+    """Runs trials that are replicates of arms: who starts, who goes on, who stops."""
 
     # Decisions are about single results.
     _supports_buffered_results = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import warnings
 from bisect import bisect_right
@@ -33,8 +32,6 @@ from mfhpo_ray.schedulers.turn_queue import TurnQueue
 __all__ = ["MFEliminationScheduler"]
 
 FloatArray = npt.NDArray[np.float64]
-
-_logger = logging.getLogger("mfhpo_ray")
 
 
 class MFEliminationScheduler(ArmScheduler):
@@ -174,8 +171,8 @@ class MFEliminationScheduler(ArmScheduler):
         self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
         self._breadth_first = breadth_first
         self._checkpoints = Checkpoints()
-        self._race: StagedElimination | None = None
-        self._turns: TurnQueue | None = None
+        self._race: StagedElimination  # from `_open` on
+        self._turns: TurnQueue  # likewise
         self._n_expected = 0
         self._cost = 0.0
         self._last_number = 0
@@ -196,12 +193,11 @@ class MFEliminationScheduler(ArmScheduler):
         ValueError
             If the race has not begun.
         """
-        race = self._race
-        if race is None:
+        if not self._is_open:
             raise ValueError("the race has not begun: no trial was started yet.")
         nothing_is_left = self._all_known and self._runs.all_over
         finished = self._closed or self._over or nothing_is_left
-        answer = race.recommend(self._cost, finished, self._all_known)
+        answer = self._race.recommend(self._cost, finished, self._all_known)
         level = self._levels[answer.fidelity]
         return TuneRecommendation.of(
             answer,
@@ -225,8 +221,6 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _recover(self, entries: Sequence[Entry]) -> None:
         race = self._race
-        assert race is not None
-        assert self._turns is not None
         # Arms that Ray has no trial of any more take part with what they have shown. They come on
         # top of those that are expected, as the search does not know of them either.
         forgotten = {arm for _, arm, _ in entries if arm not in race.active}
@@ -261,22 +255,20 @@ class MFEliminationScheduler(ArmScheduler):
     @property
     def _over(self) -> bool:
         """Whether the answer is certain; what is left to run without bounds is for the mean."""
-        race = self._race
-        if race is None or self._bias is None or len(race.active) != 1 or not self._all_known:
+        if not self._is_open or self._bias is None or not self._all_known:
             return False
-        return race.n_finished(next(iter(race.active))) > 0
+        active = self._race.active
+        return len(active) == 1 and self._race.n_finished(next(iter(active))) > 0
 
     def _is_out(self, arm: int) -> bool:
-        race = self._race
-        return race is not None and (arm >= self._n_expected or arm in race.out)
+        return self._is_open and (arm >= self._n_expected or arm in self._race.out)
 
     def _grant_first(self, run: Run) -> None:
         run.granted = 0
-        if self._race is not None and not self._is_out(run.arm):
+        if self._is_open and not self._is_out(run.arm):
             self._race.enter(run.arm)
 
     def _next(self) -> Run | None:
-        assert self._turns is not None
         self._take_in_resting()
         run = self._turns.first()
         if run is not None:
@@ -297,7 +289,6 @@ class MFEliminationScheduler(ArmScheduler):
         self._observe(run, stage, value)
         if run.doomed or stage == self._last or self._over:
             return str(TrialScheduler.STOP)
-        assert self._turns is not None
         goes_first = self._turns.goes_first(run, self._without_slot())
         if goes_first or not self._may_pause(run, result):
             run.granted = stage + 1
@@ -378,8 +369,6 @@ class MFEliminationScheduler(ArmScheduler):
     def _observe(self, run: Run, stage: int, value: float) -> None:
         """Learn the value of a run at a level."""
         race = self._race
-        assert race is not None
-        assert self._turns is not None
         run.reached = stage
         curve = self._curves.setdefault(run.trial.trial_id, self._new_curve())
         curve[stage] = value
@@ -425,7 +414,6 @@ class MFEliminationScheduler(ArmScheduler):
     def _fail_without(self, arm: int, run: Run | None) -> None:
         """Take an arm out of which nothing is left to run, and nothing has come to its end."""
         race = self._race
-        assert race is not None
         left = any(other is not run for other in self._runs.of(arm))
         if not left and arm not in race.out and not race.n_finished(arm):
             race.fail(arm)
@@ -442,16 +430,7 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _let_go(self) -> None:
         """Stop all trials of arms that cannot be the best."""
-        assert self._race is not None
-        for arm, verdict in self._race.let_go():
-            _logger.debug(
-                "arm %d %s is hopeless: it gets to %.6g at best, and arm %s is beyond %.6g.",
-                arm,
-                self._runs.configs[arm],
-                self._sign * verdict.reach,
-                verdict.incumbent,
-                self._sign * verdict.bar,
-            )
+        for arm, _ in self._race.let_go():
             for run in self._runs.of(arm):
                 record = self._record(run)
                 if record["observed"]:
@@ -462,7 +441,7 @@ class MFEliminationScheduler(ArmScheduler):
     # Whose turn it is.
 
     def _queue(self, arm: int) -> None:
-        if self._turns is not None:
+        if self._is_open:
             self._turns.add(arm)
 
     def _take_in_resting(self) -> None:

@@ -225,7 +225,7 @@ class IISEScheduler(ArmScheduler):
         }
         check_options(self._options)
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
-        self._race: LevelRace | None = None
+        self._race: LevelRace  # from `_open` on
         # By the trial's name: number, level, value and cost of each observation, and its place.
         self._observed: defaultdict[str, list[list[Any]]] = defaultdict(list)
         self._places: defaultdict[str, list[Place]] = defaultdict(list)
@@ -242,9 +242,9 @@ class IISEScheduler(ArmScheduler):
         ValueError
             If the race has not begun.
         """
-        race = self._race
-        if race is None:
+        if not self._is_open:
             raise ValueError("the race has not begun: no trial was started yet.")
+        race = self._race
         answer = with_losses(race.policy.recommend(), len(self._lost))
         if not answer.finished and (self._closed or race.nothing_is_left):
             reason = f"no replicates are left to tell: {answer.reason}"
@@ -332,7 +332,6 @@ class IISEScheduler(ArmScheduler):
 
     def _on_complete_search(self) -> None:
         race = self._race
-        assert race is not None
         # Some arms were counted on, and turned out to repeat others.
         missing = sorted(arm for arm in race.active if arm >= self._runs.n_arms)
         for arm in missing:
@@ -347,7 +346,6 @@ class IISEScheduler(ArmScheduler):
 
     def _recover(self, entries: Sequence[Entry]) -> None:
         race = self._race
-        assert race is not None
         arrivals: list[tuple[int, Place, Arrived]] = []
         over = set()
         for record, arm, run in entries:
@@ -398,18 +396,17 @@ class IISEScheduler(ArmScheduler):
 
     @property
     def _over(self) -> bool:
-        return self._race is not None and self._race.policy.finished
+        return self._is_open and self._race.policy.finished
 
     def _is_out(self, arm: int) -> bool:
-        return self._race is None or arm not in self._race.active
+        return not self._is_open or arm not in self._race.active
 
     def _grant_first(self, run: Run) -> None:
         run.granted = 0
-        if self._race is not None and not self._is_out(run.arm):
+        if not self._is_out(run.arm):
             self._race.enter(run)
 
     def _next(self) -> Run | None:
-        assert self._race is not None
         order = self._race.choose(self._busy.values())
         if order is None:
             return None
@@ -426,7 +423,6 @@ class IISEScheduler(ArmScheduler):
         failed = self._observe(run, result, bisect_right(self._levels, run.shown) - 1)
         if failed or run.reached == len(self._levels) - 1 or self._over:
             return str(TrialScheduler.STOP)
-        assert self._race is not None
         # An arm that is out may come back, if bounds that were declared are contradicted.
         if not self._is_out(run.arm):
             run.granted = self._race.go_on(run, self._busy.values())
@@ -462,20 +458,20 @@ class IISEScheduler(ArmScheduler):
 
     def _on_failure(self, run: Run) -> None:
         granted, run.granted = run.granted, None
-        if granted is not None and self._race is not None:
+        if granted is not None and self._is_open:
             failure = Observation(None, self._paid(run))
             self._tell(run, Pull(run.arm, granted), failure, is_over=False)
 
     def _leave(self, run: Run) -> None:
         self._runs.retire(run)
         self._drop(run)
-        if self._complete and self._race is not None and self._race.nothing_is_left:
+        if self._complete and self._race.nothing_is_left:
             # Ray may end the experiment without another step of its loop.
             self._race.policy.stop_measuring()
         super()._leave(run)
 
     def _close(self, tune_controller: TuneController) -> None:
-        if not self._closed and self._race is not None:
+        if not self._closed:
             self._race.policy.stop_measuring()
         super()._close(tune_controller)
 
@@ -512,7 +508,6 @@ class IISEScheduler(ArmScheduler):
 
     def _tell(self, run: Run, pull: Pull, observation: Observation, *, is_over: bool) -> None:
         """Take in an observation; a trial that `is_over` has nothing more to say if it is run."""
-        assert self._race is not None
         name = run.trial.trial_id
         self._n_observed += 1
         place = self._race.in_order.place(run, pull)
@@ -539,19 +534,17 @@ class IISEScheduler(ArmScheduler):
 
     def _drop(self, run: Run) -> None:
         """Wait no longer for a run: its process has died, or Ray has stopped it."""
-        if self._race is not None:
+        if self._is_open:
             self._learn_from(self._race.in_order.drop(run))
 
     def _learn_from(self, released: Sequence[Arrived]) -> None:
         if self._closed:
             return
-        assert self._race is not None
         self._may_find_one = True
         self._race.take_in(released)
 
     def _sweep(self) -> None:
         """Have the runs stopped that are under way for arms that have left the race."""
-        assert self._race is not None
         for run in self._race.sweep(self._busy.values()):
             self._doom(run)
         if self._over:

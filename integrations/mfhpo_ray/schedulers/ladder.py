@@ -16,15 +16,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Ladder:
-    """Where the runs of each arm stand, so that none has to be searched for.
-
-    Parameters
-    ----------
-    n_arms
-        Number of arms.
-    n_levels
-        Number of levels; a run that has come to the last one cannot be sent on.
-    """
+    """Where the runs of each arm stand, so that none has to be searched for."""
 
     def __init__(self, n_arms: int, n_levels: int) -> None:
         self._n_levels = n_levels

@@ -24,16 +24,10 @@ class Arrived(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an arrival stands among those of its arm and level, as it is written in the journal.
+    """Where an arrival stands among those of its arm and level, as it is written in the journal."""
 
-    Parameters
-    ----------
-    ticket
-        How many runs were sent there before.
-    awaited
-        Those of them that were still on their way: their tickets, by the names of their trials.
-    """
-
+    # How many runs were sent there before, and which of these were still on their way: their
+    # tickets, by the names of their trials.
     ticket: int
     awaited: Mapping[str, int]
 
@@ -122,15 +116,10 @@ class LevelOrder:
     def restore(
         self, places: Sequence[tuple[int, Place, Arrived]], runs: Mapping[str, Run]
     ) -> Iterator[Arrived]:
-        """Take in what had arrived, and yield what was handed on, in that order.
+        """Take in what had arrived, numbered and placed; yield what was handed on, in that order.
 
-        Parameters
-        ----------
-        places
-            Number of each arrival, its place, and what it was.
-        runs
-            The runs that Ray has again and that may still arrive, by the names of their trials.
-            They keep their tickets; others that were on their way died with the driver.
+        Those of `runs`, by the names of their trials, may still arrive, and keep their tickets.
+        Others that were on their way died with the driver.
         """
         by_pull: defaultdict[Pull, list[tuple[int, Place, Arrived]]] = defaultdict(list)
         for number, place, arrived in sorted(places, key=lambda entry: entry[1].ticket):

@@ -33,30 +33,16 @@ class Order(NamedTuple):
 
 
 class LevelRace:
-    """A policy's race over runs that pause at levels: what falls to which run.
+    """A policy's race over runs that pause at levels.
 
     The policy is told of values in the order in which runs were sent to a level.
-
-    Parameters
-    ----------
-    policy
-        Chooses arms and levels.
-    runs
-        All runs, also those that are added later.
-    n_arms, n_levels
-        Number of arms that the policy knows, and of levels.
-
-    Attributes
-    ----------
-    active
-        The arms in the race.
-    in_order
-        Which runs are on their way, and what waits for them.
     """
 
     def __init__(self, policy: BestArmPolicy, runs: Runs, n_arms: int, n_levels: int) -> None:
         self.policy = policy
+        # Which runs are on their way, and what waits for them.
         self.in_order = LevelOrder()
+        # The arms in the race.
         self.active = set(range(n_arms))
         self._runs = runs
         self._n_levels = n_levels
@@ -111,15 +97,7 @@ class LevelRace:
         alive: Mapping[str, Run],
         restored: Iterable[Run],
     ) -> None:
-        """Take in what was written before a restart (see `LevelOrder.restore`).
-
-        Parameters
-        ----------
-        arrivals, alive
-            As for `LevelOrder.restore`.
-        restored
-            The runs that something was written of.
-        """
+        """Take in what was written before a restart of the `restored` runs."""
         for arrived in self.in_order.restore(arrivals, alive):
             self._tell(arrived.pull, arrived.observation)
         for run in restored:
@@ -135,11 +113,9 @@ class LevelRace:
             return []
         left = self.active.difference(arms.tolist())
         self._arms, self.active = arms, set(arms.tolist())
-        doomed = [run for arm in left for run in self.in_order.cut(arm)]
-        return [
-            *doomed,
-            *(run for run in busy if run.granted is not None and run.arm not in self.active),
-        ]
+        held_back = [run for arm in left for run in self.in_order.cut(arm)]
+        sent = [run for run in busy if run.granted is not None and run.arm not in self.active]
+        return held_back + sent
 
     def waits_in_words(self) -> str:
         """Which runs hold back others that have come to their level; empty if none does."""

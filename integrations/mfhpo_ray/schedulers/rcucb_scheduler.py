@@ -126,7 +126,7 @@ class RCUCBScheduler(ArmScheduler):
             "max_failures": max_failures,
         }
         RCUCB(2, **self._options, reward_range=reward_range)  # raises before any trial runs
-        self._policy: RCUCB | None = None
+        self._policy: RCUCB  # from `_open` on
         self._granted: dict[str, tuple[Run, float | None]] = {}
         # Arms whose trials, as far as they are known, are all over.
         self._exhausted: set[int] = set()
@@ -140,7 +140,7 @@ class RCUCBScheduler(ArmScheduler):
         ValueError
             If no trial was started yet.
         """
-        if self._policy is None:
+        if not self._is_open:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
         answer = self._policy.recommend()
         exhausted = self._closed or (self._complete and self._runs.all_over)
@@ -164,7 +164,6 @@ class RCUCBScheduler(ArmScheduler):
         )
 
     def _recover(self, entries: Sequence[Entry]) -> None:
-        assert self._policy is not None
         told = [
             (number, arm, rest)
             for record, arm, _ in entries
@@ -176,13 +175,13 @@ class RCUCBScheduler(ArmScheduler):
 
     @property
     def _over(self) -> bool:
-        return self._policy is not None and self._policy.finished
+        return self._is_open and self._policy.finished
 
     def _is_out(self, arm: int) -> bool:
-        return self._policy is not None and arm not in self._policy.active
+        return self._is_open and arm not in self._policy.active
 
     def _grant_first(self, run: Run) -> None:
-        limits = self._options["limits"] if self._policy is None else self._policy.limits
+        limits = self._policy.limits if self._is_open else self._options["limits"]
         if limits is None or isinstance(limits, Integral):
             self._grant(run, self._options["longest"])
         else:
@@ -190,7 +189,6 @@ class RCUCBScheduler(ArmScheduler):
 
     def _next(self) -> Run | None:
         policy = self._policy
-        assert policy is not None
         under_way = [Pull(run.arm, 0, limit) for run, limit in self._granted.values()]
         busy = {run.arm for run in self._busy.values()}
         without = {arm for arm in busy if self._waiting(arm) is None}
@@ -234,7 +232,7 @@ class RCUCBScheduler(ArmScheduler):
 
     def _tell(self, run: Run, observation: Observation) -> None:
         granted = self._granted.pop(run.trial.trial_id, None)
-        if granted is None or self._policy is None:
+        if granted is None or not self._is_open:
             return
         _, limit = granted
         self._policy.tell(Pull(run.arm, 0, limit), observation)

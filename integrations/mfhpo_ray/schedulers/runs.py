@@ -17,42 +17,25 @@ __all__ = ["Run", "Runs"]
 
 @dataclass(eq=False)
 class Run:
-    """A trial: one replicate of an arm.
-
-    Parameters
-    ----------
-    trial
-        The trial.
-    arm
-        Index of its configuration without the replicate's key.
-    reached
-        Index of the highest level it was observed at; -1 before the first.
-    granted
-        Index of the level that it is on its way to, or None.
-    doomed
-        Whether it is to be stopped.
-    held
-        How many of its values wait for those of runs that were sent to the same level before it.
-    began_at, began_with
-        What the time attribute showed, and what its results summed up to in seconds, when it was
-        last paid for, started or resumed. None until its first result says from where it set out.
-    shown, seconds
-        The same by its last result.
-    owed
-        What was paid for an attempt that failed, and is not told yet.
-    """
+    """A trial: one replicate of an arm, and how far it has come."""
 
     trial: Trial
     arm: int
+    # Index of the highest level it was observed at, -1 before the first; of the one it is sent to.
     reached: int = -1
     granted: int | None = None
+    # Whether it is to be stopped.
     doomed: bool = False
+    # How many of its values wait for those of runs that were sent to the same level before it.
     held: int = 0
-    began_at: float | None = None
+    # What the time attribute, and the sum of its seconds, showed last.
     shown: float = 0.0
-    began_with: float = 0.0
-    owed: float = 0.0
     seconds: float = 0.0
+    # The same when it was last paid for, started or resumed; None until its first result.
+    began_at: float | None = None
+    began_with: float = 0.0
+    # What was paid for an attempt that failed, and is not told yet.
+    owed: float = 0.0
 
     @property
     def waits(self) -> bool:
@@ -64,15 +47,7 @@ class Run:
 class Runs:
     """The runs of an experiment, by trial and by arm.
 
-    Parameters
-    ----------
-    replicate_keys
-        Keys of the configuration in which replicates of one arm differ; "a/b" for nested ones.
-
-    Attributes
-    ----------
-    configs
-        The configuration of each arm, without these keys.
+    Replicates of one arm differ in `replicate_keys` of their configurations only.
     """
 
     def __init__(self, replicate_keys: Collection[str]) -> None:

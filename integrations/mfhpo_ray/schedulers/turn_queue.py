@@ -18,17 +18,7 @@ class _Turn(NamedTuple):
 
 
 class TurnQueue:
-    """Runs that could be started or go on, those that the race wants first at the front.
-
-    Parameters
-    ----------
-    race
-        Says in which order runs go on.
-    runs
-        All runs, also those that are added later.
-    last
-        Index of the last level.
-    """
+    """Runs that could be started or go on, those that the race wants first at the front."""
 
     def __init__(self, race: StagedElimination, runs: Runs, last: int) -> None:
         self._race = race
@@ -57,12 +47,7 @@ class TurnQueue:
     def goes_first(self, run: Run, chosen: Iterable[Run]) -> bool:
         """Whether a run that has just come to its level goes on before all that wait.
 
-        Parameters
-        ----------
-        run
-            The run; it is not paused yet.
-        chosen
-            Runs that had their turn, and wait for a slot.
+        Those that were `chosen`, and wait for a slot, come first if they are equals.
         """
         turn = self._turn(run.arm, run)
         if turn is None or turn.run is not run:
