@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
-from mfhpo import Observation, Pull
 from mfhpo_ray import IISEScheduler
 from mfhpo_ray.schedulers.room import suggests
-from mfhpo_ray.schedulers.runs import Run
-from mfhpo_ray.simulation import Curves, ReplayedCurves, SimulatedRun, Step, simulate
+from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 
 LEVELS = (1, 3, 9, 27)
 BIAS = (0.3, 0.1, 0.03, 0.0)
@@ -23,33 +19,31 @@ MEANS = np.array([0.2, 0.55, 0.6, 0.9, 0.1])
 
 
 def curves_of(
-    finals: Sequence[float] = tuple(MEANS),
+    finals=tuple(MEANS),
     *,
-    sigma: float = 0.1,
-    seconds: Any = 1.0,
-    length: int = 27,
-    **options: Any,
-) -> ReplayedCurves:
+    sigma=0.1,
+    seconds=1.0,
+    length=27,
+    **options,
+):
     """Curves that come to their final value from below, within the declared bias."""
     gap = 0.3 * (1.0 / np.arange(1, length + 1) - 1.0 / length)
     values = np.asarray(finals)[:, None] - gap[None, :]
     return ReplayedCurves(values, seconds, sigma=sigma, **options)
 
 
-def grid(n_arms: int, n_replicates: int) -> list[dict[str, int]]:
+def grid(n_arms, n_replicates):
     return [{"arm": arm, "seed": seed} for seed in range(n_replicates) for arm in range(n_arms)]
 
 
 class Spoiled:
     """Curves that crash, hang or report NaN where a rule of configuration and iteration says so."""
 
-    def __init__(
-        self, curves: Curves, rule: Callable[[Mapping[str, Any], int], str | bool | None]
-    ) -> None:
+    def __init__(self, curves, rule):
         self.curves = curves
         self.rule = rule
 
-    def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
+    def step(self, config, iteration):
         step = self.curves.step(config, iteration)
         fate = self.rule(config, iteration)
         if step is None or not fate:
@@ -62,46 +56,46 @@ class Spoiled:
 class Suggesting(Searcher):
     """Suggests the configurations of a list, and remembers what it was told."""
 
-    def __init__(self, configs: Sequence[Mapping[str, Any]], *, ends: bool = True) -> None:
+    def __init__(self, configs, *, ends=True):
         super().__init__(metric="value", mode="max")
         self.left = [dict(config) for config in configs]
         self.ends = ends
-        self.live: set[str] = set()
+        self.live = set()
 
-    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+    def suggest(self, trial_id):
         if not self.left:
             return Searcher.FINISHED if self.ends else None
         self.live.add(trial_id)
         return self.left.pop(0)
 
-    def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+    def on_trial_complete(self, trial_id, result=None, error=False):
         assert trial_id in self.live, "completed twice, or never begun"
         self.live.remove(trial_id)
 
-    def save(self, checkpoint_path: str) -> None: ...
+    def save(self, checkpoint_path): ...
 
-    def restore(self, checkpoint_path: str) -> None: ...
+    def restore(self, checkpoint_path): ...
 
 
 class Watched(IISEScheduler):
     """Notes, at every turn of the loop, who is in the race and how many trials are busy."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args, **options):
         super().__init__(*args, **options)
         self.most_busy = 0
-        self.out_since: dict[int, float] = {}
-        self.told: list[tuple[Run, Pull, Observation]] = []
+        self.out_since = {}
+        self.told = []
 
-    def _tell(self, run: Run, pull: Pull, observation: Observation, **options: Any) -> None:
+    def _tell(self, run, pull, observation, **options):
         self.told.append((run, pull, observation))
         super()._tell(run, pull, observation, **options)
 
     @property
-    def pairs(self) -> list[tuple[int, int]]:
+    def pairs(self):
         """Arms and levels in the order in which they were observed."""
         return [(run.arm, pull.fidelity) for run, pull, _ in self.told]
 
-    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+    def choose_trial_to_run(self, tune_controller):
         chosen = super().choose_trial_to_run(tune_controller)
         busy = list(self._busy.values())
         if suggests(tune_controller.search_alg):
@@ -117,8 +111,8 @@ class Watched(IISEScheduler):
         return chosen
 
 
-def declared(**options: Any) -> Watched:
-    defaults: dict[str, Any] = {
+def declared(**options):
+    defaults = {
         "levels": LEVELS,
         "sigma": 0.1,
         "bias": BIAS,
@@ -128,9 +122,7 @@ def declared(**options: Any) -> Watched:
     return Watched(**(defaults | options))
 
 
-def race(
-    scheduler: IISEScheduler, trials: Any, curves: Curves, *, slots: int = 4, **options: Any
-) -> SimulatedRun:
+def race(scheduler, trials, curves, *, slots=4, **options):
     """Simulate, check what holds of every race, and return what became of it."""
     run = simulate(scheduler, trials, curves, slots=slots, **options)
     assert all(trial.is_finished() for trial in run.trials)
@@ -142,5 +134,5 @@ def race(
     return run
 
 
-def started(run: SimulatedRun) -> set[str]:
+def started(run):
     return {event.trial_id for event in run.events if event.kind == "started"}

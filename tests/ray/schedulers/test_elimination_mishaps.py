@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,13 +14,12 @@ from ray.tune.experiment import Trial
 
 from mfhpo_ray import MFEliminationScheduler
 from mfhpo_ray.experiment.encoding import encode
-from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 from tests.ray.schedulers.races import Spoiled, Suggesting
 from tests.ray.schedulers.test_elimination_scheduler import BIAS, WORKED, arms, lengths, table
 
 
-def scheduler_of(**options: Any) -> MFEliminationScheduler:
+def scheduler_of(**options):
     return MFEliminationScheduler(**({"max_t": 9, "bias": BIAS} | options))
 
 
@@ -216,27 +214,17 @@ def test_a_search_algorithm_suggests_the_trials(checkpoints, most):
     assert (answer.config, answer.certified, answer.compared) == ({"arm": 2}, True, 3)
 
 
-def test_a_trial_of_an_arm_that_was_let_go_is_not_started():
-    scheduler = scheduler_of(breadth_first=False)
-    suggested = [{"arm": 2}, {"arm": 1}, {"arm": 1, "seed": 1}, {"arm": 0}]
-    search = Suggesting(suggested)
-    run = simulate(scheduler, search, ReplayedCurves(WORKED), slots=1, num_samples=4)
-    assert lengths(run) == [9, 1, 0, 1]
-
-
 # Restarts.
 
 
 @pytest.mark.parametrize(
     ("bias", "checkpoints", "seconds"), [(BIAS, True, 3.5), (BIAS, False, 20.5), (None, True, 11.5)]
 )
-def test_after_a_restart_nothing_observed_is_lost(
-    shared_journal: Journal, bias: Any, checkpoints: bool, seconds: float
-) -> None:
+def test_after_a_restart_nothing_observed_is_lost(shared_journal, bias, checkpoints, seconds):
     heights = np.linspace(0.2, 0.9, 12)
     curves = ReplayedCurves(table(*[(h - 0.2, h - 0.05, h) for h in heights]))
     first, second = scheduler_of(bias=bias), scheduler_of(bias=bias)
-    options: dict[str, Any] = {"slots": 2, "checkpoints": checkpoints}
+    options = {"slots": 2, "checkpoints": checkpoints}
     run = simulate(first, arms(12), curves, time_budget=seconds, **options)
     before = shared_journal.read()
     assert before.pop("recommendation", None)
@@ -268,8 +256,8 @@ def test_after_a_restart_nothing_observed_is_lost(
     ],
 )
 def test_an_arm_that_ray_forgot_takes_part_with_what_it_has_shown(
-    shared_journal: Journal, observed: Any, best: int, certified: bool
-) -> None:
+    shared_journal, observed, best, certified
+):
     level = observed[-1][1]
     epochs = float((1, 3, 9)[level])
     record = {"config": encode({"arm": 9}), "observed": observed, "reached": level, "out": False}
@@ -288,19 +276,6 @@ def test_an_arm_that_ray_forgot_takes_part_with_what_it_has_shown(
     assert answer.cost == run.iterations + epochs
 
 
-class Restored(MFEliminationScheduler):
-    """Some trials have ended before a restart, in one way or another."""
-
-    ended: ClassVar = {}
-
-    def on_trial_add(self, tune_controller, trial):
-        if trial.config["arm"] in self.ended:
-            status, last_result = self.ended[trial.config["arm"]]
-            trial.set_status(status)
-            trial.run_metadata.last_result = last_result
-        super().on_trial_add(tune_controller, trial)
-
-
 @pytest.mark.parametrize(
     ("ended", "certified"),
     [
@@ -310,9 +285,16 @@ class Restored(MFEliminationScheduler):
     ],
 )
 @pytest.mark.usefixtures("shared_journal")
-def test_after_a_restart_what_was_cut_short_has_not_failed(monkeypatch, ended, certified):
+def test_after_a_restart_what_was_cut_short_has_not_failed(ended, certified):
     """A time budget ends trials; the others are no closer to a certificate for that."""
-    monkeypatch.setattr(Restored, "ended", {1: ended})
+
+    class Restored(MFEliminationScheduler):
+        def on_trial_add(self, tune_controller, trial):
+            if trial.config["arm"] == 1:
+                trial.set_status(ended[0])
+                trial.run_metadata.last_result = ended[1]
+            super().on_trial_add(tune_controller, trial)
+
     scheduler = Restored(max_t=9, bias=BIAS)
     run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
     assert lengths(run)[2] == 9
@@ -321,9 +303,7 @@ def test_after_a_restart_what_was_cut_short_has_not_failed(monkeypatch, ended, c
     assert answer.survivors == ((2,) if certified else (1, 2))
 
 
-def test_trials_beyond_the_arms_of_the_race_are_not_begun_after_a_restart(
-    shared_journal: Journal,
-) -> None:
+def test_trials_beyond_the_arms_of_the_race_are_not_begun_after_a_restart(shared_journal):
     shared_journal.write("race", {"n_arms": 2})
     scheduler = scheduler_of()
     run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)

@@ -80,16 +80,6 @@ def test_worked_example_with_checkpoints(mode, sign):
     assert answer.survivors == (2,)
 
 
-def test_worked_example_without_checkpoints():
-    scheduler = MFEliminationScheduler(max_t=9, bias=BIAS)
-    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1)
-    # The first one pauses to show whether it is saved. The second is hopeless at 3, .3 against .4,
-    # and the third's .9 lets the first one go, which was not begun again.
-    assert lengths(run) == [1, 3, 9]
-    assert kinds(run)["paused"] == 1
-    assert scheduler.recommendation().certified
-
-
 @st.composite
 def races(draw):
     """Final means, and curves and noise that respect the bounds."""
@@ -251,26 +241,6 @@ def test_trials_that_end_early_count_by_their_last_value_with_one_warning():
     assert lengths(run)[2] == 9
     assert scheduler.recommendation().certified
     assert scheduler.recommendation().mean == pytest.approx(0.9)
-
-
-def test_results_that_skip_levels_count_at_the_last_one_passed():
-    """Epochs come in fives: 5, 10, ...; the levels are 1, 3 and 20."""
-    heights = (0.9, 0.7)
-
-    class Fives:
-        def step(self, config, iteration):
-            return Step(heights[config["arm"]], 1.0)
-
-    class WithEpochs(MFEliminationScheduler):
-        def on_trial_result(self, tune_controller, trial, result):
-            result["epochs"] = 5 * result["training_iteration"]
-            return super().on_trial_result(tune_controller, trial, result)
-
-    scheduler = WithEpochs("epochs", 20, bias=BIAS)
-    run = simulate(scheduler, arms(2), Fives(), slots=1, checkpoints=True)
-    # At 5 the bound of 3 holds, .1: the second one ends at .8 at best.
-    assert lengths(run) == [4, 1]
-    assert scheduler.recommendation().cost == 25.0
 
 
 def test_a_result_without_the_time_is_refused():

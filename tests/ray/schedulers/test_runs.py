@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from ray.tune.experiment import Trial
 
@@ -12,7 +10,7 @@ from mfhpo_ray.schedulers.runs import Run, Runs
 from mfhpo_ray.simulation.trial import SimulatedTrial
 
 
-def trial_of(number: int, **config: Any) -> Trial:
+def trial_of(number, **config):
     trial = SimulatedTrial(
         "simulated", config=config, trial_id=f"t{number}", experiment_tag=f"{number}_x=1", stub=True
     )
@@ -20,7 +18,7 @@ def trial_of(number: int, **config: Any) -> Trial:
     return trial
 
 
-def test_replicates_of_an_arm_differ_in_their_keys_only() -> None:
+def test_replicates_of_an_arm_differ_in_their_keys_only():
     runs = Runs(["net/seed"])
     first = runs.arm({"net": {"seed": 1, "width": 8}, "seed": 5})
     assert runs.arm({"seed": 5, "net": {"width": 8, "seed": 2}}) == first
@@ -32,7 +30,7 @@ def test_replicates_of_an_arm_differ_in_their_keys_only() -> None:
     assert len({runs.arm({"y": value}) for value in different}) == len(different)
 
 
-def test_runs_that_are_over_are_not_listed() -> None:
+def test_runs_that_are_over_are_not_listed():
     runs = Runs(["seed"])
     first = runs.add(trial_of(0, x=1, seed=0))
     second = runs.add(trial_of(1, x=1, seed=1))
@@ -43,7 +41,7 @@ def test_runs_that_are_over_are_not_listed() -> None:
     assert runs.of(7) == []
 
 
-def test_arms_are_numbered_as_their_trials_were_made() -> None:
+def test_arms_are_numbered_as_their_trials_were_made():
     # A restored experiment adds the trials that reported last first.
     runs = Runs(["seed"])
     added = {
@@ -61,7 +59,7 @@ def test_arms_are_numbered_as_their_trials_were_made() -> None:
     assert runs.fewest_replicates == 2
 
 
-def ladder_of(*reached: int) -> tuple[Ladder, list[Run]]:
+def ladder_of(*reached):
     ladder = Ladder(1, 3)
     runs = [
         Run(trial_of(number, x=0, seed=number), 0, reached=level)
@@ -72,7 +70,7 @@ def ladder_of(*reached: int) -> tuple[Ladder, list[Run]]:
     return ladder, runs
 
 
-def test_the_furthest_run_below_a_level() -> None:
+def test_the_furthest_run_below_a_level():
     ladder, runs = ladder_of(-1, 0, 0, 1, 2)
     assert [ladder.furthest_below(0, level, None) for level in range(3)] == [
         runs[0],
@@ -85,7 +83,7 @@ def test_the_furthest_run_below_a_level() -> None:
     assert ladder.furthest_below(0, 0, None) is None
 
 
-def test_runs_under_way_and_over_are_not_found() -> None:
+def test_runs_under_way_and_over_are_not_found():
     ladder, runs = ladder_of(0, 0, 0, 0)
     runs[0].granted = 1
     runs[1].trial.set_status(Trial.TERMINATED)
@@ -98,7 +96,7 @@ def test_runs_under_way_and_over_are_not_found() -> None:
     assert ladder.furthest_below(0, 2, None) is runs[0]
 
 
-def test_arms_with_runs_below_a_level() -> None:
+def test_arms_with_runs_below_a_level():
     ladder = Ladder(4, 3)
     reached = {0: [-1, 1], 1: [0], 2: [], 3: [2]}
     runs = {
