@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from mfhpo_ray.experiment.journal import Journal
 
 # Before Ray is imported: it reads them then.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -36,3 +41,15 @@ def ray_cluster() -> Iterator[None]:
     )
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def shared_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """One that each experiment of a test finds, as after a restart."""
+    from pyarrow.fs import LocalFileSystem
+
+    from mfhpo_ray.experiment.journal import Journal
+
+    journal = Journal(LocalFileSystem(), str(tmp_path / "journal"))
+    monkeypatch.setattr(Journal, "of", classmethod(lambda cls, trial: journal))
+    return journal

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
-import logging
 import math
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
-from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_count, check_increasing, check_nonnegative, check_number
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
@@ -28,87 +25,47 @@ from mfhpo_ray.experiment.checkpoints import Checkpoints
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
-from mfhpo_ray.schedulers.level_scheduler import levels_of
+from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, saved_metrics, time_in
 from mfhpo_ray.schedulers.runs import Run
+from mfhpo_ray.schedulers.turn_queue import TurnQueue
 
 __all__ = ["MFEliminationScheduler"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_logger = logging.getLogger("mfhpo_ray")
-
-
-class _Turn(NamedTuple):
-    """A run that could be started or go on, and where it is in the order."""
-
-    key: tuple[float, ...]
-    run: Run
-
 
 class MFEliminationScheduler(ArmScheduler):
     """Stops a trial when another one is surely better, by bounds on what curves still gain.
 
-    The counterpart of `mfhpo_optuna.MFEliminationPruner`. It needs no replicates: a hundred
-    configurations with one trial each will do. Where there are replicates, an arm is the
-    configuration without their key; it loses all its trials at once, those that were waiting never
-    start, and an arm is never stopped by its own replicates. This is the elimination of Algorithm
-    3 in "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023) carried over to learning
-    curves. It comes in two kinds.
-
-    **With declared bounds it is safe, and certifies.** ``bias={level: bound}`` says that, from
-    this level on, no reported value is farther than the bound from what the trial ends with. An
-    arm leaves when the upper end of what it can come to is below the lower end of another one,
-    each by the level that says most. While the bounds are true, no trial is stopped that would
-    have ended above all the others, whatever the order of the trials or the shape of the curves;
-    when no other arm's bounds reach the best one, `recommendation` says so, and the race ends.
-
-    **Without them it is a heuristic**, and is never certified. At the level with index p = 0, 1,
-    ... an arm leaves when its value plus ``2^(1-p) W`` does not exceed the best value of another
-    arm at the same level. W is the spread of the values at the first level (of their middle 80 %).
-    The rule is right where, from level p on, no two arms gain amounts that differ by more than
-    ``2^(1-p) W``; late bloomers break that.
+    The counterpart of `mfhpo_optuna.MFEliminationPruner`, which says what it promises: with
+    declared bounds no trial is stopped that would have ended above all the others; without them it
+    is a heuristic, and never certifies. It needs no replicates: a hundred configurations with one
+    trial each will do. Where there are replicates, an arm is the configuration without their key.
+    It loses all its trials at once, those that were waiting never start, and an arm is never
+    stopped by its own replicates. With declared bounds, an arm leaves when the upper end of what it
+    can come to is below the lower end of another one, each by the level that says most. When no
+    other arm's bounds reach the best one, `recommendation` says so, and the race ends.
 
     Parameters
     ----------
-    time_attr
-        What the levels are of, in every result: a number that grows while a trial trains.
-    max_t
-        The time at which a trial is complete.
-    grace_period
-        Least level that is made from `max_t`.
-    reduction_factor
-        How many times longer a level is than the one before, where they are made from `max_t`.
-    levels
-        The levels themselves, increasing, the last one complete, in place of `max_t`.
+    time_attr, max_t, grace_period, reduction_factor, levels
+        The levels at which trials are judged: see `mfhpo_ray.IISEScheduler`.
     bias
-        Bounds on what is still gained, in the unit of the metric: ``{level: bound}``, whose levels
-        are then the ones at which trials are judged, below `max_t`; or a function of the level.
-        A bound is a number b >= 0, the largest distance between a value at this level or later and
-        the final one; or a pair (least, largest) for the final value minus the value, such as
-        ``(0.0, 0.1)`` for an accuracy that never falls, or ``(-0.1, 0.0)`` for a loss that never
-        rises. Bounds must not grow with the level. None: the heuristic.
+        Bounds on what is still gained, as for the pruner: ``{level: bound}``, whose levels are then
+        the ones at which trials are judged, below `max_t`; or a function of the level. A bound is a
+        largest distance from the final value, or a pair (least, largest) for the final value minus
+        the value. None: the heuristic.
     noise
         Largest distance of a reported value from the mean of its trial's arm at that level, at
-        least 0. For Gaussian noise of standard deviation s, 4 s is exceeded by one value in 16,000.
-        It has no part in the heuristic, which compares the means of an arm's replicates.
+        least 0. It has no part in the heuristic, which compares the means of an arm's replicates.
     n_startup_trials
         Nothing is stopped before this many trials have come to a level. None: 0 with bounds, 10
         without.
-    replicate
-        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
-        ones.
-    arms
-        Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. Not needed with random search and grids.
-    metric, mode
-        What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
+    replicate, arms, metric, mode, limit
+        See `mfhpo_ray.IISEScheduler`.
     breadth_first
         Whether trials pause at a level to let others go first. None: those do that lose nothing by
         it, see the notes.
-    limit
-        Seconds that a trial may run from one start or resumption on, above 0, so that one that
-        hangs does not hold up the others. One that runs longer is stopped there and counts as
-        failed. None: no limit.
 
     Raises
     ------
@@ -195,7 +152,7 @@ class MFEliminationScheduler(ArmScheduler):
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is not None and not callable(bias):
             bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = _levels_with(bounds, levels, max_t)
+            levels = levels_with_bounds(bounds, levels, max_t)
             self._bias = bounds
         else:
             self._bias = bias
@@ -214,20 +171,19 @@ class MFEliminationScheduler(ArmScheduler):
         self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
         self._breadth_first = breadth_first
         self._checkpoints = Checkpoints()
-        self._race: StagedElimination | None = None
+        self._race: StagedElimination  # from `_open` on
+        self._turns: TurnQueue  # likewise
         self._n_expected = 0
         self._cost = 0.0
         self._last_number = 0
+        self._last = len(self._levels) - 1
         # By the trial's name: its values at the levels, and what is written of it.
         self._curves: dict[str, FloatArray] = {}
         self._written: dict[str, dict[str, Any]] = {}
-        self._turns: list[tuple[tuple[float, ...], int]] = []
         # Runs that are to wait, once Ray has put them to rest.
         self._resting: list[Run] = []
         self._warned: set[object] = set()
         self._make_race(1.0)  # raises for what is wrong before any trial runs
-
-    # The answer.
 
     def recommendation(self) -> TuneRecommendation:
         """The best answer so far; with declared bounds, whether it is certainly the best.
@@ -237,21 +193,25 @@ class MFEliminationScheduler(ArmScheduler):
         ValueError
             If the race has not begun.
         """
-        race = self._race
-        if race is None:
+        if not self._is_open:
             raise ValueError("the race has not begun: no trial was started yet.")
-        left = any(self._runs.of(arm) for arm in range(self._runs.n_arms))
-        finished = self._closed or self._over or (self._all_known and not left)
-        answer = race.recommend(self._cost, finished, self._all_known)
-        config = {} if answer.arm is None else self._runs.configs[answer.arm]
-        level = _whole(self._levels[answer.fidelity])
-        certifies = self._bias is not None
-        return TuneRecommendation.of(answer, self._sign, config, level, certifies)
+        nothing_is_left = self._all_known and self._runs.all_over
+        finished = self._closed or self._over or nothing_is_left
+        answer = self._race.recommend(self._cost, finished, self._all_known)
+        level = self._levels[answer.fidelity]
+        return TuneRecommendation.of(
+            answer,
+            self._sign,
+            self._runs.config(answer.arm),
+            int(level) if level == int(level) else level,
+            self._bias is not None,
+        )
 
     # What `ArmScheduler` asks.
 
-    def _open(self, n_arms: int) -> None:
+    def _open(self, n_arms: int, search: Any) -> None:
         self._race = self._make_race(self._sign)
+        self._turns = TurnQueue(self._race, self._runs, self._last)
         self._n_expected = n_arms
         for arm in range(self._runs.n_arms):
             if arm < n_arms:
@@ -261,7 +221,6 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _recover(self, entries: Sequence[Entry]) -> None:
         race = self._race
-        assert race is not None
         # Arms that Ray has no trial of any more take part with what they have shown. They come on
         # top of those that are expected, as the search does not know of them either.
         forgotten = {arm for _, arm, _ in entries if arm not in race.active}
@@ -291,33 +250,30 @@ class MFEliminationScheduler(ArmScheduler):
         for arm in set(range(self._runs.n_arms)) - open_ended:
             self._fail_without(arm, None)
         self._let_go()
-        self._queue_all()
+        self._turns.renew()
 
     @property
     def _over(self) -> bool:
         """Whether the answer is certain; what is left to run without bounds is for the mean."""
-        race = self._race
-        if race is None or self._bias is None or len(race.active) != 1 or not self._all_known:
+        if not self._is_open or self._bias is None or not self._all_known:
             return False
-        return race.n_finished(next(iter(race.active))) > 0
+        active = self._race.active
+        return len(active) == 1 and self._race.n_finished(next(iter(active))) > 0
 
     def _is_out(self, arm: int) -> bool:
-        race = self._race
-        return race is not None and (arm >= self._n_expected or arm in race.out)
+        return self._is_open and (arm >= self._n_expected or arm in self._race.out)
 
     def _grant_first(self, run: Run) -> None:
         run.granted = 0
-        if self._race is not None and not self._is_out(run.arm):
+        if self._is_open and not self._is_out(run.arm):
             self._race.enter(run.arm)
 
     def _next(self) -> Run | None:
         self._take_in_resting()
-        turn = self._first_turn()
-        if turn is None:
-            return None
-        run = turn.run
-        run.granted = run.reached + 1
-        self._queue(run.arm)
+        run = self._turns.first()
+        if run is not None:
+            run.granted = run.reached + 1
+            self._turns.add(run.arm)
         return run
 
     def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
@@ -325,15 +281,16 @@ class MFEliminationScheduler(ArmScheduler):
         stage = bisect_right(self._levels, run.shown) - 1
         if stage <= run.reached:
             return str(TrialScheduler.CONTINUE)
-        value = self._value(result)
         run.granted = None
-        if value is None or not math.isfinite(value):
+        value = self._finite_value(result)
+        if value is None:
             self._give_up(run)
             return str(TrialScheduler.STOP)
         self._observe(run, stage, value)
         if run.doomed or stage == self._last or self._over:
             return str(TrialScheduler.STOP)
-        if self._goes_first(run) or not self._may_pause(run, result):
+        goes_first = self._turns.goes_first(run, self._without_slot())
+        if goes_first or not self._may_pause(run, result):
             run.granted = stage + 1
             return str(TrialScheduler.CONTINUE)
         self._resting.append(run)
@@ -343,8 +300,8 @@ class MFEliminationScheduler(ArmScheduler):
         if run.granted is None:
             return
         run.granted = None
-        value = self._value(result)
-        if value is None or not math.isfinite(value):
+        value = self._finite_value(result)
+        if value is None:
             self._give_up(run)
             return
         if result.get(self._time_attr) != run.shown:
@@ -379,10 +336,6 @@ class MFEliminationScheduler(ArmScheduler):
     # What is observed.
 
     @property
-    def _last(self) -> int:
-        return len(self._levels) - 1
-
-    @property
     def _all_known(self) -> bool:
         """Whether no other arms will come."""
         return self._complete or self._runs.n_arms >= self._n_expected
@@ -396,20 +349,16 @@ class MFEliminationScheduler(ArmScheduler):
     def _new_curve(self) -> FloatArray:
         return np.full(len(self._levels), np.nan)
 
+    def _finite_value(self, result: Mapping[str, Any]) -> float | None:
+        value = self._value(result)
+        return value if value is not None and math.isfinite(value) else None
+
     def _note_time(self, run: Run, result: Mapping[str, Any]) -> None:
         """Take in how far a run has come, and what that has cost."""
-        name = self._time_attr
-        if name not in result:
-            raise ValueError(
-                f"time_attr={name!r} is not in a trial's result, which has {sorted(result)}; "
-                f"report it, or name one of these."
-            )
-        shown = check_number(name, result[name])
+        shown = time_in(result, self._time_attr)
         trained = shown - run.shown
         if trained <= 0.0:  # it has begun anew, or from an earlier checkpoint
-            saved = run.trial.latest_checkpoint_result
-            metrics = flatten_dict(saved.metrics) if saved and saved.metrics else {}
-            before = float(metrics.get(name, 0.0))
+            before = float(saved_metrics(run.trial).get(self._time_attr, 0.0))
             trained = shown - before if before < shown else shown
         self._cost += trained
         run.shown = shown
@@ -420,7 +369,6 @@ class MFEliminationScheduler(ArmScheduler):
     def _observe(self, run: Run, stage: int, value: float) -> None:
         """Learn the value of a run at a level."""
         race = self._race
-        assert race is not None
         run.reached = stage
         curve = self._curves.setdefault(run.trial.trial_id, self._new_curve())
         curve[stage] = value
@@ -434,12 +382,13 @@ class MFEliminationScheduler(ArmScheduler):
             self._warn_of_contradiction(run, contradicted)
         self._let_go()
         if contradicted:  # all upper ends have changed
-            self._queue_all()
+            self._turns.renew()
         else:
             self._queue(run.arm)
         self._may_find_one = True
 
     def _record(self, run: Run) -> dict[str, Any]:
+        """What is written of a run."""
         empty = {
             "observed": [],
             "reached": -1,
@@ -460,13 +409,11 @@ class MFEliminationScheduler(ArmScheduler):
         record = self._record(run)
         record["over"] = True
         self._write(run, record)
-        self._fail_without(run.arm, run)
-        self._queue(run.arm)
+        self._on_failure(run)
 
     def _fail_without(self, arm: int, run: Run | None) -> None:
         """Take an arm out of which nothing is left to run, and nothing has come to its end."""
         race = self._race
-        assert race is not None
         left = any(other is not run for other in self._runs.of(arm))
         if not left and arm not in race.out and not race.n_finished(arm):
             race.fail(arm)
@@ -483,17 +430,7 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _let_go(self) -> None:
         """Stop all trials of arms that cannot be the best."""
-        race = self._race
-        assert race is not None
-        for arm, verdict in race.let_go():
-            _logger.debug(
-                "arm %d %s is hopeless: it gets to %.6g at best, and arm %s is beyond %.6g.",
-                arm,
-                self._runs.configs[arm],
-                self._sign * verdict.reach,
-                verdict.incumbent,
-                self._sign * verdict.bar,
-            )
+        for arm, _ in self._race.let_go():
             for run in self._runs.of(arm):
                 record = self._record(run)
                 if record["observed"]:
@@ -504,14 +441,8 @@ class MFEliminationScheduler(ArmScheduler):
     # Whose turn it is.
 
     def _queue(self, arm: int) -> None:
-        turn = self._turn(arm)
-        if turn is not None:
-            heapq.heappush(self._turns, (turn.key, arm))
-
-    def _queue_all(self) -> None:
-        self._turns = []
-        for arm in range(self._runs.n_arms):
-            self._queue(arm)
+        if self._is_open:
+            self._turns.add(arm)
 
     def _take_in_resting(self) -> None:
         """Queue what has come to rest since the last time."""
@@ -523,63 +454,11 @@ class MFEliminationScheduler(ArmScheduler):
             elif not run.doomed and not run.trial.is_finished():
                 self._resting.append(run)
 
-    def _turn(self, arm: int, at_rest: Run | None = None) -> _Turn | None:
-        """The run of an arm that is to go on first; None if none can.
-
-        A run that has just come to its level, and is not paused yet, is among those that can.
-        """
-        race = self._race
-        if race is None or arm not in race.active:
-            return None
-        waiting = [
-            run
-            for run in self._runs.of(arm)
-            if run.reached < self._last and (run.waits or run is at_rest)
-        ]
-        if not waiting:
-            return None
-
-        least, most = min(waiting, key=_reached), max(waiting, key=_reached)
-        return min(self._turn_of(least), self._turn_of(most), key=lambda turn: turn.key)
-
-    def _turn_of(self, run: Run) -> _Turn:
-        race = self._race
-        assert race is not None
-        ahead = race.n_finished(run.arm) + sum(
-            other is not run and (other.granted is not None or other.reached > run.reached)
-            for other in self._runs.of(run.arm)
-        )
-        return _Turn(race.turn(run.arm, run.reached, ahead), run)
-
-    def _first_turn(self) -> _Turn | None:
-        """Whose turn it is; None if nothing waits."""
-        while self._turns:
-            key, arm = self._turns[0]
-            turn = self._turn(arm)
-            if turn is None:
-                heapq.heappop(self._turns)
-            elif turn.key == key:
-                return turn
-            else:  # it was queued before something happened to it
-                heapq.heapreplace(self._turns, (turn.key, arm))
-        return None
-
-    def _goes_first(self, run: Run) -> bool:
-        """Whether a run that has just come to its level is to go on before all that wait."""
-        turn = self._turn(run.arm, run)
-        if turn is None or turn.run is not run:
-            return False
-        first = self._first_turn()
-        others = [] if first is None else [first]
-        others += [self._turn_of(other) for other in self._without_slot()]
-        return all(turn.key <= other.key for other in others)
-
     def _without_slot(self) -> list[Run]:
         """Runs that were chosen and wait for another one to leave its slot."""
-        busy = list(self._busy.values())
-        if not busy or len(busy) <= self._room(busy[0].trial) < math.inf:
+        if not self._busy or len(self._busy) <= self._room() < math.inf:
             return []
-        return [run for run in busy if run.trial.status == Trial.PENDING]
+        return [run for run in self._busy.values() if run.trial.status == Trial.PENDING]
 
     def _may_pause(self, run: Run, result: Mapping[str, Any]) -> bool:
         if self._breadth_first is not None:
@@ -621,31 +500,3 @@ class MFEliminationScheduler(ArmScheduler):
         if about not in self._warned:
             self._warned.add(about)
             warnings.warn(message, category, stacklevel=3)
-
-
-def _levels_with(
-    bias: Mapping[float, Bound], levels: Sequence[float] | None, max_t: int | None
-) -> list[float]:
-    """The levels that bounds are declared for, and the last one."""
-    if levels is not None or max_t is None:
-        raise ValueError(
-            f"with bias={{level: bound}}, its levels are those at which trials are judged: give "
-            f"max_t, the time at which a trial is complete, and not levels; got max_t={max_t!r} "
-            f"and levels={levels!r}."
-        )
-    last = check_count("max_t", max_t, 1)
-    if max(bias) >= last:
-        raise ValueError(
-            f"bias has a bound for the level {max(bias):g}, which is not before max_t={last}; "
-            f"nothing is gained from there on."
-        )
-    return [*bias, last]
-
-
-def _reached(run: Run) -> int:
-    return run.reached
-
-
-def _whole(level: float) -> float:
-    """A level as it is shown: without a fraction where there is none."""
-    return int(level) if level == int(level) else level

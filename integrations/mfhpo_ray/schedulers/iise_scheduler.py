@@ -1,16 +1,20 @@
-"""`IISEScheduler`: IISE over trials that report their progress."""
+"""`IISEScheduler`: IISE over trials that report progress, pause at levels, and go on later."""
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Repeater
 from ray.tune.utils import flatten_dict
 
-from mfhpo import IISE, MaximumFidelityExploit, SuccessiveElimination
+from mfhpo import IISE, Labels, MaximumFidelityExploit, Observation, Pull, SuccessiveElimination
 from mfhpo._validation import check_count
 from mfhpo.identification.best_arm import BestArmPolicy, EstimatedBias
 from mfhpo.knowledge.bias import Kind
@@ -24,27 +28,31 @@ from mfhpo.racing.declaration import (
     check_options,
     mirrored_radius,
 )
-from mfhpo_ray.schedulers.level_scheduler import LevelScheduler, levels_of
+from mfhpo_ray.experiment.losses import with_losses
+from mfhpo_ray.experiment.prices import Prices
+from mfhpo_ray.experiment.recommendation import TuneRecommendation
+from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
+from mfhpo_ray.schedulers.level_order import Arrived, Place
+from mfhpo_ray.schedulers.level_race import LevelRace
+from mfhpo_ray.schedulers.levels import levels_of, saved_metrics, time_in
+from mfhpo_ray.schedulers.room import searchers_of
+from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
 __all__ = ["IISEScheduler"]
 
-_VARIANTS = (None, "max", "order", "se", "mfe")
 
-
-class IISEScheduler(LevelScheduler):
+class IISEScheduler(ArmScheduler):
     """Races configurations over replicates, short runs first, and certifies the best.
 
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
-    Trials run to a level of `time_attr`, pause there, and go on only if their arm is still in the
-    race and more of it is wanted: IISE (paper 003) decides which trial to start, to resume or to
-    stop. When an arm cannot be the best any more, its trials that run are stopped at once, and
-    those that wait do not go on; they wait until the race ends, for the case that values contradict
-    the bounds on the bias and the arm is put back. The race ends when one arm is left, or the
-    leader is within `epsilon` of all others, or no replicates are left to tell; what the answer
-    is, and how sure it is, says `recommendation`.
+    Trials run to a level of `time_attr` and pause there. `mfhpo.IISE` decides which one to start,
+    to resume or to stop. When an arm leaves the race, its running trials are stopped at once; those
+    that wait stay until the end, in case that the arm is put back because values contradict the
+    declared bias. The race ends when one arm is left, or the leader is within `epsilon` of all
+    others, or no replicates are left to tell. `recommendation` has the answer, and how sure it is.
 
     With probability at least 1 - `delta`, the certified arm is at most `epsilon` worse than the
     best one, provided that what was declared is true. Where no bias is declared, only values at the
@@ -60,9 +68,9 @@ class IISEScheduler(LevelScheduler):
     grace_period
         Least level that is made from `max_t`.
     reduction_factor
-        How many times longer a level is than the one before.
+        How many times longer a level is than the one before, where they are made from `max_t`.
     levels
-        The levels themselves, increasing, in place of `max_t`.
+        The levels themselves, increasing, the last one complete, in place of `max_t`.
     costs
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
@@ -78,8 +86,6 @@ class IISEScheduler(LevelScheduler):
         search and grids.
     metric, mode
         What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
-    delta
-        Probability of a wrong certificate, in (0, 1).
     epsilon
         Tolerance in the unit of the metric; None: one standard deviation of its noise at the last
         level.
@@ -89,38 +95,23 @@ class IISEScheduler(LevelScheduler):
         from at least `pilot_pulls` replicates.
     bias
         Bounds on how far a level's mean may be from the last one's, one for each level and the
-        last one 0: numbers, or `mfhpo.Bias`. None: nothing is known of it, and only values at the
-        last level are evidence; see `estimated_bias`.
-    budget
-        Largest total cost, in the unit of the costs.
+        last one 0: numbers, or `mfhpo.Bias`. None: nothing is known of it; see `estimated_bias`.
     variant
         "max" or "order": how bounds given as numbers are meant, or which kind is estimated. "se"
         ignores the cheaper levels, "mfe" explores them as far as they go. None: what `bias`
         declares; of bounds that are estimated, "order".
-    radius
-        Confidence radius from `mfhpo.knowledge.confidence`. None: the tightest one for the noise.
     measure
         Number of replicates of the winner that are run to the last level; None: ten, or as many
         as each arm has.
     max_failures
-        An arm without any value leaves after so many of its trials crashed or gave no number. One
-        with values leaves once more than half of its trials surely fail at a level. A trial that
-        Ray tries again (``FailureConfig``, or ``Tuner.restore(resume_errored=True)``) counts when
-        Ray gives it up.
+        See `mfhpo.IISE`. A trial that Ray tries again (``FailureConfig``, or
+        ``Tuner.restore(resume_errored=True)``) counts when Ray gives it up.
     limit
-        Seconds that a trial may run from one start or resumption on; one that is stopped there,
-        also if it hangs, counts as one that crashed. None: without limit, so that a trial which
-        hangs holds its slot, and the race, for ever.
-    pilot_arms, pilot_pulls
-        Size of the pilot: arms, and replicates of each.
-    estimated_bias
-        What a level below the last one is good for where no bias is declared. "steer": it is no
-        evidence, and trials are run to the last level at once. "eliminate": bounds are estimated by
-        a pilot, which runs `pilot_pulls` replicates of some arms to their end, and configurations
-        leave by them; those that are unlike the pilot's, such as late bloomers, may be lost, and
-        the answer says so.
-    seed
-        Chooses the pilot's arms.
+        Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
+        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
+        slot, and the race, for ever.
+    delta, budget, radius, pilot_arms, pilot_pulls, estimated_bias, seed
+        See `mfhpo.IISE`; a level is a fidelity there, and a replicate's value a pull.
 
     Raises
     ------
@@ -136,7 +127,7 @@ class IISEScheduler(LevelScheduler):
     Replicates are what an answer is made of: ``{"seed": tune.grid_search(list(range(20)))}`` gives
     each configuration twenty. Where the noise is estimated, nothing is certified before the winner
     has 17 values (at ``delta=0.05``). Where `sigma` is declared, it is audited by some 8 repeats
-    at each level that has values. Give none and there is no telling luck from quality.
+    at each level that has values.
 
     Trials that save checkpoints go on where they paused. Those that do not begin anew at each
     level, which costs more, and is counted.
@@ -209,23 +200,17 @@ class IISEScheduler(LevelScheduler):
         estimated_bias: EstimatedBias = "steer",
         seed: int = 0,
     ) -> None:
-        if variant not in _VARIANTS:
+        if variant not in (None, "max", "order", "se", "mfe"):
             raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
-        fidelity = Fidelity(
-            time_attr, levels_of(levels, max_t, grace_period, reduction_factor), costs
-        )
-        super().__init__(
-            fidelity,
-            prices=prices,
-            metric=metric,
-            mode=mode,
-            replicate=replicate,
-            arms=arms,
-            limit=limit,
-        )
+        super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
+        given = levels_of(levels, max_t, grace_period, reduction_factor)
+        self._fidelity = Fidelity(time_attr, given, costs)
+        self._prices = Prices(prices, self._fidelity.costs)
+        self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
+        self._costs = self._fidelity.costs_of(self._levels)
         self._variant = variant
         kind: Kind = "order" if variant == "order" else "max"
-        self._declaration = Declaration.of(fidelity, sigma, bias, kind)
+        self._declaration = Declaration.of(self._fidelity, sigma, bias, kind)
         self._measure = None if measure is None else check_count("measure", measure, 1)
         self._radius = radius
         self._options: dict[str, Any] = {
@@ -240,8 +225,43 @@ class IISEScheduler(LevelScheduler):
         }
         check_options(self._options)
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
+        self._race: LevelRace  # from `_open` on
+        # By the trial's name: number, level, value and cost of each observation, and its place.
+        self._observed: defaultdict[str, list[list[Any]]] = defaultdict(list)
+        self._places: defaultdict[str, list[Place]] = defaultdict(list)
+        self._n_observed = 0
+        # Trials whose value at some level was left out: their process, or the driver, has died.
+        self._lost: set[str] = set()
+        self._warned_of_length = False
+
+    def recommendation(self) -> TuneRecommendation:
+        """The best answer so far, with its certificate once the race has ended.
+
+        Raises
+        ------
+        ValueError
+            If the race has not begun.
+        """
+        if not self._is_open:
+            raise ValueError("the race has not begun: no trial was started yet.")
+        race = self._race
+        answer = with_losses(race.policy.recommend(), len(self._lost))
+        if not answer.finished and (self._closed or race.nothing_is_left):
+            reason = f"no replicates are left to tell: {answer.reason}"
+            answer = replace(answer, finished=True, reason=reason)
+        elif not answer.finished and (waits := race.waits_in_words()):
+            reason = (
+                f"{answer.reason}; values count in the order in which trials began, and the race "
+                f"waits for {waits}"
+            )
+            answer = replace(answer, reason=reason)
+        config = self._runs.config(answer.arm)
+        return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
+
+    # The policy, and whether there are replicates enough for it.
 
     def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
+        """Make the policy; `replicates` is the least number of an arm's trials, if it is known."""
         if replicates is not None:
             self._check_replicates(n_arms, replicates)
         problem = self._declaration.problem(n_arms, self._levels, self._sign)
@@ -259,27 +279,6 @@ class IISEScheduler(LevelScheduler):
             return MaximumFidelityExploit(problem, **options)
         return IISE(problem, variant=self._variant, **options)
 
-    def _open_if_ready(self, tune_controller: TuneController) -> bool:
-        is_open = super()._open_if_ready(tune_controller)
-        search = tune_controller.search_alg
-        names = self._undeclared()
-        if is_open and names and not search.is_finished() and not self._are_repeated(search):
-            warnings.warn(
-                f"{' and '.join(names)} will be estimated from replicates, but nothing seems to "
-                f"repeat what the search algorithm suggests; wrap it in "
-                f"ray.tune.search.Repeater(..., repeat=20), or declare {'=..., '.join(names)}=...",
-                stacklevel=2,
-            )
-        return is_open
-
-    def _all_are_there(self) -> None:
-        super()._all_are_there()
-        if self._policy is not None and self._policy.piloting and not self._closed:
-            numbers = Counter(run.arm for run in self._runs)
-            fewest = min((numbers[arm] for arm in self._active), default=None)
-            if fewest is not None:
-                self._check_replicates(len(self._active), fewest)
-
     def _undeclared(self) -> list[str]:
         """What has to be estimated from replicates."""
         needs_bias = self._variant not in ("se", "mfe")
@@ -288,18 +287,6 @@ class IISEScheduler(LevelScheduler):
             "bias": needs_bias and self._declaration.bias is None,
         }
         return [name for name, is_missing in missing.items() if is_missing]
-
-    def _are_repeated(self, search: Any) -> bool:
-        """Whether a search algorithm seems to suggest replicates."""
-        first = next(iter(self._runs), None)
-        if first is None or not flatten_dict(first.trial.config).keys().isdisjoint(
-            self._replicate_keys
-        ):
-            return True
-        searcher = getattr(search, "searcher", None)
-        while searcher is not None and not isinstance(searcher, Repeater):
-            searcher = getattr(searcher, "searcher", None)
-        return searcher is not None
 
     def _check_replicates(self, n_arms: int, replicates: int) -> None:
         needed = self._options["pilot_pulls"]
@@ -314,3 +301,268 @@ class IISEScheduler(LevelScheduler):
                 f"constant_grid_search=True), or wrap a search algorithm in "
                 f"ray.tune.search.Repeater(..., repeat=20); or declare {'=..., '.join(names)}=..."
             )
+
+    def _warn_if_not_repeated(self, search: Any) -> None:
+        names = self._undeclared()
+        if not names or search.is_finished():
+            return
+        first = next(iter(self._runs), None)
+        config = flatten_dict(first.trial.config) if first else {}
+        repeater = any(isinstance(each, Repeater) for each in searchers_of(search))
+        if first is not None and config.keys().isdisjoint(self._replicate_keys) and not repeater:
+            warnings.warn(
+                f"{' and '.join(names)} will be estimated from replicates, but nothing seems to "
+                f"repeat what the search algorithm suggests; wrap it in "
+                f"ray.tune.search.Repeater(..., repeat=20), or declare {'=..., '.join(names)}=...",
+                stacklevel=2,
+            )
+
+    # What `ArmScheduler` asks.
+
+    def _open(self, n_arms: int, search: Any) -> None:
+        complete = self._runs.n_arms == n_arms
+        policy = self._make_policy(n_arms, self._runs.fewest_replicates if complete else None)
+        policy.labels = Labels(
+            arm=lambda arm: f"arm {arm} {self._runs.config(arm)}",
+            fidelity=lambda fidelity: f"{self._fidelity.name}={self._levels[fidelity]!r}",
+            value=lambda value: self._sign * value,
+        )
+        self._race = LevelRace(policy, self._runs, n_arms, len(self._levels))
+        self._warn_if_not_repeated(search)
+
+    def _on_complete_search(self) -> None:
+        race = self._race
+        # Some arms were counted on, and turned out to repeat others.
+        missing = sorted(arm for arm in race.active if arm >= self._runs.n_arms)
+        for arm in missing:
+            race.policy.withdraw(arm, duplicate_of=0)
+        if missing:
+            self._sweep()
+        # What waited for more suggestions waits no longer.
+        self._may_find_one = True
+        if race.policy.piloting and race.active and not self._closed:
+            numbers = Counter(run.arm for run in self._runs)
+            self._check_replicates(len(race.active), min(numbers[arm] for arm in race.active))
+
+    def _recover(self, entries: Sequence[Entry]) -> None:
+        race = self._race
+        arrivals: list[tuple[int, Place, Arrived]] = []
+        over = set()
+        for record, arm, run in entries:
+            observed = [list(entry) for entry in record["observed"]]
+            if run is not None and record["over"]:
+                over.add(run.trial.trial_id)
+            elif run is not None and not run.trial.is_finished():
+                # Ray tries a trial again that has failed; what was paid for it is owed.
+                while observed and observed[-1][2] is None:
+                    run.owed += observed.pop()[3]
+            places = [Place(*place) for place in record["places"][: len(observed)]]
+            if run is not None:
+                run.reached = record["reached"]
+                self._observed[run.trial.trial_id] = observed
+                self._places[run.trial.trial_id] = places
+            for (number, fidelity, value, cost), place in zip(observed, places, strict=True):
+                self._n_observed = max(self._n_observed, number)
+                arrived = Arrived(run, Pull(arm, fidelity), Observation(value, cost))
+                arrivals.append((number, place, arrived))
+        unfinished = {run.trial.trial_id: run for run in self._runs if not run.trial.is_finished()}
+        alive = {name: run for name, run in unfinished.items() if name not in over}
+        race.recover(arrivals, alive, [run for _, _, run in entries if run is not None])
+        for run in self._busy.values():  # what a search algorithm suggested before the race began
+            is_in = run.arm in race.active and not race.in_order.has_ticket(run)
+            if run.granted is not None and is_in:
+                race.in_order.send(run, run.granted)
+        self._sweep()
+        if not self._over:
+            self._lost = self._lost_trials(alive)
+
+    def _lost_trials(self, alive: Collection[str]) -> set[str]:
+        """The trials that had not come to a level, and that Ray does not run again.
+
+        Those that Ray has ended, of arms that have left, were stopped for that.
+        """
+        known: set[str] = set()
+        awaited: set[tuple[str, int]] = set()
+        there: set[tuple[str, int]] = set()
+        for name, record in self._notebook.records.items():
+            if record["lost"]:
+                known.add(name)
+            for entry, place in zip(record["observed"], record["places"], strict=True):
+                there.add((name, entry[1]))
+                awaited.update((other, entry[1]) for other in Place(*place).awaited)
+        stopped = {run.trial.trial_id for run in self._runs if self._is_out(run.arm)}
+        missing = {name for name, _ in awaited - there}
+        return (known | (missing - stopped)).difference(alive)
+
+    @property
+    def _over(self) -> bool:
+        return self._is_open and self._race.policy.finished
+
+    def _is_out(self, arm: int) -> bool:
+        return not self._is_open or arm not in self._race.active
+
+    def _grant_first(self, run: Run) -> None:
+        run.granted = 0
+        if not self._is_out(run.arm):
+            self._race.enter(run)
+
+    def _next(self) -> Run | None:
+        order = self._race.choose(self._busy.values())
+        if order is None:
+            return None
+        order.run.granted = order.level
+        order.run.began_at = None
+        return order.run
+
+    def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
+        if run.granted is None:
+            return str(TrialScheduler.CONTINUE)
+        self._note_time(run, result)
+        if run.shown < self._levels[run.granted]:
+            return str(TrialScheduler.CONTINUE)
+        failed = self._observe(run, result, bisect_right(self._levels, run.shown) - 1)
+        if failed or run.reached == len(self._levels) - 1 or self._over:
+            return str(TrialScheduler.STOP)
+        # An arm that is out may come back, if bounds that were declared are contradicted.
+        if not self._is_out(run.arm):
+            run.granted = self._race.go_on(run, self._busy.values())
+        return str(TrialScheduler.PAUSE if run.granted is None else TrialScheduler.CONTINUE)
+
+    def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
+        if run.granted is None:
+            return
+        if self._metric not in result:
+            self._on_failure(run)
+            return
+        self._note_time(run, result)
+        level = self._levels[run.granted]
+        if run.shown < level and not self._warned_of_length:
+            self._warned_of_length = True
+            warnings.warn(
+                f"trial {run.trial.trial_id} ended at {self._fidelity.name}={run.shown:g}, before "
+                f"the level {level!r}: its last value counts as the one there, and so will others. "
+                f"Give max_t={run.shown:g}, or levels that trials reach.",
+                stacklevel=2,
+            )
+        # There will be no other value of it, at any level.
+        self._observe(run, result, len(self._levels) - 1)
+
+    def _on_retry(self, run: Run) -> None:
+        # Not the arm's fault as long as Ray tries: a node that dies takes many trials with it.
+        if run.granted is not None:
+            run.owed = self._paid(run)
+            if not run.trial.should_recover() and not self._over:
+                self._lost.add(run.trial.trial_id)
+                self._note(run, is_over=False)
+        self._drop(run)
+
+    def _on_failure(self, run: Run) -> None:
+        granted, run.granted = run.granted, None
+        if granted is not None and self._is_open:
+            failure = Observation(None, self._paid(run))
+            self._tell(run, Pull(run.arm, granted), failure, is_over=False)
+
+    def _leave(self, run: Run) -> None:
+        self._runs.retire(run)
+        self._drop(run)
+        if self._complete and self._race.nothing_is_left:
+            # Ray may end the experiment without another step of its loop.
+            self._race.policy.stop_measuring()
+        super()._leave(run)
+
+    def _close(self, tune_controller: TuneController) -> None:
+        if not self._closed:
+            self._race.policy.stop_measuring()
+        super()._close(tune_controller)
+
+    # What is observed.
+
+    def _note_time(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in how far a run has come, and where it set out if this is its first result."""
+        shown = time_in(result, self._fidelity.name)
+        if run.began_at is None:
+            run.began_at, run.began_with = 0.0, 0.0
+            saved = saved_metrics(run.trial)
+            time = float(saved.get(self._fidelity.name, 0.0))
+            if 0.0 < time < shown:  # else it has begun anew, though it may have a checkpoint
+                run.began_at, run.began_with = time, float(saved.get("time_total_s", 0.0))
+        run.shown = shown
+        run.seconds = float(result.get("time_total_s", 0.0))
+
+    def _observe(self, run: Run, result: Mapping[str, Any], last: int) -> bool:
+        """Tell the policy of a run at its level; return whether it gave no value.
+
+        Where results are so far apart that several levels lie between them, up to `last`, all of
+        these have the same value, whatever way a run has come there.
+        """
+        assert run.granted is not None
+        first, run.granted = run.granted, None
+        for fidelity in range(first, max(first, last) + 1):
+            observation = Observation(self._value(result), self._paid(run))
+            run.reached = fidelity
+            is_over = fidelity == len(self._levels) - 1 or observation.failed
+            self._tell(run, Pull(run.arm, fidelity), observation, is_over=is_over)
+            if observation.failed:
+                break
+        return observation.failed
+
+    def _tell(self, run: Run, pull: Pull, observation: Observation, *, is_over: bool) -> None:
+        """Take in an observation; a trial that `is_over` has nothing more to say if it is run."""
+        name = run.trial.trial_id
+        self._n_observed += 1
+        place = self._race.in_order.place(run, pull)
+        self._observed[name].append(
+            [self._n_observed, pull.fidelity, observation.value, observation.cost]
+        )
+        self._places[name].append(place)
+        self._learn_from(self._race.in_order.arrive(place, Arrived(run, pull, observation)))
+        self._note(run, is_over=is_over)
+        self._sweep()
+
+    def _note(self, run: Run, *, is_over: bool) -> None:
+        """Write down what is known of a run."""
+        name = run.trial.trial_id
+        record = {
+            "observed": self._observed[name],
+            "places": self._places[name],
+            "reached": run.reached,
+            "shown": run.shown,
+            "over": is_over,
+            "lost": name in self._lost,
+        }
+        self._write(run, record)
+
+    def _drop(self, run: Run) -> None:
+        """Wait no longer for a run: its process has died, or Ray has stopped it."""
+        if self._is_open:
+            self._learn_from(self._race.in_order.drop(run))
+
+    def _learn_from(self, released: Sequence[Arrived]) -> None:
+        if self._closed:
+            return
+        self._may_find_one = True
+        self._race.take_in(released)
+
+    def _sweep(self) -> None:
+        """Have the runs stopped that are under way for arms that have left the race."""
+        for run in self._race.sweep(self._busy.values()):
+            self._doom(run)
+        if self._over:
+            self._note_answer()
+
+    def _paid(self, run: Run) -> float:
+        """What a run has cost since it was last paid for, as far as it has reported."""
+        owed, run.owed = run.owed, 0.0
+        if run.began_at is None:
+            return owed
+        before, seconds_before = run.began_at, run.began_with
+        run.began_at, run.began_with = run.shown, run.seconds
+        if self._costs is None:
+            seconds = max(0.0, run.seconds - seconds_before)
+            return owed + seconds * self._prices.per_second(run.trial)
+        return owed + max(0.0, self._cost_at(run.shown) - self._cost_at(before))
+
+    def _cost_at(self, time: float) -> float:
+        """The declared cost of a trial up to a time, linear between the levels."""
+        assert self._costs is not None
+        return float(np.interp(time, (0.0, *self._levels), (0.0, *self._costs)))

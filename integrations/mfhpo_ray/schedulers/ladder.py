@@ -16,35 +16,24 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Ladder:
-    """Where the runs of each arm stand, so that none has to be searched for.
-
-    Parameters
-    ----------
-    n_arms
-        Number of arms.
-    n_levels
-        Number of levels; a run that has come to the last one cannot be sent on.
-    """
+    """Where the runs of each arm stand, so that none has to be searched for."""
 
     def __init__(self, n_arms: int, n_levels: int) -> None:
         self._n_levels = n_levels
-        self._places: dict[str, int] = {}
-        # For each arm and each level that is next, the runs in the order in which they came there.
-        self._rungs: defaultdict[int, list[dict[str, Run]]] = defaultdict(
-            lambda: [{} for _ in range(n_levels)]
-        )
+        # Which level is next for a run, by the name of its trial.
+        self._following: dict[str, int] = {}
+        # For an arm and the level that is next, the runs in the order in which they came there.
+        self._rungs: defaultdict[tuple[int, int], dict[str, Run]] = defaultdict(dict)
         # How many these are; among them are runs under way, and some that are over.
         self._numbers: IntArray = np.zeros((n_arms, n_levels), dtype=np.int64)
 
     def put(self, run: Run) -> None:
         """Note where a run stands; to be called again whenever it has come further."""
-        name = run.trial.trial_id
-        if name in self._places:
-            self._take_off(name, run.arm)
+        self._take_off(run)
         following = run.reached + 1
         if following < self._n_levels:
-            self._places[name] = following
-            self._rungs[run.arm][following][name] = run
+            self._following[run.trial.trial_id] = following
+            self._rungs[run.arm, following][run.trial.trial_id] = run
             self._numbers[run.arm, following] += 1
 
     def with_runs_below(self, arms: IntArray, level: int) -> IntArray:
@@ -57,24 +46,24 @@ class Ladder:
 
         A run that has just come to a level, `at_rest`, can go on though it is not paused.
         """
-        rungs = self._rungs[arm]
         for following in range(level, -1, -1):
-            over = []
             found = None
-            for name, run in rungs[following].items():
+            over = []
+            for run in self._rungs[arm, following].values():
                 if run.waits or run is at_rest:
                     found = run
                     break
                 # Those that are under way stay; there are no more of them than slots.
                 if run.doomed or run.trial.status in (Trial.TERMINATED, Trial.ERROR):
-                    over.append(name)
-            for name in over:
-                self._take_off(name, arm)
+                    over.append(run)
+            for run in over:
+                self._take_off(run)
             if found is not None:
                 return found
         return None
 
-    def _take_off(self, name: str, arm: int) -> None:
-        following = self._places.pop(name)
-        del self._rungs[arm][following][name]
-        self._numbers[arm, following] -= 1
+    def _take_off(self, run: Run) -> None:
+        following = self._following.pop(run.trial.trial_id, None)
+        if following is not None:
+            del self._rungs[run.arm, following][run.trial.trial_id]
+            self._numbers[run.arm, following] -= 1

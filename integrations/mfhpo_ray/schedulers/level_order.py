@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from mfhpo import Observation, Pull
 from mfhpo.racing.in_order import InOrder
-from mfhpo_ray.experiment.open_pulls import most_held
+from mfhpo_ray.experiment.open_pulls import WaitedFor, most_held
 from mfhpo_ray.schedulers.runs import Run
 
-__all__ = ["Arrived", "LevelOrder", "Place", "WaitedForRun"]
+__all__ = ["Arrived", "LevelOrder", "Place"]
 
 
 class Arrived(NamedTuple):
@@ -25,27 +24,12 @@ class Arrived(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an arrival stands among those of its arm and level, as it is written in the journal.
+    """Where an arrival stands among those of its arm and level, as it is written in the journal."""
 
-    Parameters
-    ----------
-    ticket
-        How many runs were sent there before.
-    awaited
-        Those of them that were still on their way: their tickets, by the names of their trials.
-    """
-
+    # How many runs were sent there before, and which of these were still on their way: their
+    # tickets, by the names of their trials.
     ticket: int
     awaited: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class WaitedForRun:
-    """A run on its way to a level, and how many wait there for it."""
-
-    run: Run
-    pull: Pull
-    n_held: int
 
 
 class LevelOrder:
@@ -55,8 +39,10 @@ class LevelOrder:
     """
 
     def __init__(self) -> None:
-        self._orders: dict[Pull, InOrder[Arrived]] = {}
-        self._on_their_way: dict[Pull, dict[int, Run]] = {}
+        self._orders: defaultdict[Pull, InOrder[Arrived]] = defaultdict(
+            lambda: InOrder(sys.maxsize)
+        )
+        self._on_their_way: defaultdict[Pull, dict[int, Run]] = defaultdict(dict)
         # The same by the names of trials, so that no search goes through all arms.
         self._tickets: dict[str, dict[Pull, int]] = {}
         self._n_held: Counter[Pull] = Counter()
@@ -68,12 +54,13 @@ class LevelOrder:
         return list(self._n_held.elements())
 
     @property
-    def waited_for(self) -> list[WaitedForRun]:
+    def waited_for(self) -> list[WaitedFor]:
         """For each arm and level, the first run that holds back others which have arrived."""
-        return [
-            WaitedForRun(self._on_their_way[pull][self._orders[pull].awaited[0]], pull, n_held)
-            for pull, n_held in self._n_held.items()
-        ]
+        found = []
+        for pull, n_held in self._n_held.items():
+            run = self._on_their_way[pull][self._orders[pull].awaited[0]]
+            found.append(WaitedFor(run.trial.trial_id, pull, n_held))
+        return found
 
     def is_full(self, pull: Pull, n_workers: int) -> bool:
         """Whether so many wait for an earlier run that no more should be sent to this level."""
@@ -82,7 +69,7 @@ class LevelOrder:
     def send(self, run: Run, level: int) -> None:
         """Note that a run is sent to a level."""
         pull = Pull(run.arm, level)
-        self._hand_out(run, pull, self._order(pull).begin())
+        self._hand_out(run, pull, self._orders[pull].begin())
 
     def place(self, run: Run, pull: Pull) -> Place:
         """Where a run stands that has just come to a level; it may not have been sent there."""
@@ -98,13 +85,13 @@ class LevelOrder:
         if arrived.run is not None:
             self._take_back(arrived.run, arrived.pull)
         self._hold(arrived)
-        return self._released(self._order(arrived.pull).end(place.ticket, arrived))
+        return self._release(self._orders[arrived.pull].end(place.ticket, arrived))
 
     def drop(self, run: Run) -> list[Arrived]:
         """Give up the tickets of a run that will not arrive, and return all whose turn it is."""
         released = []
         for pull in list(self._tickets.get(run.trial.trial_id, ())):
-            released += self._released(self._order(pull).drop(self._take_back(run, pull)))
+            released += self._release(self._orders[pull].drop(self._take_back(run, pull)))
         return released
 
     def cut(self, arm: int) -> list[Run]:
@@ -117,7 +104,7 @@ class LevelOrder:
         for pull, order in self._orders.items():
             if pull.arm != arm:
                 continue
-            for run in list(self._on_their_way.get(pull, {}).values()):
+            for run in list(self._on_their_way[pull].values()):
                 self._take_back(run, pull)
             runs += [arrived.run for _, arrived in order.held if arrived.run is not None]
             order.load(order.begun, (), ())
@@ -129,19 +116,14 @@ class LevelOrder:
     def restore(
         self, places: Sequence[tuple[int, Place, Arrived]], runs: Mapping[str, Run]
     ) -> Iterator[Arrived]:
-        """Take in what had arrived, and yield what was handed on, in that order.
+        """Take in what had arrived, numbered and placed; yield what was handed on, in that order.
 
-        Parameters
-        ----------
-        places
-            Number of each arrival, its place, and what it was.
-        runs
-            The runs that Ray has again and that may still arrive, by the names of their trials.
-            They keep their tickets; others that were on their way died with the driver.
+        Those of `runs`, by the names of their trials, may still arrive, and keep their tickets.
+        Others that were on their way died with the driver.
         """
-        by_pull: dict[Pull, list[tuple[int, Place, Arrived]]] = {}
+        by_pull: defaultdict[Pull, list[tuple[int, Place, Arrived]]] = defaultdict(list)
         for number, place, arrived in sorted(places, key=lambda entry: entry[1].ticket):
-            by_pull.setdefault(arrived.pull, []).append((number, place, arrived))
+            by_pull[arrived.pull].append((number, place, arrived))
         released: list[tuple[int, int, Arrived]] = []
         for pull, entries in by_pull.items():
             there = {place.ticket for _, place, _ in entries}
@@ -155,7 +137,7 @@ class LevelOrder:
             held = [
                 (place.ticket, arrived) for _, place, arrived in entries if place.ticket > first
             ]
-            self._order(pull).load(1 + max(there), waiting, held)
+            self._orders[pull].load(1 + max(there), waiting, held)
             for ticket, run in waiting.items():
                 self._hand_out(run, pull, ticket)
                 if run.granted is None:
@@ -184,7 +166,7 @@ class LevelOrder:
         return None
 
     def _hand_out(self, run: Run, pull: Pull, ticket: int) -> None:
-        self._on_their_way.setdefault(pull, {})[ticket] = run
+        self._on_their_way[pull][ticket] = run
         self._tickets.setdefault(run.trial.trial_id, {})[pull] = ticket
 
     def _take_back(self, run: Run, pull: Pull) -> int:
@@ -200,16 +182,11 @@ class LevelOrder:
         if arrived.run is not None:
             arrived.run.held += 1
 
-    def _released(self, released: Sequence[Arrived]) -> list[Arrived]:
+    def _release(self, released: list[Arrived]) -> list[Arrived]:
         for arrived in released:
             self._n_held[arrived.pull] -= 1
             if not self._n_held[arrived.pull]:
                 del self._n_held[arrived.pull]
             if arrived.run is not None:
                 arrived.run.held -= 1
-        return list(released)
-
-    def _order(self, pull: Pull) -> InOrder[Arrived]:
-        if pull not in self._orders:
-            self._orders[pull] = InOrder(sys.maxsize)
-        return self._orders[pull]
+        return released

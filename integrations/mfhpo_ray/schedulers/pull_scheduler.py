@@ -16,6 +16,7 @@ from mfhpo_ray.experiment.losses import was_lost
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, stop_at_once
+from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -28,71 +29,25 @@ class PullSearch(Protocol):
     """A searcher each of whose trials is one pull, as its companion sees it."""
 
     def connect(self, journal: Journal) -> None:
-        """Write each observation to a journal from now on, and take over what is there already.
-
-        Parameters
-        ----------
-        journal
-            Holds what was observed in the experiment, before a restart too.
-        """
+        """Write each observation to a journal from now on, and take over what is there already."""
 
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
-        """Hear what a trial holds while it runs.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        resources
-            Number of CPUs, GPUs and others, by name; ``"CPU"`` and ``"GPU"`` are always there.
-        """
+        """Hear what a trial holds while it runs, by name; ``"CPU"`` and ``"GPU"`` are there."""
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
-        """The last result of a pull that the journal has, None if it has not.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        """
+        """The last result of a pull that the journal has, None if it has not."""
 
     def keep(self, trial_ids: Collection[str]) -> None:
-        """Hear which pulls are under way; all others are not any more.
-
-        Parameters
-        ----------
-        trial_ids
-            The trials that run or wait.
-        """
+        """Hear which pulls run or wait; all others are not under way any more."""
 
     def note_seconds(self, trial_id: str, seconds: float) -> None:
-        """Hear how long a trial has run that failed, before hearing of its failure.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        seconds
-            The seconds.
-        """
+        """Hear how long a trial has run that failed, before hearing of its failure."""
 
     def lose(self, trial_id: str) -> None:
-        """Hear that the process or the node of a trial has died, before hearing of its failure.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        """
+        """Hear that the process or the node of a trial has died, before hearing of its failure."""
 
     def discard(self, trial_id: str) -> None:
-        """Hear that a pull is given up: how its trial ends is no observation.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        """
+        """Hear that a pull is given up: how its trial ends is no observation."""
 
     @property
     def finished(self) -> bool:
@@ -173,21 +128,8 @@ class PullScheduler(FIFOScheduler):
         self._knows_what_is_kept = True
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
-        """Limit a trial, and tell the searcher what it holds.
-
-        Parameters
-        ----------
-        tune_controller, trial
-            As Tune gives them.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the limit in the trial's configuration is no positive number.
-        """
-        search = _pull_search(tune_controller.search_alg)
-        if search is not None:
-            self._connect(search, Journal.of(trial))
+        """Limit a trial, and tell the searcher what it holds."""
+        self._connect(tune_controller.search_alg, Journal.of(trial))
         if trial.is_finished():
             if self._search is not None and self._search.completed(trial.trial_id) is None:
                 self._search.discard(trial.trial_id)
@@ -205,37 +147,19 @@ class PullScheduler(FIFOScheduler):
     def on_trial_result(
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
     ) -> str:
-        """Stop a trial that reports beyond its limit.
-
-        Parameters
-        ----------
-        tune_controller, trial, result
-            As Tune gives them.
-        """
+        """Stop a trial that reports beyond its limit."""
         return str(self.STOP if self._limits.exceeded(trial, result) else self.CONTINUE)
 
     def on_trial_complete(
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
     ) -> None:
-        """Note whether the trial's time was up, before searchers and callbacks hear of its end.
-
-        Parameters
-        ----------
-        tune_controller, trial, result
-            As Tune gives them.
-        """
+        """Note whether the trial's time was up, before searchers and callbacks hear of its end."""
         if self._limits.settle(trial) is not None:
             self._censored += 1
         self._limits.forget(trial)
 
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
-        """Drop the trial's limit; it is added again if it is tried again.
-
-        Parameters
-        ----------
-        tune_controller, trial
-            As Tune gives them.
-        """
+        """Drop the trial's limit; it is added again if it is tried again."""
         seconds = self._limits.seconds(trial)
         self._limits.forget(trial)
         if self._search is None or trial.should_recover():
@@ -245,23 +169,11 @@ class PullScheduler(FIFOScheduler):
             self._search.lose(trial.trial_id)
 
     def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
-        """Drop the limit of a trial that will not be started.
-
-        Parameters
-        ----------
-        tune_controller, trial
-            As Tune gives them.
-        """
+        """Drop the limit of a trial that will not be started."""
         self._limits.forget(trial)
 
     def choose_trial_to_run(self, tune_controller: TuneController) -> None:
-        """Keep the limits; Tune then starts the trials that wait, first in, first out.
-
-        Parameters
-        ----------
-        tune_controller
-            As Tune gives it.
-        """
+        """Keep the limits; Tune then starts the trials that wait, first in, first out."""
         if self._search is not None and not self._knows_what_is_kept:
             self._knows_what_is_kept = True
             self._search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
@@ -284,9 +196,11 @@ class PullScheduler(FIFOScheduler):
         # A copy is for an experiment of its own, or for the same one after a restart.
         return self.__dict__ | {"_search": None, "_folder": None}
 
-    def _connect(self, search: PullSearch, journal: Journal | None) -> None:
+    def _connect(self, search_alg: Any, journal: Journal | None) -> None:
+        """Find the searcher of ours below what Tune wraps it in, and connect it once."""
+        search = next((s for s in searchers_of(search_alg) if isinstance(s, PullSearch)), None)
         folder = None if journal is None else journal.folder
-        if search is self._search and folder == self._folder:
+        if search is None or (search is self._search and folder == self._folder):
             return
         self._search, self._folder = search, folder
         if journal is not None:
@@ -305,16 +219,6 @@ class PullScheduler(FIFOScheduler):
             self._limits.forget(trial)
             give_folder(trial)
             stop_at_once(tune_controller, trial)
-
-
-def _pull_search(search_alg: Any) -> PullSearch | None:
-    """The searcher of ours below what Tune wraps it in, None if there is none."""
-    searcher = search_alg
-    while searcher is not None:
-        if isinstance(searcher, PullSearch):
-            return searcher
-        searcher = getattr(searcher, "searcher", None)
-    return None
 
 
 def _unfinished(tune_controller: TuneController) -> list[Trial]:

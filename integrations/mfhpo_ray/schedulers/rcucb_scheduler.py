@@ -18,6 +18,7 @@ from mfhpo_ray.schedulers.runs import Run
 
 __all__ = ["RCUCBScheduler"]
 
+# So many limits are derived where none are given, and at most where a number is.
 _N_LIMITS = 10
 _MOST_LIMITS = 50
 
@@ -25,12 +26,9 @@ _MOST_LIMITS = 50
 class RCUCBScheduler(ArmScheduler):
     """Chooses which trial to start next, and the time limit that it runs with.
 
-    When to use it: when the trials themselves count, and their time: see
-    `mfhpo_optuna.RCUCBSampler`, or paper 004, for what is maximised. A trial is one replicate of an
-    arm: the arm is the configuration without the replicate's key. The gain of a trial with value R
-    that ends after C seconds is R - cost(C); of one that is stopped at its limit, the worst value
-    minus penalty(limit). The scheduler starts the trial of the arm, with the limit, whose upper
-    confidence bound on the gain is the highest (RCUCB).
+    When to use it: when the trials themselves count, and their time. `mfhpo.RCUCB` says what is
+    maximised. A trial is one replicate of an arm: the arm is the configuration without the
+    replicate's key.
 
     A trial beyond its limit is stopped, also if it hangs; it is TERMINATED, counts as no error,
     and its last result has the limit as ``"mfhpo/censored_at"``: the scheduler learns from it as
@@ -40,14 +38,7 @@ class RCUCBScheduler(ArmScheduler):
     ----------
     limits
         Time limits in seconds to choose from, positive and increasing; or how many are to be
-        derived from the first durations, equidistant over their interquartile range, 50 at most.
-        None: 10 derived ones.
-    cost
-        What the seconds of a trial that ends in time cost, in the unit of the metric: a function
-        of an array of seconds such as ``mfhpo.censored.Linear(0.1)``. None: in proportion, so that
-        the largest limit costs a tenth of the range of the values.
-    penalty
-        What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
+        derived from the first durations, 50 at most. None: 10 derived ones.
     reward_range
         Least and largest value of the metric. None: of those seen so far, which makes the bounds
         approximate.
@@ -55,23 +46,13 @@ class RCUCBScheduler(ArmScheduler):
         Number of trials, without those that fail, after which the experiment ends. None: when all
         trials were run. The last ones are of arms that are not worth it: what an experiment gains
         depends on ending it, or on replicates enough.
-    replicate
-        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
-        ones.
-    arms
-        Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. To let the arms be repeated without end, use `RCUCBSearch`.
-    metric, mode
-        What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
-    confidence, survival, exploration
-        See `mfhpo.censored.RCUCB`.
     longest
         Limit in seconds of the trials that limits are derived from. None: they run to their end,
         so that one which hangs is not stopped.
-    delta
-        Probability with which one of the intervals of `recommendation` may fail.
-    max_failures
-        An arm leaves after so many of its trials in a row crashed or gave no number.
+    replicate, arms, metric, mode
+        See `mfhpo_ray.IISEScheduler`. To let the arms be repeated without end, use `RCUCBSearch`.
+    cost, penalty, confidence, survival, exploration, delta, max_failures
+        See `mfhpo.RCUCB`; a trial is a pull there, and its metric the reward.
 
     Raises
     ------
@@ -128,8 +109,8 @@ class RCUCBScheduler(ArmScheduler):
                 f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
                 f"one limit of {limits} seconds give limits=[{limits}]."
             )
-        for name, value in (("exploration", exploration), ("delta", delta)):
-            check_number(name, value)
+        check_number("exploration", exploration)
+        check_number("delta", delta)
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms)
         self._reward_range = reward_range
         self._options: dict[str, Any] = {
@@ -145,13 +126,11 @@ class RCUCBScheduler(ArmScheduler):
             "max_failures": max_failures,
         }
         RCUCB(2, **self._options, reward_range=reward_range)  # raises before any trial runs
-        self._policy: RCUCB | None = None
+        self._policy: RCUCB  # from `_open` on
         self._granted: dict[str, tuple[Run, float | None]] = {}
         # Arms whose trials, as far as they are known, are all over.
         self._exhausted: set[int] = set()
         self._n_observed = 0
-
-    # The answer.
 
     def recommendation(self) -> TuneLimitRecommendation:
         """The best pair of arm and time limit so far, and its gain.
@@ -161,31 +140,30 @@ class RCUCBScheduler(ArmScheduler):
         ValueError
             If no trial was started yet.
         """
-        if self._policy is None:
+        if not self._is_open:
             raise ValueError("there is nothing to recommend yet: no trial was started.")
         answer = self._policy.recommend()
         exhausted = self._closed or (self._complete and self._runs.all_over)
         if exhausted and not answer.finished:
             reason = f"no replicates are left to tell: {answer.reason}"
             answer = replace(answer, finished=True, reason=reason)
-        config = {} if answer.arm is None else self._runs.configs[answer.arm]
+        config = self._runs.config(answer.arm)
         return TuneLimitRecommendation.of(answer, self._sign, config)
 
     # What `ArmScheduler` asks.
 
-    def _open(self, n_arms: int) -> None:
+    def _open(self, n_arms: int, search: Any) -> None:
         self._exhausted = {arm for arm in range(self._runs.n_arms) if not self._runs.of(arm)}
         mirrored = self._reward_range
         if mirrored is not None and self._sign < 0.0:
             mirrored = (-mirrored[1], -mirrored[0])
         self._policy = RCUCB(n_arms, **self._options, reward_range=mirrored)
         self._policy.labels = Labels(
-            arm=lambda arm: f"arm {arm} {self._config(arm)}",
+            arm=lambda arm: f"arm {arm} {self._runs.config(arm)}",
             value=lambda value: self._sign * value + 0.0,  # the sum makes 0 of -0
         )
 
     def _recover(self, entries: Sequence[Entry]) -> None:
-        assert self._policy is not None
         told = [
             (number, arm, rest)
             for record, arm, _ in entries
@@ -197,17 +175,20 @@ class RCUCBScheduler(ArmScheduler):
 
     @property
     def _over(self) -> bool:
-        return self._policy is not None and self._policy.finished
+        return self._is_open and self._policy.finished
 
     def _is_out(self, arm: int) -> bool:
-        return self._policy is not None and arm not in self._policy.active
+        return self._is_open and arm not in self._policy.active
 
     def _grant_first(self, run: Run) -> None:
-        self._grant(run, self._largest_limit())
+        limits = self._policy.limits if self._is_open else self._options["limits"]
+        if limits is None or isinstance(limits, Integral):
+            self._grant(run, self._options["longest"])
+        else:
+            self._grant(run, float(limits[-1]))
 
     def _next(self) -> Run | None:
         policy = self._policy
-        assert policy is not None
         under_way = [Pull(run.arm, 0, limit) for run, limit in self._granted.values()]
         busy = {run.arm for run in self._busy.values()}
         without = {arm for arm in busy if self._waiting(arm) is None}
@@ -231,13 +212,8 @@ class RCUCBScheduler(ArmScheduler):
     def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
         return str(TrialScheduler.CONTINUE)
 
-    def _learn_from_end(self, run: Run, result: Mapping[str, Any]) -> None:
-        censored_at = self._time_limits.settle(run.trial)
-        if censored_at is None:
-            self._on_end(run, result)
-        else:
-            seconds = self._time_limits.seconds(run.trial)
-            self._tell(run, Observation(None, seconds, censored_at))
+    def _on_timeout(self, run: Run, limit: float) -> None:
+        self._tell(run, Observation(None, self._time_limits.seconds(run.trial), limit))
 
     def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
         self._tell(run, Observation(self._value(result), self._time_limits.seconds(run.trial)))
@@ -254,34 +230,17 @@ class RCUCBScheduler(ArmScheduler):
         if not self._runs.of(run.arm):
             self._exhausted.add(run.arm)
 
-    # Helpers.
-
     def _tell(self, run: Run, observation: Observation) -> None:
         granted = self._granted.pop(run.trial.trial_id, None)
-        if granted is None or self._policy is None:
+        if granted is None or not self._is_open:
             return
         _, limit = granted
-        self._n_observed += 1
-        entry = [
-            self._n_observed,
-            limit,
-            observation.value,
-            observation.cost,
-            observation.censored_at,
-        ]
         self._policy.tell(Pull(run.arm, 0, limit), observation)
+        self._n_observed += 1
+        told = (observation.value, observation.cost, observation.censored_at)
+        entry = [self._n_observed, limit, *told]
         self._write(run, {"observed": [entry], "over": not observation.failed})
         if self._is_out(run.arm):
             self._doom_arm(run.arm)
         if self._policy.finished:
             self._note_answer()
-
-    def _largest_limit(self) -> float | None:
-        limits = self._options["limits"] if self._policy is None else self._policy.limits
-        if limits is None or isinstance(limits, Integral):
-            longest: float | None = self._options["longest"]
-            return longest
-        return float(limits[-1])
-
-    def _config(self, arm: int) -> dict[str, Any]:
-        return self._runs.configs[arm] if arm < self._runs.n_arms else {}

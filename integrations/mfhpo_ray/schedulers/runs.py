@@ -17,46 +17,25 @@ __all__ = ["Run", "Runs"]
 
 @dataclass(eq=False)
 class Run:
-    """A trial: one replicate of an arm.
-
-    Parameters
-    ----------
-    trial
-        The trial.
-    arm
-        Index of its configuration without the replicate's key.
-    reached
-        Index of the highest level it was observed at; -1 before the first.
-    granted
-        Index of the level that it is on its way to, or None.
-    doomed
-        Whether it is to be stopped.
-    began_at
-        What the time attribute showed when it was last paid for, started or resumed, 0 from
-        scratch; None until its first result says which.
-    shown
-        What the time attribute showed last.
-    seconds
-        Seconds that its results sum up to.
-    began_with
-        The same when it was last paid for, started or resumed.
-    held
-        How many of its values wait for those of runs that were sent to the same level before it.
-    owed
-        What was paid for an attempt that failed, and is not told yet.
-    """
+    """A trial: one replicate of an arm, and how far it has come."""
 
     trial: Trial
     arm: int
+    # Index of the highest level it was observed at, -1 before the first; of the one it is sent to.
     reached: int = -1
     granted: int | None = None
+    # Whether it is to be stopped.
     doomed: bool = False
+    # How many of its values wait for those of runs that were sent to the same level before it.
     held: int = 0
-    began_at: float | None = None
+    # What the time attribute, and the sum of its seconds, showed last.
     shown: float = 0.0
-    began_with: float = 0.0
-    owed: float = 0.0
     seconds: float = 0.0
+    # The same when it was last paid for, started or resumed; None until its first result.
+    began_at: float | None = None
+    began_with: float = 0.0
+    # What was paid for an attempt that failed, and is not told yet.
+    owed: float = 0.0
 
     @property
     def waits(self) -> bool:
@@ -68,10 +47,7 @@ class Run:
 class Runs:
     """The runs of an experiment, by trial and by arm.
 
-    Parameters
-    ----------
-    replicate_keys
-        Keys of the configuration in which replicates of one arm differ; "a/b" for nested ones.
+    Replicates of one arm differ in `replicate_keys` of their configurations only.
     """
 
     def __init__(self, replicate_keys: Collection[str]) -> None:
@@ -106,9 +82,13 @@ class Runs:
         """Whether no trial seen so far can go on."""
         return not any(self._by_arm)
 
+    def config(self, arm: int | None) -> dict[str, Any]:
+        """The configuration of an arm; empty for one that is not there (yet)."""
+        return {} if arm is None or arm >= self.n_arms else self.configs[arm]
+
     def of(self, arm: int) -> list[Run]:
         """The runs of an arm that are not over."""
-        return self._by_arm[arm] if arm < len(self._by_arm) else []
+        return self._by_arm[arm] if arm < self.n_arms else []
 
     def add(self, trial: Trial) -> Run:
         """Register a trial."""
@@ -145,10 +125,9 @@ class Runs:
         """The arm of a configuration; a new one if it was not seen before."""
         flat = flatten_dict(dict(config))
         kept = sorted(flat.keys() - self._replicate_keys)
-        flat = {key: native(flat[key]) for key in kept}
-        key = repr(flat)
+        key = repr({name: native(flat[name]) for name in kept})
         if key not in self._arms:
-            self._arms[key] = len(self._by_arm)
+            self._arms[key] = self.n_arms
             self._by_arm.append([])
             self._n_replicates.append(0)
             self.configs.append(_without(config, self._replicate_keys))
@@ -166,7 +145,7 @@ def _without(config: Mapping[str, Any], keys: Collection[str], prefix: str = "")
     kept: dict[str, Any] = {}
     for key, value in config.items():
         path = f"{prefix}{key}"
-        if path in keys:
-            continue
-        kept[key] = _without(value, keys, f"{path}/") if isinstance(value, Mapping) else value
+        if path not in keys:
+            nested = isinstance(value, Mapping)
+            kept[key] = _without(value, keys, f"{path}/") if nested else value
     return kept

@@ -7,26 +7,26 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 import pyarrow.fs
 from ray.train._internal.session import _TrainingResult
-from ray.train._internal.storage import StorageContext
 from ray.tune import Checkpoint, PlacementGroupFactory
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
-from ray.tune.search import SearchAlgorithm, Searcher
+from ray.tune.search import Searcher
 from ray.tune.utils import flatten_dict
 
 from mfhpo_ray.simulation.curves import Curves, Step
-from mfhpo_ray.simulation.outcome import Event, Mode, SimulatedRun
+from mfhpo_ray.simulation.outcome import Event, SimulatedRun
 from mfhpo_ray.simulation.search import search_algorithm
+from mfhpo_ray.simulation.settings import Settings
 from mfhpo_ray.simulation.slots import Actor, Slots
 from mfhpo_ray.simulation.trial import SimulatedTrial
 
-__all__ = ["Controller", "Settings"]
+__all__ = ["Controller"]
 
 # Tune's own figures: how long its loop waits for an event, for a searcher when no trial is left,
 # and until it kills the process of a stopped trial that does not end.
@@ -39,66 +39,10 @@ _RANK = 1
 _MOST_IDLE_TURNS = 1_000_000
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The options of `mfhpo_ray.simulation.simulate`, which describes them.
-
-    Raises
-    ------
-    ValueError
-        If one is out of range.
-    """
-
-    slots: int
-    max_t: int | None
-    metric: str
-    mode: Mode
-    checkpoints: bool
-    num_samples: int
-    param_space: Mapping[str, Any]
-    max_concurrent_trials: int
-    max_failures: int
-    reuse_actors: bool
-    start_seconds: float
-    resources: Mapping[str, float]
-    storage: StorageContext | None
-    time_budget: float
-    poll_seconds: float | None
-
-    def __post_init__(self) -> None:
-        if self.slots < 1:
-            raise ValueError(f"slots must be at least 1, got {self.slots!r}.")
-        if self.max_t is not None and self.max_t < 1:
-            raise ValueError(f"max_t must be at least 1 or None, got {self.max_t!r}.")
-        if self.mode not in ("min", "max"):
-            raise ValueError(f"mode must be 'min' or 'max', got {self.mode!r}.")
-        if not 0.0 <= self.start_seconds < math.inf:
-            raise ValueError(f"start_seconds must be at least 0, got {self.start_seconds!r}.")
-        if not self.time_budget > 0.0:
-            raise ValueError(f"time_budget must be above 0, got {self.time_budget!r}.")
-        if self.poll_seconds is not None and not self.poll_seconds > 0.0:
-            raise ValueError(f"poll_seconds must be above 0 or None, got {self.poll_seconds!r}.")
-
-    @property
-    def stop(self) -> dict[str, float]:
-        """Tune's stopping criterion of a trial."""
-        return {} if self.max_t is None else {"training_iteration": self.max_t}
-
-
 class Controller:
     """Runs trials in virtual time; what schedulers use of Tune's controller has the same name.
 
-    Parameters
-    ----------
-    scheduler, trials, curves
-        See `mfhpo_ray.simulation.simulate`.
-    settings
-        The options.
-
-    Raises
-    ------
-    ValueError
-        If the scheduler looks at another metric than the one that is reported.
+    See `mfhpo_ray.simulation.simulate` for the arguments.
     """
 
     def __init__(
@@ -113,14 +57,14 @@ class Controller:
         self._curves = curves
         self._settings = settings
         self._resources = PlacementGroupFactory([dict(settings.resources)])
-        self._search_alg = search_algorithm(
+        self.search_alg: Any = search_algorithm(
             trials,
             self._make_trial,
             num_samples=settings.num_samples,
             param_space=settings.param_space,
             max_concurrent=settings.max_concurrent_trials,
         )
-        self._max_pending_trials = self._search_alg.max_pending
+        self._max_pending_trials = self.search_alg.max_pending
 
         self._seconds = 0.0
         self._iterations = 0
@@ -135,14 +79,12 @@ class Controller:
         self._pending_trials_list: deque[Trial] = deque()
         self._running_trials: set[Trial] = set()
         self._paused_trials: set[Trial] = set()
-        self._stopped_trials: set[Trial] = set()
-        self._failed_trials: set[Trial] = set()
-        self._by_status = {
+        self._by_status: dict[str, set[Trial]] = {
             Trial.PENDING: self._pending_trials,
             Trial.RUNNING: self._running_trials,
             Trial.PAUSED: self._paused_trials,
-            Trial.TERMINATED: self._stopped_trials,
-            Trial.ERROR: self._failed_trials,
+            Trial.TERMINATED: set(),
+            Trial.ERROR: set(),
         }
         self._decisions_after_saving: dict[Trial, str] = {}
 
@@ -163,26 +105,6 @@ class Controller:
 
     # What schedulers use.
 
-    @property
-    def search_alg(self) -> SearchAlgorithm:
-        """The search algorithm; a searcher that was given is its `searcher`."""
-        return self._search_alg
-
-    @property
-    def scheduler_alg(self) -> TrialScheduler:
-        """The scheduler."""
-        scheduler: TrialScheduler = self._scheduler_alg
-        return scheduler
-
-    @property
-    def trial_executor(self) -> Controller:
-        """Older schedulers pause trials and ask for resources through this."""
-        return self
-
-    def has_resources_for_trial(self, trial: Trial) -> bool:
-        """Whether a trial may be asked for; always, as in Tune."""
-        return True
-
     def get_trials(self) -> list[Trial]:
         """All trials, in the order in which they were added."""
         return self._trials
@@ -199,18 +121,18 @@ class Controller:
         """End a trial, whatever its status; the scheduler and the searcher are told.
 
         In the middle of an iteration its slot is held on until that is over, or until Tune would
-        kill its process after ten minutes, unless the process is killed.
+        kill its process after ten minutes.
         """
         if trial.is_finished():
             return
         if trial.status == Trial.RUNNING:
+            self._scheduler_alg.on_trial_complete(self, trial, flatten_dict(trial.last_result))
+            # The scheduler may have added to it.
             result = flatten_dict(trial.last_result)
-            self._scheduler_alg.on_trial_complete(self, trial, result)
-            result = flatten_dict(trial.last_result)
-            self._search_alg.on_trial_complete(trial.trial_id, result=result)
+            self.search_alg.on_trial_complete(trial.trial_id, result=result)
         else:
             self._scheduler_alg.on_trial_remove(self, trial)
-            self._search_alg.on_trial_complete(trial.trial_id)
+            self.search_alg.on_trial_complete(trial.trial_id)
         self._end(trial, Trial.TERMINATED)
         self._live_trials.discard(trial)
 
@@ -249,16 +171,10 @@ class Controller:
 
     def is_finished(self) -> bool:
         """Whether every trial has ended and no other will come."""
-        return not self._any_is_live and self._search_alg.is_finished()
+        return not self._any_is_live and self.search_alg.is_finished()
 
     def run(self) -> SimulatedRun:
-        """Run until all trials have ended.
-
-        Raises
-        ------
-        RuntimeError
-            If nothing happens any more though trials are left.
-        """
+        """Run until all trials have ended."""
         idle_turns = 0
         while not self.is_finished():
             idle_turns = 0 if self._ahead else idle_turns + 1
@@ -275,15 +191,9 @@ class Controller:
         )
 
     def step(self) -> None:
-        """One turn of the loop: new trials, starts, then the next event.
-
-        Raises
-        ------
-        RuntimeError
-            If there is none.
-        """
+        """One turn of the loop: new trials, starts, then the next event."""
         while len(self._pending_trials) < self._max_pending_trials:
-            trial = self._search_alg.next_trial() or self._awaited_trial()
+            trial = self.search_alg.next_trial() or self._awaited_trial()
             if trial is None:
                 break
             self.add_trial(trial)
@@ -292,7 +202,10 @@ class Controller:
         turn = self._seconds + self._poll_seconds
         if min(when, turn) > self._settings.time_budget:
             self._seconds = max(self._seconds, self._settings.time_budget)
-            self._stop_everything()
+            self.search_alg.set_finished()
+            for trial in self._trials:
+                if not trial.is_finished():
+                    self._end(trial, Trial.TERMINATED)
         elif self._ahead and when <= turn:
             self._seconds, _, _, happen = heapq.heappop(self._ahead)
             happen()
@@ -324,13 +237,13 @@ class Controller:
 
     def _tell_metric(self) -> None:
         """Tell searcher and scheduler what is optimised, unless they know."""
-        metric, mode = self._settings.metric, self._settings.mode
-        public = {"stop": self._settings.stop, "num_samples": self._settings.num_samples}
-        space = dict(self._settings.param_space)
-        self._search_alg.set_search_properties(metric, mode, space, **public)
+        settings = self._settings
+        metric, mode, space = settings.metric, settings.mode, dict(settings.param_space)
+        public = {"stop": settings.stop, "num_samples": settings.num_samples}
+        self.search_alg.set_search_properties(metric, mode, space, **public)
         if not self._scheduler_alg.set_search_properties(metric, mode, **public):
             self._scheduler_alg.set_search_properties(None, None, **public)
-        for part in (self._scheduler_alg, self._search_alg):
+        for part in (self._scheduler_alg, self.search_alg):
             if part.metric not in (None, metric):
                 raise ValueError(
                     f"metric={metric!r} is what the curves report, but {type(part).__name__} looks "
@@ -354,10 +267,10 @@ class Controller:
     def _awaited_trial(self) -> Trial | None:
         """What a searcher suggests that is asked every second, while no trial is left."""
         for _ in range(_AWAIT_SECONDS):
-            if self._any_is_live or self._search_alg.is_finished():
+            if self._any_is_live or self.search_alg.is_finished():
                 break
             self._seconds += 1.0
-            trial = self._search_alg.next_trial()
+            trial: Trial | None = self.search_alg.next_trial()
             if trial is not None:
                 return trial
         return None
@@ -400,12 +313,6 @@ class Controller:
         elif not is_queued:
             self._requests.append(chosen)
 
-    def _stop_everything(self) -> None:
-        self.search_alg.set_finished()
-        for trial in self._trials:
-            if not trial.is_finished():
-                self._end(trial, Trial.TERMINATED)
-
     def _stuck(self) -> RuntimeError:
         counts = {status: len(trials) for status, trials in self._by_status.items() if trials}
         return RuntimeError(
@@ -431,7 +338,10 @@ class Controller:
             if self._trial_to_actor.get(trial) is actor:
                 happen(trial, actor)
 
-        heapq.heappush(self._ahead, (when, rank, next(self._numbers), happen_if_there))
+        self._at(when, happen_if_there, rank)
+
+    def _at(self, when: float, happen: Callable[[], None], rank: int = _RANK) -> None:
+        heapq.heappush(self._ahead, (when, rank, next(self._numbers), happen))
 
     def _on_started(self, trial: Trial, actor: Actor) -> None:
         self._staged_trials.discard(trial)
@@ -460,12 +370,7 @@ class Controller:
         if step.failed:
             self._later(actor.busy_until, trial, actor, self._on_failed)
             return
-        trained = step
-
-        def on_trained(trial: Trial, actor: Actor) -> None:
-            self._on_trained(trial, actor, trained)
-
-        self._later(actor.busy_until, trial, actor, on_trained)
+        self._later(actor.busy_until, trial, actor, partial(self._on_trained, step=step))
 
     def _on_trained(self, trial: Trial, actor: Actor, step: Step) -> None:
         actor.iteration += 1
@@ -487,7 +392,7 @@ class Controller:
         if decision == TrialScheduler.STOP:
             result["done"] = True
         else:
-            self._search_alg.on_trial_result(trial.trial_id, flat)
+            self.search_alg.on_trial_result(trial.trial_id, flat)
         trial.update_last_result(result)
         trial.run_metadata.last_result_time = self._seconds
         self._execute(trial, actor, decision)
@@ -546,7 +451,7 @@ class Controller:
         trial.handle_error()
         if not trial.should_recover():
             self._scheduler_alg.on_trial_error(self, trial)
-            self._search_alg.on_trial_complete(trial.trial_id, error=True)
+            self.search_alg.on_trial_complete(trial.trial_id, error=True)
             self._end(trial, Trial.ERROR)
             return
         self._end(trial, Trial.ERROR)
@@ -583,11 +488,8 @@ class Controller:
             self._slots.free(actor, self._seconds, keep=keep)
             return
 
-        def end_at_last() -> None:
-            self._slots.free(actor, self._seconds, keep=False)
-
         when = min(actor.busy_until, self._seconds + _CLEANUP_SECONDS)
-        heapq.heappush(self._ahead, (when, _RANK, next(self._numbers), end_at_last))
+        self._at(when, lambda: self._slots.free(actor, self._seconds, keep=False))
 
     def _on_killed(self, actor: Actor) -> None:
         """Free the slot of a trial that was stopped; for one that was not it is an error."""

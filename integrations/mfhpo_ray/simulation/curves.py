@@ -25,11 +25,6 @@ class Step:
         Virtual seconds that it takes, at least 0; infinite for one that never ends.
     failed
         Whether it crashes after those seconds, so that nothing is reported.
-
-    Raises
-    ------
-    ValueError
-        If `seconds` is negative or NaN.
     """
 
     value: float
@@ -45,7 +40,7 @@ class Curves(Protocol):
     """What training gives, and how long it takes."""
 
     def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
-        """Train for one iteration.
+        """Train for one iteration; None if the training function has returned already.
 
         Parameters
         ----------
@@ -54,11 +49,6 @@ class Curves(Protocol):
         iteration
             The iteration, from 1. It follows the last one that was saved in a checkpoint, if
             there is one.
-
-        Returns
-        -------
-        Step or None
-            None if the training function has returned already, after the iteration before.
         """
 
 

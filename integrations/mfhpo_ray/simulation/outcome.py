@@ -20,16 +20,12 @@ class Event:
 
     Parameters
     ----------
-    seconds
-        When, in virtual seconds.
-    trial_id
-        The trial.
+    seconds, trial_id
+        When, in virtual seconds, and to which trial.
     kind
         "added", "started", "result", "saved", "paused", "requeued", "terminated" or "error".
-    iteration
-        The training iteration that it had reached.
-    value
-        The metric, for a "result".
+    iteration, value
+        The training iteration that it had reached, and the metric for a "result".
     """
 
     seconds: float
@@ -45,18 +41,15 @@ class SimulatedRun:
 
     Parameters
     ----------
-    trials
-        All trials, as Tune leaves them.
-    events
-        What happened, in that order.
+    trials, events
+        All trials, as Tune leaves them, and what happened, in that order.
     metric
         The metric that was reported.
-    slot_seconds
-        Virtual seconds for which slots were held, summed over the slots.
+    slot_seconds, makespan
+        Virtual seconds for which slots were held, summed over the slots, and from the beginning to
+        the end.
     iterations
         Training iterations that were reported.
-    makespan
-        Virtual seconds from the beginning to the end.
     """
 
     trials: tuple[Trial, ...]
@@ -81,11 +74,6 @@ class SimulatedRun:
             Whether the largest or the smallest value is the best.
         scope
             Which values of a trial count: its last one, the best of all, or an average.
-
-        Raises
-        ------
-        ValueError
-            If no trial has reported a finite value.
         """
         name = mode if scope == "all" else scope
         best: tuple[Trial, float] | None = None

@@ -10,9 +10,10 @@ from ray.train._internal.storage import StorageContext
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 
-from mfhpo_ray.simulation.controller import Controller, Settings
+from mfhpo_ray.simulation.controller import Controller
 from mfhpo_ray.simulation.curves import Curves
 from mfhpo_ray.simulation.outcome import Mode, SimulatedRun
+from mfhpo_ray.simulation.settings import Settings
 
 __all__ = ["simulate"]
 

@@ -22,17 +22,7 @@ _MAX_PENDING = 200
 
 
 class ListedConfigurations(BasicVariantGenerator):
-    """Makes a trial of each configuration of a list, in their order.
-
-    Parameters
-    ----------
-    configurations
-        The configurations.
-    make_trial
-        Makes a trial.
-    max_concurrent
-        How many trials may be under way; 0 for any number.
-    """
+    """Makes a trial of each configuration of a list, in their order."""
 
     def __init__(
         self,
@@ -69,19 +59,7 @@ class ListedConfigurations(BasicVariantGenerator):
 
 
 class SuggestedConfigurations(SearchGenerator):
-    """Makes a trial of each configuration that a searcher suggests.
-
-    Parameters
-    ----------
-    searcher
-        The searcher.
-    make_trial
-        Makes a trial.
-    num_samples
-        How many trials to make; -1 for any number.
-    param_space
-        Constants in it are part of every configuration.
-    """
+    """Makes a trial of what a searcher suggests, with the constants of a search space."""
 
     def __init__(
         self,

@@ -10,31 +10,15 @@ __all__ = ["Actor", "Slots"]
 
 @dataclass(eq=False)
 class Actor:
-    """A trial's stay in a slot, in a process that `kill` ends.
+    """A trial's stay in a slot, in a process that `kill` ends."""
 
-    Parameters
-    ----------
-    taken
-        When the slot was taken, in virtual seconds.
-    is_new
-        Whether the process has to be started.
-    busy_until
-        When it ends what it does now.
-    on_kill
-        Called when the process is killed.
-    is_killed
-        Whether it was.
-    iteration, seconds
-        Training iterations of the trial so far, and the seconds that they took.
-    restored_iteration, restored_seconds
-        The same when the trial came here.
-    """
-
+    # When the slot was taken, whether its process has to be started, and until when that is busy.
     taken: float
     is_new: bool
     busy_until: float
     on_kill: Callable[[Actor], None]
     is_killed: bool = False
+    # Training iterations of the trial so far and their seconds, and the same when it came here.
     iteration: int = 0
     seconds: float = 0.0
     restored_iteration: int = 0
@@ -48,13 +32,7 @@ class Actor:
 
 
 class Slots:
-    """Counts free slots, with an idle process or without one, and for how long the others are held.
-
-    Parameters
-    ----------
-    count
-        Number of slots.
-    """
+    """Counts free slots, with an idle process or without one, and for how long others are held."""
 
     def __init__(self, count: int) -> None:
         self._vacant = count

@@ -7,11 +7,9 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from ray import tune
-from ray.tune.experiment import Trial
 
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
@@ -25,19 +23,19 @@ LONG = 100  # seconds, and more than any of these tests may take
 class Watched(PullScheduler):
     """Notes how long slots were held after the ends of their trials; may be away for a while."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(limit=LIMIT)
-        self.held: dict[str, float] = {}
+        self.held = {}
         self.was_away = False
         self._is_timed = False
-        self._leaving: dict[str, tuple[Any, float]] = {}
+        self._leaving = {}
 
-    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Any) -> None:
+    def on_trial_complete(self, tune_controller, trial, result):
         super().on_trial_complete(tune_controller, trial, result)
         actor = tune_controller._trial_to_actor[trial]
         self._leaving[trial.config["kind"]] = actor, time.monotonic()
 
-    def choose_trial_to_run(self, tune_controller: Any) -> None:
+    def choose_trial_to_run(self, tune_controller):
         controller = tune_controller._tune_controller
         for kind, (actor, since) in list(self._leaving.items()):
             if actor not in controller._actor_manager.live_actors:
@@ -51,11 +49,11 @@ class Watched(PullScheduler):
         self._is_timed = "while_the_driver_is_away" in running
 
 
-def steps() -> type[tune.Trainable]:
+def steps():
     """A class whose steps hang; made in a function, so that other processes need not import it."""
 
     class Steps(tune.Trainable):
-        def step(self) -> dict[str, Any]:
+        def step(self):
             kind = self.config["kind"]
             if kind == "in_a_loop":
                 while True:
@@ -72,13 +70,13 @@ def steps() -> type[tune.Trainable]:
                 time.sleep(0.05)
             return {"acc": 0.5, "done": kind == "not_at_all"}
 
-        def reset_config(self, new_config: dict[str, Any]) -> bool:
+        def reset_config(self, new_config):
             return True
 
-        def save_checkpoint(self, checkpoint_dir: str) -> None:
+        def save_checkpoint(self, checkpoint_dir):
             pass
 
-        def load_checkpoint(self, checkpoint: Any) -> None:
+        def load_checkpoint(self, checkpoint):
             pass
 
     return Steps
@@ -95,75 +93,42 @@ KINDS = [
 KILLED = KINDS[:4]
 
 
-class Outcome(NamedTuple):
-    scheduler: Watched
-    results: tune.ResultGrid
-    metrics: dict[str, dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def outcome(ray_cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(ray_cluster, tmp_path):
     """One run of all kinds in four slots, whose actors are used again."""
     scheduler = Watched()
-    tuner = tune.Tuner(
+    results = tune.Tuner(
         steps(),
         param_space={"kind": tune.grid_search(KINDS)},
         tune_config=tune.TuneConfig(scheduler=scheduler, reuse_actors=True),
-        run_config=tune.RunConfig(storage_path=str(tmp_path_factory.mktemp("hang")), verbose=0),
-    )
-    results = tuner.fit()
-    return Outcome(
-        scheduler, results, {result.config["kind"]: result.metrics for result in results}
-    )
-
-
-def test_all_trials_end_without_an_error(outcome: Outcome) -> None:
-    assert outcome.results.num_errors == 0
-    assert outcome.results.num_terminated == len(KINDS)
-    assert set(outcome.metrics) == set(KINDS)
-
-
-def test_those_whose_time_was_up_are_censored_and_no_others(outcome: Outcome) -> None:
-    censored = {kind: metrics.get(CENSORED_KEY) for kind, metrics in outcome.metrics.items()}
-    assert censored == {
-        **dict.fromkeys(KILLED, LIMIT),
-        "while_reporting": LIMIT,
-        "not_at_all": None,
-    }
-
-
-def test_what_was_reported_before_is_kept(outcome: Outcome) -> None:
-    reported = {kind for kind, metrics in outcome.metrics.items() if "acc" in metrics}
-    assert reported == set(KINDS) - {"in_a_loop", "in_c_code", "deaf_to_signals"}
-    assert outcome.metrics["while_reporting"]["time_total_s"] > LIMIT
-
-
-def test_slots_are_free_within_a_second(outcome: Outcome) -> None:
-    held = outcome.scheduler.held
-    assert max(held[kind] for kind in KILLED) < 1.0
-
-
-def test_no_killed_process_is_left_or_used_again(outcome: Outcome) -> None:
-    killed = {outcome.metrics[kind]["pid"] for kind in KILLED}
+        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
+    ).fit()
+    assert (results.num_errors, results.num_terminated) == (0, len(KINDS))
+    metrics = {result.config["kind"]: result.metrics for result in results}
+    censored = {kind: metrics[kind].get(CENSORED_KEY) for kind in KINDS}
+    assert censored == {**dict.fromkeys(KINDS, LIMIT), "not_at_all": None}
+    # What was reported before is kept.
+    reported = {kind for kind in KINDS if "acc" in metrics[kind]}
+    assert reported == {"after_a_report", "while_reporting", "not_at_all"}
+    assert metrics["while_reporting"]["time_total_s"] > LIMIT
+    # Slots are free within a second; no killed process is left, or used again.
+    assert max(scheduler.held[kind] for kind in KILLED) < 1.0
+    killed = {metrics[kind]["pid"] for kind in KILLED}
     assert len(killed) == len(KILLED)
-    assert outcome.metrics["not_at_all"]["pid"] not in killed
+    assert metrics["not_at_all"]["pid"] not in killed
     assert not any(is_running(process) for process in killed)
-
-
-def test_what_ray_has_saved_says_the_same(outcome: Outcome) -> None:
-    restored = tune.Tuner.restore(outcome.results.experiment_path, trainable=steps()).get_results()
+    # What Ray has saved says the same.
+    restored = tune.Tuner.restore(results.experiment_path, trainable=steps()).get_results()
     assert restored.num_errors == 0
     for result in restored:
-        expected = outcome.metrics[result.config["kind"]]
-        assert result.metrics.get(CENSORED_KEY) == expected.get(CENSORED_KEY)
+        assert result.metrics.get(CENSORED_KEY) == censored[result.config["kind"]]
 
 
 def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged(
-    ray_cluster: None, tmp_path: Path
-) -> None:
+    ray_cluster, tmp_path
+):
     started = tmp_path / "started"
 
-    def train(config: dict[str, Any]) -> None:
+    def train(config):
         if config["kind"] == "hangs":
             # A shell with a child of its own.
             shell = subprocess.Popen(["sh", "-c", f"sleep {LONG} & echo $!; wait"], stdout=-1)
@@ -193,7 +158,7 @@ def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged
     assert not any(map(is_running, children))
 
 
-def is_running(process: int) -> bool:
+def is_running(process):
     """Whether there is a process of that number, and it is no zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]

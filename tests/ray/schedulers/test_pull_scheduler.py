@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -16,7 +13,6 @@ from ray.train._internal.storage import StorageContext
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
-from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher, SearchGenerator
 
 from mfhpo_ray.experiment.journal import Journal
@@ -27,48 +23,44 @@ from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, PullSearch
 class Search(Searcher):
     """Writes down what it hears."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(metric="acc", mode="max")
-        self.heard: list[tuple[Any, ...]] = []
-        self.results: dict[str, Mapping[str, Any]] = {}
+        self.heard = []
+        self.results = {}
         self.finished = False
 
-    def suggest(self, trial_id: str) -> dict[str, Any]:
+    def suggest(self, trial_id):
         return {"lr": 0.1}
 
-    def on_trial_complete(
-        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
-    ) -> None:
+    def on_trial_complete(self, trial_id, result=None, error=False):
         self.heard.append(("complete", trial_id, result))
 
-    def connect(self, journal: Journal) -> None:
+    def connect(self, journal):
         self.heard.append(("connect", type(journal)))
 
-    def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
+    def note_resources(self, trial_id, resources):
         self.heard.append(("resources", trial_id, dict(resources)))
 
-    def completed(self, trial_id: str) -> Mapping[str, Any] | None:
+    def completed(self, trial_id):
         return self.results.get(trial_id)
 
-    def keep(self, trial_ids: Collection[str]) -> None:
+    def keep(self, trial_ids):
         self.heard.append(("keep", set(trial_ids)))
 
-    def note_seconds(self, trial_id: str, seconds: float) -> None:
+    def note_seconds(self, trial_id, seconds):
         self.heard.append(("seconds", trial_id, seconds))
 
-    def lose(self, trial_id: str) -> None:
+    def lose(self, trial_id):
         self.heard.append(("lose", trial_id))
 
-    def discard(self, trial_id: str) -> None:
+    def discard(self, trial_id):
         self.heard.append(("discard", trial_id))
 
 
 class Run:
     """An experiment whose trials are set running by hand, and a clock that is moved by hand."""
 
-    def __init__(
-        self, folder: Path, scheduler: PullScheduler | None = None, search: Any = None
-    ) -> None:
+    def __init__(self, folder, scheduler=None, search=None):
         self.now = 0.0
         self.scheduler = scheduler or PullScheduler()
         self.scheduler._clock = lambda: self.now
@@ -79,7 +71,7 @@ class Run:
             storage=self.storage,
         )
 
-    def add(self, name: str, status: str = Trial.PENDING, **config: Any) -> Trial:
+    def add(self, name, status=Trial.PENDING, **config):
         trial = Trial(
             "stub",
             stub=True,
@@ -92,25 +84,25 @@ class Run:
         self.controller.add_trial(trial)
         return trial
 
-    def start(self, trial: Trial) -> None:
+    def start(self, trial):
         self.controller._set_trial_status(trial, Trial.RUNNING)
         trial._default_result_or_future = {"pid": 17}
         self.turn()
 
-    def turn(self, seconds: float = 0.0) -> None:
+    def turn(self, seconds=0.0):
         self.now += seconds
         assert self.scheduler.choose_trial_to_run(self.controller._wrapped()) is None
 
-    def report(self, trial: Trial, **result: Any) -> str:
+    def report(self, trial, **result):
         return self.scheduler.on_trial_result(self.controller._wrapped(), trial, result)
 
-    def statuses(self) -> dict[str, str]:
+    def statuses(self):
         return {trial.trial_id: trial.status for trial in self.controller.get_trials()}
 
 
-def test_limits_come_from_the_configuration_or_else_the_scheduler(tmp_path: Path) -> None:
+def test_limits_come_from_the_configuration_or_else_the_scheduler(tmp_path):
     run = Run(tmp_path, PullScheduler(limit=10))
-    configs: dict[str, dict[str, Any]] = {
+    configs = {
         "own": {"time_limit_s": 5},
         "none": {"time_limit_s": None},
         "infinite": {"time_limit_s": math.inf},
@@ -119,35 +111,23 @@ def test_limits_come_from_the_configuration_or_else_the_scheduler(tmp_path: Path
     for name, config in configs.items():
         run.start(run.add(name, **config))
     run.turn(7.0)
-    assert run.statuses() == {
-        "own": "TERMINATED",
-        "none": "RUNNING",
-        "infinite": "RUNNING",
-        "given": "RUNNING",
-    }
+    running = {name for name, status in run.statuses().items() if status == "RUNNING"}
+    assert running == {"none", "infinite", "given"}
     run.turn(7.0)
-    assert run.statuses()["given"] == "TERMINATED"
-    assert run.statuses()["none"] == run.statuses()["infinite"] == "RUNNING"
+    running = {name for name, status in run.statuses().items() if status == "RUNNING"}
+    assert running == {"none", "infinite"}
 
 
-@pytest.mark.parametrize(
-    ("key", "config"),
-    [
-        ("limits/wall", {"limits": {"wall": 5}}),
-        ("limits/wall", {"limits/wall": 5}),
-        ("wall", {"wall": 5}),
-    ],
-)
-def test_the_key_may_be_nested(key: str, config: dict[str, Any], tmp_path: Path) -> None:
-    run = Run(tmp_path, PullScheduler(limit_key=key))
-    trial, other = run.add("a", **config), run.add("b", limits=3)
+def test_the_key_may_be_nested(tmp_path):
+    run = Run(tmp_path, PullScheduler(limit_key="limits/wall"))
+    trial, other = run.add("a", limits={"wall": 5}), run.add("b", limits=3)
     run.start(trial)
     run.start(other)
     run.turn(5.1)
     assert run.statuses() == {"a": "TERMINATED", "b": "RUNNING"}
 
 
-def test_the_searcher_hears_that_a_trial_is_censored(tmp_path: Path) -> None:
+def test_the_searcher_hears_that_a_trial_is_censored(tmp_path):
     search = Search()
     run = Run(tmp_path, PullScheduler(limit=3), search)
     trial = run.add("a", lr=0.1)
@@ -161,22 +141,7 @@ def test_the_searcher_hears_that_a_trial_is_censored(tmp_path: Path) -> None:
     assert "1 were ended for their time" in run.scheduler.debug_string()
 
 
-def test_a_trial_that_reports_too_late_is_stopped_by_tune(tmp_path: Path) -> None:
-    search = Search()
-    run = Run(tmp_path, PullScheduler(limit=3), search)
-    trial = run.add("a")
-    run.start(trial)
-    assert run.report(trial, acc=0.5, time_since_restore=2.9) == TrialScheduler.CONTINUE
-    assert run.report(trial, acc=0.5, time_since_restore=3.1) == TrialScheduler.STOP
-    trial.update_last_result({"acc": 0.5, "done": True})
-    run.controller.stop_trial(trial)
-    ((_, _, result),) = [heard for heard in search.heard if heard[0] == "complete"]
-    assert result["acc"] == 0.5
-    assert result[CENSORED_KEY] == 3.0
-    assert not run.scheduler._limits._watches
-
-
-def test_a_trial_that_fails_is_limited_afresh(tmp_path: Path) -> None:
+def test_a_trial_that_fails_is_limited_afresh(tmp_path):
     run = Run(tmp_path, PullScheduler(limit=3))
     trial = run.add("a")
     run.start(trial)
@@ -190,14 +155,10 @@ def test_a_trial_that_fails_is_limited_afresh(tmp_path: Path) -> None:
     assert trial.status == Trial.TERMINATED
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_a_searcher_is_connected_once_and_hears_of_its_trials(
-    wrapped: bool, tmp_path: Path
-) -> None:
+def test_a_searcher_is_connected_once_and_hears_of_its_trials(tmp_path):
     search = Search()
     assert isinstance(search, PullSearch)
-    below = ConcurrencyLimiter(Repeater(search, repeat=1), 2) if wrapped else search
-    run = Run(tmp_path, search=below)
+    run = Run(tmp_path, search=ConcurrencyLimiter(Repeater(search, repeat=1), 2))
     run.add("a")
     run.add("b")
     run.turn()
@@ -211,22 +172,7 @@ def test_a_searcher_is_connected_once_and_hears_of_its_trials(
     ]
 
 
-def test_any_other_search_algorithm_is_left_alone(tmp_path: Path) -> None:
-    class Other(Searcher):
-        def suggest(self, trial_id: str) -> None:
-            return None
-
-        def on_trial_complete(self, trial_id: str, **what: Any) -> None:
-            pass
-
-    run = Run(tmp_path, PullScheduler(limit=1), Other(metric="acc", mode="max"))
-    trial = run.add("a")
-    run.start(trial)
-    run.turn(1.5)
-    assert trial.status == Trial.TERMINATED
-
-
-def test_what_had_ended_before_a_restart_is_no_pull_under_way(tmp_path: Path) -> None:
+def test_what_had_ended_before_a_restart_is_no_pull_under_way(tmp_path):
     search = Search()
     run = Run(tmp_path, search=search)
     for status in (Trial.TERMINATED, Trial.ERROR, Trial.PENDING):
@@ -241,20 +187,14 @@ def test_what_had_ended_before_a_restart_is_no_pull_under_way(tmp_path: Path) ->
     ]
 
 
-def test_a_pull_that_the_journal_has_is_not_run_again(tmp_path: Path) -> None:
+def test_a_pull_that_the_journal_has_is_not_run_again(tmp_path):
     search = Search()
     search.results["a"] = {"acc": 0.7, "training_iteration": 4, "trial_id": "elsewhere"}
     run = Run(tmp_path, search=search)
     trial = run.add("a", lr=0.1)
     assert trial.status == Trial.TERMINATED
-    expected = {
-        "acc": 0.7,
-        "training_iteration": 4,
-        "trial_id": "a",
-        "config": {"lr": 0.1},
-    }
+    expected = {"acc": 0.7, "training_iteration": 4, "trial_id": "a", "config": {"lr": 0.1}}
     assert trial.last_result == expected
-    assert trial.metric_analysis["acc"]["last"] == 0.7
     flat = {"acc": 0.7, "training_iteration": 4, "trial_id": "a", "config/lr": 0.1}
     assert search.heard == [("connect", Journal), ("complete", "a", flat)]
     controller = run.controller
@@ -266,7 +206,7 @@ def test_a_pull_that_the_journal_has_is_not_run_again(tmp_path: Path) -> None:
     assert controller.is_finished()
 
 
-def test_a_pull_that_was_restored_as_complete_makes_room_for_another(tmp_path: Path) -> None:
+def test_a_pull_that_was_restored_as_complete_makes_room_for_another(tmp_path):
     search = Search()
     limiter = ConcurrencyLimiter(search, max_concurrent=1)
     assert limiter.suggest("a") is not None  # in the state that Ray saved
@@ -275,36 +215,19 @@ def test_a_pull_that_was_restored_as_complete_makes_room_for_another(tmp_path: P
     assert limiter.suggest("b") is not None
 
 
-@pytest.mark.parametrize("surplus", [True, False])
-def test_when_the_race_is_over_surplus_pulls_are_given_up(surplus: bool, tmp_path: Path) -> None:
+def test_when_the_race_is_over_surplus_pulls_are_given_up(tmp_path):
     search = Search()
-    run = Run(tmp_path, PullScheduler(limit=9, stop_surplus=surplus), search)
-    running, done = run.add("running"), run.add("done")
-    waiting = run.add("waiting", lr=0.1)
+    run = Run(tmp_path, PullScheduler(limit=9), search)
+    running, waiting = run.add("running"), run.add("waiting", lr=0.1)
     run.start(running)
-    run.start(done)
-    run.controller.stop_trial(done)
     search.heard.clear()
     run.turn()
     assert search.heard == []
     search.finished = True
     run.turn(8.0)
-    if not surplus:
-        assert search.heard == []
-        assert {running.status, waiting.status} == {Trial.RUNNING, Trial.PENDING}
-        run.turn(2.0)
-        assert running.status == Trial.TERMINATED
-        return
-    assert {trial.status for trial in (running, done, waiting)} == {Trial.TERMINATED}
-    assert {what[:2] for what in search.heard} == {
-        ("discard", "running"),
-        ("complete", "running"),
-        ("discard", "waiting"),
-        ("complete", "waiting"),
-    }
+    assert {trial.status for trial in (running, waiting)} == {Trial.TERMINATED}
     for name in ("running", "waiting"):
-        told = [what[0] for what in search.heard if what[1] == name]
-        assert told == ["discard", "complete"]
+        assert [what[0] for what in search.heard if what[1] == name] == ["discard", "complete"]
     assert CENSORED_KEY not in running.last_result
     assert waiting.last_result == {"trial_id": "waiting", "config": {"lr": 0.1}}
     heard = len(search.heard)
@@ -312,31 +235,39 @@ def test_when_the_race_is_over_surplus_pulls_are_given_up(surplus: bool, tmp_pat
     assert len(search.heard) == heard
 
 
+def test_surplus_pulls_may_be_run_to_their_ends(tmp_path):
+    search = Search()
+    run = Run(tmp_path, PullScheduler(limit=9, stop_surplus=False), search)
+    running = run.add("running")
+    run.start(running)
+    search.finished = True
+    run.turn(8.0)
+    assert running.status == Trial.RUNNING
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"limit": 0}, ValueError, "limit must be a positive number of seconds or None, got 0"),
-        ({"limit": "1h"}, TypeError, "limit must be a number of seconds or None, got '1h'"),
-        ({"limit_key": 3}, TypeError, "limit_key must be a string, got 3"),
+        ({"limit": 0}, ValueError, "limit must be a positive number of seconds"),
+        ({"limit": "1h"}, TypeError, "limit must be a number of seconds"),
+        ({"limit_key": 3}, TypeError, "limit_key must be a string"),
         ({"limit_key": ""}, ValueError, "limit_key must name a key"),
     ],
 )
-def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_bad_arguments(arguments, error, words):
     with pytest.raises(error, match=words):
         PullScheduler(**arguments)
 
 
 @pytest.mark.parametrize(("limit", "error"), [(-1, ValueError), ("60", TypeError)])
-def test_a_bad_limit_in_a_configuration(limit: Any, error: type[Exception], tmp_path: Path) -> None:
+def test_a_bad_limit_in_a_configuration(limit, error, tmp_path):
     words = r"config\['time_limit_s'\] of trial a must be a .*number of seconds or None"
     with pytest.raises(error, match=words):
         Run(tmp_path).add("a", time_limit_s=limit)
 
 
 @pytest.mark.parametrize(("error", "is_lost"), [(RayActorError(), True), (ValueError("x"), False)])
-def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(
-    tmp_path: Path, error: Exception, is_lost: bool
-) -> None:
+def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(tmp_path, error, is_lost):
     search = Search()
     run = Run(tmp_path, search=search)
     trial = run.add("a")
@@ -354,7 +285,7 @@ def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(
     assert search.heard == [("seconds", "a", 3.0), *([("lose", "a")] if is_lost else [])]
 
 
-def test_a_second_run_is_connected_to_its_own_storage(tmp_path: Path) -> None:
+def test_a_second_run_is_connected_to_its_own_storage(tmp_path):
     search, scheduler = Search(), PullScheduler()
     Run(tmp_path / "first", scheduler, search).add("a")
     Run(tmp_path / "second", scheduler, search).add("b")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ray import tune
 from ray.train._internal.storage import StorageContext
-from ray.tune.search import Searcher
 
-import mfhpo_ray
 from mfhpo import RCUCB, Observation
 from mfhpo.censored import Linear
 from mfhpo_ray import RCUCBScheduler
 from mfhpo_ray.simulation import Step, simulate
+from tests.ray.schedulers.races import Suggesting
 
 
 class Services:
@@ -50,8 +47,8 @@ def scheduler(limits=(6.0, 15.0, 30.0), **options):
     )
 
 
-def observations(run, limits_of=None):
-    """Model, seconds and limit of every trial that ran, from what Tune keeps of it."""
+def observations(run):
+    """Model of every trial that ran, and the limit that stopped it, from what Tune keeps of it."""
     return [
         (trial.config["model"], trial.last_result.get("mfhpo/censored_at"))
         for trial in run.trials
@@ -59,7 +56,7 @@ def observations(run, limits_of=None):
     ]
 
 
-def test_one_slot_plays_what_the_bare_policy_plays() -> None:
+def test_one_slot_plays_what_the_bare_policy_plays():
     ours = scheduler(horizon=60)
     run = simulate(ours, trials(60), SERVICES, slots=1, max_concurrent_trials=1)
     policy = RCUCB(3, [6.0, 15.0, 30.0], cost=Linear(0.01), reward_range=(0, 1), horizon=60)
@@ -81,7 +78,7 @@ def test_one_slot_plays_what_the_bare_policy_plays() -> None:
     assert all(trial.status == "TERMINATED" for trial in run.trials)
 
 
-def test_the_best_model_is_played_most_and_hanging_trials_are_censored() -> None:
+def test_the_best_model_is_played_most_and_hanging_trials_are_censored():
     ours = scheduler(horizon=200)
     run = simulate(ours, trials(200), SERVICES, slots=8)
     answer = ours.recommendation()
@@ -97,7 +94,7 @@ def test_the_best_model_is_played_most_and_hanging_trials_are_censored() -> None
     assert run.makespan < math.inf
 
 
-def test_the_experiment_ends_at_the_horizon_and_the_rest_never_starts() -> None:
+def test_the_experiment_ends_at_the_horizon_and_the_rest_never_starts():
     ours = scheduler(horizon=20)
     run = simulate(ours, trials(100), SERVICES, slots=4)
     ran = observations(run)
@@ -107,26 +104,7 @@ def test_the_experiment_ends_at_the_horizon_and_the_rest_never_starts() -> None:
     assert ours.recommendation().finished
 
 
-def test_without_a_horizon_all_trials_are_run() -> None:
-    ours = scheduler()
-    run = simulate(ours, trials(10), SERVICES, slots=4)
-    answer = ours.recommendation()
-    assert len(observations(run)) == answer.trials == 30
-    assert answer.finished
-    assert "no replicates are left" in answer.reason
-
-
-def test_an_arm_without_replicates_makes_room_for_the_next_best() -> None:
-    # The best arm has three replicates only, too few to be sure that it is the best.
-    few = [t for t in trials(30) if t["model"] != 2 or t["seed"] < 3]
-    ours = scheduler(horizon=40)
-    run = simulate(ours, few, SERVICES, slots=2)
-    played = [model for model, _ in observations(run)]
-    assert played.count(2) == 3
-    assert len(played) >= 40
-
-
-def test_a_minimised_metric_is_mirrored() -> None:
+def test_a_minimised_metric_is_mirrored():
     class Losses(Services):
         def step(self, config, iteration):
             step = super().step(config, iteration)
@@ -142,7 +120,7 @@ def test_a_minimised_metric_is_mirrored() -> None:
     assert other.interval == pytest.approx(tuple(-bound for bound in reversed(one.interval)))
 
 
-def test_crashes_and_values_that_are_none_are_no_observations() -> None:
+def test_crashes_and_values_that_are_none_are_no_observations():
     class Broken(Services):
         def step(self, config, iteration):
             step = super().step(config, iteration)
@@ -163,7 +141,7 @@ def test_crashes_and_values_that_are_none_are_no_observations() -> None:
     assert 3 <= len(began) <= 4
 
 
-def test_limits_are_derived_and_longest_ends_what_hangs_before() -> None:
+def test_limits_are_derived_and_longest_ends_what_hangs_before():
     ours = scheduler(limits=4, longest=40.0, horizon=80)
     run = simulate(ours, trials(80), SERVICES, slots=4)
     answer = ours.recommendation()
@@ -174,44 +152,11 @@ def test_limits_are_derived_and_longest_ends_what_hangs_before() -> None:
     assert run.makespan < math.inf
 
 
-def test_a_trial_that_reports_beyond_its_limit_is_stopped_in_time() -> None:
-    class Slow:
-        def step(self, config, iteration):
-            return Step(0.1 * iteration, 1.0) if iteration <= 30 else None
-
-    ours = RCUCBScheduler([5.0], reward_range=(0, 3), horizon=6)
-    run = simulate(ours, trials(10, models=2), Slow(), slots=1, max_concurrent_trials=1)
-    ran = [t for t in run.trials if len(run.history(t.trial_id))]
-    assert len(ran) == 6
-    assert all(len(run.history(t.trial_id)) <= 6 for t in ran)
-    assert ours.recommendation().censored == 1.0
-
-
-class Listed(Searcher):
-    """Suggests models one at a time, each once."""
-
-    def __init__(self):
-        super().__init__(metric="value", mode="max")
-        self._given = 0
-
-    def suggest(self, trial_id):
-        self._given += 1
-        return {"model": (self._given - 1) % 3, "seed": self._given}
-
-    def on_trial_complete(self, trial_id, result=None, error=False):
-        pass
-
-    def save(self, checkpoint_path):
-        pass
-
-    def restore(self, checkpoint_path):
-        pass
-
-
-def test_a_searchers_trials_have_limits_as_well() -> None:
+def test_a_searchers_trials_have_limits_as_well():
     hanging = Services((4.0, 4.0, 4.0), (0.3, 0.6, 0.8), (0.5, 0.5, 0.5))
     ours = scheduler(arms=3)
-    run = simulate(ours, Listed(), hanging, slots=2, num_samples=30)
+    grid = [{"model": number % 3, "seed": number} for number in range(30)]
+    run = simulate(ours, Suggesting(grid), hanging, slots=2, num_samples=30)
     assert len(run.trials) == 30
     assert all(trial.status == "TERMINATED" for trial in run.trials)
     assert ours.recommendation().trials == 30
@@ -229,50 +174,17 @@ def test_a_searchers_trials_have_limits_as_well() -> None:
         ({"delta": 1.5}, "delta"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words) -> None:
+def test_bad_arguments_are_named(arguments, words):
     with pytest.raises(ValueError, match=words):
         RCUCBScheduler(**arguments)
 
 
-def test_nothing_to_recommend_yet() -> None:
+def test_nothing_to_recommend_yet():
     with pytest.raises(ValueError, match="no trial was started"):
         scheduler().recommendation()
 
 
-@pytest.mark.slow
-def test_a_real_run_with_trials_that_hang(ray_cluster, tmp_path) -> None:
-    def serve(config):
-        if config["model"] == "hangs" and config["seed"] % 2:
-            time.sleep(600)
-        # Far within the limit, also where a machine stalls for a second or two.
-        tune.report({"score": {"hangs": 0.9, "plain": 0.4}[config["model"]]})
-
-    ours = RCUCBScheduler([5.0], reward_range=(0, 1), metric="score", mode="max", horizon=12)
-    space = {
-        "model": tune.grid_search(["hangs", "plain"]),
-        "seed": tune.grid_search(list(range(12))),
-    }
-    tuner = tune.Tuner(
-        serve,
-        param_space=space,
-        tune_config=tune.TuneConfig(scheduler=ours, reuse_actors=True),
-        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
-    )
-    results = tuner.fit()
-    assert results.num_errors == 0
-    assert results.num_terminated == 24
-    answer = mfhpo_ray.recommendation(results)
-    # Of the four that run at once, others may end in the same step as the last one that is needed.
-    assert 12 <= answer.trials <= 12 + 3
-    assert answer.finished
-    assert answer.limit == 5.0
-    stopped = [r for r in results if (r.metrics or {}).get("mfhpo/censored_at") == 5.0]
-    assert stopped
-    assert all(r.config["model"] == "hangs" and r.config["seed"] % 2 for r in stopped)
-    assert "luckiest" in str(answer)
-
-
-def test_what_was_written_is_learned_again(tmp_path) -> None:
+def test_what_was_written_is_learned_again(tmp_path):
     """A scheduler that finds another one's journal knows what that one knew."""
     storage = StorageContext(storage_path=str(tmp_path), experiment_dir_name="services")
     first, again = scheduler(horizon=30), scheduler(horizon=30)

@@ -1,4 +1,4 @@
-"""A driver that is killed: what its scheduler had observed is not lost, and the race goes on."""
+"""Real runs that are restored: nothing observed is lost, and failed trials are tried again."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +19,7 @@ from ray import tune
 
 import mfhpo_ray
 from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
+from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISEScheduler
 from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.journal import Journal
@@ -33,10 +32,10 @@ LEVELS = (1, 3, 9)
 ARMS, SEEDS, BEST = 8, 4, 5
 
 
-def make_trainable(folder: Path) -> Callable[[dict[str, Any]], None]:
+def make_trainable(folder):
     """Make a training function with checkpoints that notes each iteration in a trial's file."""
 
-    def train(config: dict[str, Any]) -> None:
+    def train(config):
         arm, seed = config["layers"][0], config["seed"]
         done = 0
         checkpoint = tune.get_checkpoint()
@@ -56,29 +55,27 @@ def make_trainable(folder: Path) -> Callable[[dict[str, Any]], None]:
     return train
 
 
-def drive(address: str, folder: str) -> None:
-    """Run the race: what a user's script does."""
-    ray.init(address=address, configure_logging=False, log_to_driver=False)
+def tuner_of(train, folder, space):
     scheduler = IISEScheduler(
         levels=LEVELS, sigma=0.01, bias=(0.02, 0.007, 0.0), epsilon=0.04, delta=0.1, measure=2
     )
-    tune.Tuner(
-        make_trainable(Path(folder, "logs")),
-        # JSON knows no tuples: an arm must be the same after it was written and read.
-        param_space={
-            "layers": tune.grid_search([(arm, np.float64(0.5)) for arm in range(ARMS)]),
-            "seed": tune.grid_search(list(range(SEEDS))),
-        },
-        tune_config=tune.TuneConfig(
-            metric="accuracy", mode="max", scheduler=scheduler, reuse_actors=True
-        ),
-        run_config=tune.RunConfig(
-            storage_path=str(Path(folder, "storage")), name="race", verbose=0
-        ),
-    ).fit()
+    config = tune.TuneConfig(metric="accuracy", mode="max", scheduler=scheduler, reuse_actors=True)
+    run_config = tune.RunConfig(storage_path=str(folder / "storage"), name="race", verbose=0)
+    return tune.Tuner(train, param_space=space, tune_config=config, run_config=run_config)
 
 
-def journal_of(folder: Path) -> dict[str, Any]:
+def drive(address, folder):
+    """Run the race: what a user's script does."""
+    ray.init(address=address, configure_logging=False, log_to_driver=False)
+    # JSON knows no tuples: an arm must be the same after it was written and read.
+    space = {
+        "layers": tune.grid_search([(arm, np.float64(0.5)) for arm in range(ARMS)]),
+        "seed": tune.grid_search(list(range(SEEDS))),
+    }
+    tuner_of(make_trainable(Path(folder, "logs")), Path(folder), space).fit()
+
+
+def journal_of(folder):
     """What was observed of each trial by now."""
     import pyarrow.fs
 
@@ -89,7 +86,7 @@ def journal_of(folder: Path) -> dict[str, Any]:
     return records
 
 
-def told(records: dict[str, Any]) -> Counter[str]:
+def told(records):
     return Counter(
         json.dumps([name, level, value])
         for name, record in records.items()
@@ -97,9 +94,9 @@ def told(records: dict[str, Any]) -> Counter[str]:
     )
 
 
-def final_lines(logs: Path) -> dict[str, list[str]]:
+def final_lines(logs):
     """What trials have noted once they have ended: they outlive their driver for a moment."""
-    lines: dict[str, list[str]] | None = None
+    lines = None
     deadline = time.monotonic() + 60.0
     while True:
         found = {log.name: log.read_text().split() for log in logs.iterdir()}
@@ -112,7 +109,7 @@ def final_lines(logs: Path) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_cluster")
-def test_a_killed_driver_loses_no_observation(tmp_path: Path) -> None:
+def test_a_killed_driver_loses_no_observation(tmp_path):
     (tmp_path / "logs").mkdir()
     address = ray.get_runtime_context().gcs_address
     driver = subprocess.Popen([sys.executable, __file__, address, str(tmp_path)])
@@ -172,11 +169,11 @@ def test_a_killed_driver_loses_no_observation(tmp_path: Path) -> None:
             assert len(done) <= len(old) + 1  # an iteration that was under way
 
 
-def arm_of(record: dict[str, Any]) -> int:
+def arm_of(record):
     return int(decode(record["config"])["layers"][0])
 
 
-def bare_policy(records: dict[str, Any]) -> IISE:
+def bare_policy(records):
     """A policy without a scheduler that was told of all records."""
     problem = Problem(ARMS, LEVELS, bias=Bias.max(0.02, 0.007, 0.0), noise=SubGaussian(0.01))
     policy = IISE(problem, delta=0.1, epsilon=0.04, measure=2)
@@ -188,6 +185,33 @@ def bare_policy(records: dict[str, Any]) -> IISE:
     for _, arm, level, value, cost in entries:
         policy.tell(Pull(arm, level), Observation(value, cost))
     return policy
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+def test_errored_trials_are_resumed(tmp_path):
+    broken = tmp_path / "broken"
+    broken.touch()
+    best = 1
+
+    def train(config):
+        for iteration in range(1, LEVELS[-1] + 1):
+            if config["arm"] == best and broken.exists():
+                raise RuntimeError("this configuration crashes")
+            tune.report({"accuracy": 0.1 * config["arm"] - 0.02 / iteration})
+
+    space = {"arm": tune.grid_search([0, best]), "seed": tune.grid_search(list(range(12)))}
+    with pytest.warns(ArmWithdrawnWarning):
+        first = tuner_of(train, tmp_path, space).fit()
+    assert len(first.errors) >= 3
+    assert mfhpo_ray.recommendation(first).arm == best - 1
+    broken.unlink()
+    # The race goes on with all arms, though it had ended.
+    storage = str(tmp_path / "storage" / "race")
+    results = tune.Tuner.restore(storage, train, resume_errored=True).fit()
+    assert not results.errors
+    answer = mfhpo_ray.recommendation(results)
+    assert (answer.arm, answer.compared, answer.certified) == (best, 2, True)
 
 
 if __name__ == "__main__":

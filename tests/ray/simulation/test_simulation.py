@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,51 +15,49 @@ from ray.tune.schedulers import (
     AsyncHyperBandScheduler,
     FIFOScheduler,
     HyperBandScheduler,
-    TrialScheduler,
 )
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
-from mfhpo_ray import PullScheduler
-from mfhpo_ray.simulation import ReplayedCurves, SimulatedRun, Step, simulate
+from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 
 
 class Script:
     """Curves from a function of arm and iteration."""
 
-    def __init__(self, step: Callable[[int, int], Step | None]) -> None:
+    def __init__(self, step):
         self._step = step
 
-    def step(self, config: dict[str, Any], iteration: int) -> Any:
+    def step(self, config, iteration):
         return self._step(config["arm"], iteration)
 
 
 class Recorder(FIFOScheduler):
     """Notes what it is told; pauses each trial after `pause_at`, resumes when all have paused."""
 
-    def __init__(self, pause_at: int | None = None) -> None:
+    def __init__(self, pause_at=None):
         super().__init__()
         self.calls = []
         self.pause_at = pause_at
         self.added = []
 
-    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller, trial):
         self.added.append(trial)
         self.calls.append(("add", trial.config["arm"]))
 
-    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> Any:
+    def on_trial_result(self, tune_controller, trial, result):
         self.calls.append(("result", trial.config["arm"], result["training_iteration"]))
         return self.PAUSE if result["training_iteration"] == self.pause_at else self.CONTINUE
 
-    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
+    def on_trial_complete(self, tune_controller, trial, result):
         self.calls.append(("complete", trial.config["arm"], result.get("training_iteration")))
 
-    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+    def on_trial_remove(self, tune_controller, trial):
         self.calls.append(("remove", trial.config["arm"]))
 
-    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+    def on_trial_error(self, tune_controller, trial):
         self.calls.append(("error", trial.config["arm"]))
 
-    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+    def choose_trial_to_run(self, tune_controller):
         if self.pause_at is not None and all(
             trial.status in (Trial.PAUSED, Trial.TERMINATED) for trial in self.added
         ):
@@ -71,31 +69,46 @@ class Recorder(FIFOScheduler):
         return None
 
 
+class Scripted(FIFOScheduler):
+    """Does what functions of the controller, and of a trial that reports, say."""
+
+    def __init__(self, on_result=None, choose=None):
+        super().__init__()
+        self._on_result = on_result
+        self._choose = choose
+
+    def on_trial_result(self, tune_controller, trial, result):
+        decision = self._on_result and self._on_result(tune_controller, trial)
+        return decision or self.CONTINUE
+
+    def choose_trial_to_run(self, tune_controller):
+        choose = self._choose or super().choose_trial_to_run
+        return choose(tune_controller)
+
+
 class Suggestions(Searcher):
     """Suggests what it is given, and notes what it is told."""
 
-    def __init__(self, suggestions: Iterable[Any]) -> None:
+    def __init__(self, suggestions):
         super().__init__(metric="value", mode="max")
         self.suggestions = list(suggestions)
         self.calls = []
 
-    def suggest(self, trial_id: str) -> Any:
+    def suggest(self, trial_id):
         return self.suggestions.pop(0) if self.suggestions else Searcher.FINISHED
 
-    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> Any:
+    def on_trial_result(self, trial_id, result):
         self.calls.append(("result", result["value"]))
 
-    def on_trial_complete(
-        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
-    ) -> None:
+    def on_trial_complete(self, trial_id, result=None, error=False):
         self.calls.append(("complete", None if result is None else result["value"], error))
 
 
-def arms(count: int) -> list[dict[str, Any]]:
+def arms(count):
     return [{"arm": arm} for arm in range(count)]
 
 
-def reached(run: SimulatedRun) -> list[int]:
+def reached(run):
     return [trial.last_result.get("training_iteration", 0) for trial in run.trials]
 
 
@@ -107,7 +120,7 @@ TABLE = [
 ]
 
 
-def test_asha_stops_at_its_rungs() -> None:
+def test_asha_stops_at_its_rungs():
     scheduler = AsyncHyperBandScheduler(max_t=4, grace_period=1, reduction_factor=2)
     run = simulate(scheduler, arms(4), ReplayedCurves(TABLE, seconds=10.0), slots=1)
     assert reached(run) == [4, 1, 2, 4]
@@ -122,7 +135,7 @@ def test_asha_stops_at_its_rungs() -> None:
     ]
 
 
-def test_asha_sees_results_in_the_order_of_time() -> None:
+def test_asha_sees_results_in_the_order_of_time():
     # Two slots, the first arm slow: arm 1 reports first, and is not compared with arm 0.
     curves = ReplayedCurves(TABLE, seconds=[[30.0], [10.0], [10.0], [10.0]])
     scheduler = AsyncHyperBandScheduler(max_t=4, grace_period=1, reduction_factor=2)
@@ -144,16 +157,12 @@ def test_asha_sees_results_in_the_order_of_time() -> None:
     assert run.slot_seconds == 60.0 + 40.0 + 20.0 + 40.0
 
 
-def test_the_stopping_criterion_skips_the_last_result() -> None:
-    scheduler = Recorder()
-    simulate(scheduler, arms(1), ReplayedCurves(TABLE), max_t=2)
-    assert scheduler.calls == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
-
-
-def test_a_function_that_returns_ends_with_its_last_result() -> None:
-    scheduler = Recorder()
-    run = simulate(scheduler, arms(1), ReplayedCurves([[0.1, 0.2]]))
-    assert scheduler.calls[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
+def test_the_stopping_criterion_skips_the_last_result_and_a_return_repeats_it():
+    stopped, returned = Recorder(), Recorder()
+    simulate(stopped, arms(1), ReplayedCurves(TABLE), max_t=2)
+    assert stopped.calls == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
+    run = simulate(returned, arms(1), ReplayedCurves([[0.1, 0.2]]))
+    assert returned.calls[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
     assert run.trials[0].last_result["done"] is True
     assert run.iterations == 2
 
@@ -162,9 +171,7 @@ def test_a_function_that_returns_ends_with_its_last_result() -> None:
     ("checkpoints", "iterations", "seconds"),
     [(True, [1, 2, 3, 4], 40.0), (False, [1, 2, 1, 2, 3, 4], 60.0)],
 )
-def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(
-    checkpoints: bool, iterations: list[int], seconds: float
-) -> None:
+def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(checkpoints, iterations, seconds):
     curves = ReplayedCurves(TABLE, seconds=10.0)
     run = simulate(Recorder(pause_at=2), arms(2), curves, slots=1, checkpoints=checkpoints)
     for trial in run.trials:
@@ -178,13 +185,13 @@ def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(
     assert started == [0.0, 20.0, 40.0, 40.0 + seconds - 20.0]
 
 
-def test_a_scheduler_may_hold_trials_back_and_remove_them() -> None:
+def test_a_scheduler_may_hold_trials_back_and_remove_them():
     class Holds(Recorder):
-        def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+        def on_trial_add(self, tune_controller, trial):
             super().on_trial_add(tune_controller, trial)
             trial.set_status(Trial.PAUSED if trial.config["arm"] else Trial.TERMINATED)
 
-        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+        def choose_trial_to_run(self, tune_controller):
             # The last one first; when it is through, the others are not needed.
             first = self.added[-1]
             if first.status == Trial.PAUSED and len(self.added) == 3:
@@ -198,27 +205,24 @@ def test_a_scheduler_may_hold_trials_back_and_remove_them() -> None:
     run = simulate(scheduler, arms(3), ReplayedCurves(TABLE), slots=1)
     assert reached(run) == [0, 0, 4]
     assert scheduler.calls[-2:] == [("complete", 2, 4), ("remove", 1)]
-    assert [event.trial_id for event in run.events if event.kind == "started"] == [
-        run.trials[2].trial_id
-    ]
+    [started] = [event.trial_id for event in run.events if event.kind == "started"]
+    assert started == run.trials[2].trial_id
 
 
 @pytest.mark.parametrize(("reuse_actors", "order"), [(True, [0, 2, 1]), (False, [0, 1, 2])])
-def test_the_chosen_trial_is_first_where_processes_are_reused(
-    reuse_actors: bool, order: list[int]
-) -> None:
-    class Prefers(FIFOScheduler):
-        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
-            last = tune_controller.get_trials()[-1]
-            running = any(t.is_finished() for t in tune_controller.get_trials())
-            return last if running and last.status == Trial.PENDING else None
+def test_the_chosen_trial_is_first_where_processes_are_reused(reuse_actors, order):
+    def last_one_once_another_is_over(controller):
+        last = controller.get_trials()[-1]
+        is_any_over = any(trial.is_finished() for trial in controller.get_trials())
+        return last if is_any_over and last.status == Trial.PENDING else None
 
-    run = simulate(Prefers(), arms(3), ReplayedCurves(TABLE), slots=1, reuse_actors=reuse_actors)
+    scheduler = Scripted(choose=last_one_once_another_is_over)
+    run = simulate(scheduler, arms(3), ReplayedCurves(TABLE), slots=1, reuse_actors=reuse_actors)
     numbers = [int(event.trial_id[-1]) - 1 for event in run.events if event.kind == "started"]
     assert numbers == order
 
 
-def test_processes_take_time_to_start() -> None:
+def test_processes_take_time_to_start():
     options = {"slots": 1, "start_seconds": 5.0}
     curves = ReplayedCurves(TABLE, seconds=10.0)
     reused = simulate(FIFOScheduler(), arms(2), curves, **options)
@@ -227,10 +231,10 @@ def test_processes_take_time_to_start() -> None:
     assert fresh.slot_seconds == 90.0
 
 
-def test_crashed_trials_are_tried_again() -> None:
+def test_crashed_trials_are_tried_again():
     crashes = {1: 2, 2: 1}  # how often iteration 2 of an arm crashes
 
-    def step(arm: int, iteration: int) -> Any:
+    def step(arm, iteration):
         if iteration == 2 and crashes.get(arm, 0) > 0:
             crashes[arm] -= 1
             return Step(math.nan, 7.0, failed=True)
@@ -249,88 +253,57 @@ def test_crashed_trials_are_tried_again() -> None:
     assert run.slot_seconds == 20.0 + 34.0 + 37.0
 
 
-def test_a_trial_that_hangs_is_ended_by_a_time_limit() -> None:
-    def step(arm: int, iteration: int) -> Any:
-        return Step(0.5, math.inf if arm == 0 else 1.0) if iteration == 1 else None
-
-    scheduler = PullScheduler(limit=5.0)
-    run = simulate(scheduler, arms(2), Script(step), slots=1)
-    hung, other = run.trials
-    assert hung.status == other.status == Trial.TERMINATED
-    assert hung.last_result["mfhpo/censored_at"] == 5.0
-    assert hung.num_failures == 0
-    # It is seen a turn of the loop later, and the slot is free at once.
-    started = [event.seconds for event in run.events if event.kind == "started"]
-    assert 5.0 < started[1] <= 5.2
-    assert run.slot_seconds == pytest.approx(started[1] + 1.0)
-
-
-def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot() -> None:
-    class StopsOther(FIFOScheduler):
-        def on_trial_result(
-            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
-        ) -> Any:
-            for other in tune_controller.get_trials():
-                if other is not trial and other.status == Trial.RUNNING:
-                    tune_controller.stop_trial(other)
-            return self.CONTINUE
+def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot():
+    def stop_others(controller, trial):
+        for other in controller.get_trials():
+            if other is not trial and other.status == Trial.RUNNING:
+                controller.stop_trial(other)
 
     for seconds, freed in ((100.0, 100.0), (math.inf, 10.0 + 600.0)):
         steps = {0: 10.0, 1: seconds, 2: 1.0}
         curves = Script(lambda arm, i, steps=steps: Step(0.0, steps[arm]) if i == 1 else None)
-        run = simulate(StopsOther(), [{"arm": 0}, {"arm": 1}], curves, slots=2)
+        run = simulate(Scripted(stop_others), arms(2), curves, slots=2)
         assert run.makespan == 10.0
         assert run.slot_seconds == 20.0
-        run = simulate(StopsOther(), [{"arm": 0}, {"arm": 1}, *[{"arm": 2}] * 700], curves, slots=2)
+        run = simulate(Scripted(stop_others), [*arms(2), *[{"arm": 2}] * 700], curves, slots=2)
         starts = [event.seconds for event in run.events if event.kind == "started"]
         assert starts[2:4] == [10.0, 11.0]
         assert sum(start == freed for start in starts) >= 1
         assert sum(start <= freed for start in starts) == 2 + (freed - 10.0) + 2
 
 
-def test_a_process_that_is_killed_is_an_error_unless_its_trial_is_stopped() -> None:
-    class Kills(FIFOScheduler):
-        stop = False
-
-        def on_trial_result(
-            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
-        ) -> Any:
-            other = tune_controller.get_trials()[1]
-            if other.status == Trial.RUNNING:
-                process = other.temporary_state.ray_actor
-                if self.stop:
-                    tune_controller.stop_trial(other)
-                process.kill()
-            return self.CONTINUE
+def test_a_process_that_is_killed_is_an_error_unless_its_trial_is_stopped():
+    def kill_second(stop, controller, trial):
+        other = controller.get_trials()[1]
+        if other.status == Trial.RUNNING:
+            process = other.temporary_state.ray_actor
+            if stop:
+                controller.stop_trial(other)
+            process.kill()
 
     steps = {0: 10.0, 1: 100.0, 2: 10.0}
     curves = Script(lambda arm, i: Step(0.0, steps[arm]) if i <= 2 else None)
     for stop, status in ((False, Trial.ERROR), (True, Trial.TERMINATED)):
-        scheduler = Kills()
-        scheduler.stop = stop
-        run = simulate(scheduler, arms(3), curves, slots=2)
+        run = simulate(Scripted(partial(kill_second, stop)), arms(3), curves, slots=2)
         assert run.trials[1].status == status
         # The third trial has the slot at once.
         assert [event.seconds for event in run.events if event.kind == "started"] == [0, 0, 10.0]
         assert run.slot_seconds == 20.0 + 10.0 + 20.0
 
 
-def test_nothing_that_can_happen_is_an_error() -> None:
-    class Never(FIFOScheduler):
-        def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
-            trial.set_status(Trial.PAUSED)
-
-        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
-            return None
+def test_nothing_that_can_happen_is_an_error():
+    def pause_all(controller):
+        for trial in controller.get_trials():
+            controller._set_trial_status(trial, Trial.PAUSED)
 
     with pytest.raises(RuntimeError, match=r"nothing happens any more, with trials {'PAUSED': 2}"):
-        simulate(Never(), arms(2), ReplayedCurves(TABLE))
+        simulate(Scripted(choose=pause_all), arms(2), ReplayedCurves(TABLE))
     hangs = Script(lambda arm, iteration: Step(0.0, math.inf))
     with pytest.raises(RuntimeError, match="RUNNING"):
         simulate(FIFOScheduler(), arms(1), hangs)
 
 
-def test_the_time_budget_ends_it() -> None:
+def test_the_time_budget_ends_it():
     curves = ReplayedCurves(TABLE, seconds=10.0)
     run = simulate(FIFOScheduler(), arms(4), curves, slots=1, time_budget=65.0)
     assert reached(run) == [4, 2, 0, 0]
@@ -338,10 +311,15 @@ def test_the_time_budget_ends_it() -> None:
     assert {trial.status for trial in run.trials} == {Trial.TERMINATED}
 
 
-def test_a_searcher_is_asked_and_told() -> None:
-    search = Suggestions([{"arm": 0}, None, {"arm": 1}])
+def test_a_searcher_is_asked_and_told():
+    search = Suggestions([{"arm": 0}, None, *arms(4)[1:]])
     run = simulate(
-        FIFOScheduler(), search, ReplayedCurves(TABLE), max_t=2, param_space={"constant": 7}
+        FIFOScheduler(),
+        search,
+        ReplayedCurves(TABLE),
+        max_t=2,
+        param_space={"constant": 7},
+        num_samples=2,
     )
     assert [trial.config for trial in run.trials] == [
         {"arm": 0, "constant": 7},
@@ -354,17 +332,13 @@ def test_a_searcher_is_asked_and_told() -> None:
         ("result", 0.4),
         ("complete", 0.9, False),
     ]
-
-
-def test_as_many_trials_as_asked_for() -> None:
-    search = Suggestions(arms(4))
-    run = simulate(FIFOScheduler(), search, ReplayedCurves(TABLE), num_samples=3)
-    assert len(run.trials) == 3
-    assert len(search.suggestions) == 1
+    # One that suggests nothing yet is asked every second.
+    idle = Suggestions([None, None, {"arm": 0}])
+    assert simulate(FIFOScheduler(), idle, ReplayedCurves(TABLE)).makespan == 2.0 + 4.0
 
 
 @pytest.mark.parametrize("source", [arms(4), "searcher", "limited"])
-def test_concurrency_is_limited(source: Any) -> None:
+def test_concurrency_is_limited(source):
     if source == "searcher":
         source = Suggestions(arms(4))
     elif source == "limited":
@@ -374,83 +348,43 @@ def test_concurrency_is_limited(source: Any) -> None:
     assert run.slot_seconds == 16.0
 
 
-def test_an_idle_searcher_is_asked_every_second() -> None:
-    search = Suggestions([None, None, {"arm": 0}])
-    run = simulate(FIFOScheduler(), search, ReplayedCurves(TABLE))
-    assert run.trials[0].status == Trial.TERMINATED
-    assert run.makespan == 2.0 + 4.0
-
-
-def test_trials_have_what_schedulers_look_at() -> None:
+def test_what_schedulers_see():
     seen = []
 
     class Looks(FIFOScheduler):
-        def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
-            seen.append(
-                (
-                    trial.status,
-                    trial.has_reported_at_least_once,
-                    trial.storage,
-                    trial.local_path,
-                    trial.path,
-                    trial.checkpoint,
-                    trial.evaluated_params,
-                    trial.placement_group_factory.required_resources,
-                    trial.temporary_state.ray_actor,
-                )
-            )
-            assert tune_controller.search_alg.total_samples == 1
-            assert tune_controller.get_trial(trial.trial_id) is trial
-            assert tune_controller.trial_executor.has_resources_for_trial(trial)
-
-        def on_trial_result(
-            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
-        ) -> Any:
-            assert tune_controller.get_live_trials() == {trial}
-            assert trial.run_metadata.start_time == 0.0
-            assert trial.last_result["hostname"] == "simulated"
-            return self.CONTINUE
-
-    run = simulate(
-        Looks(), [{"arm": 0, "a": {"b": 1}}], ReplayedCurves(TABLE), resources={"CPU": 2, "GPU": 1}
-    )
-    params = {"arm": 0, "a/b": 1}
-    resources = {"CPU": 2.0, "GPU": 1.0}
-    assert seen == [("PENDING", False, None, None, None, None, params, resources, None)]
-    assert run.trials[0].run_metadata.last_result_time == 4.0
-
-
-def test_schedulers_have_the_clock_and_the_slots_of_the_simulation() -> None:
-    class Counts(FIFOScheduler):
-        seen: ClassVar[list[Any]] = []
-
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self._clock = lambda: math.nan
             self._count_slots = lambda trial: math.nan
 
-        def on_trial_result(
-            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
-        ) -> Any:
-            self.seen.append((self._clock(), self._count_slots(trial)))
+        def on_trial_add(self, tune_controller, trial):
+            assert trial.status == "PENDING"
+            assert trial.storage is trial.local_path is trial.path is None
+            assert trial.evaluated_params == {"arm": 0, "a/b": 1}
+            resources = trial.placement_group_factory.required_resources
+            assert resources == {"CPU": 2.0, "GPU": 1.0}
+            assert tune_controller.search_alg.total_samples == 1
+            assert tune_controller.get_trial(trial.trial_id) is trial
+
+        def on_trial_result(self, tune_controller, trial, result):
+            assert tune_controller.get_live_trials() == {trial}
+            assert trial.run_metadata.start_time == 0.0
+            seen.append((self._clock(), self._count_slots(trial)))
             return self.CONTINUE
 
-    scheduler = Counts()
-    simulate(scheduler, arms(1), ReplayedCurves(TABLE, seconds=10.0), slots=3)
-    assert scheduler.seen == [(10.0, 3), (20.0, 3), (30.0, 3), (40.0, 3)]
+    curves = ReplayedCurves(TABLE, seconds=10.0)
+    configs = [{"arm": 0, "a": {"b": 1}}]
+    run = simulate(Looks(), configs, curves, slots=3, resources={"CPU": 2, "GPU": 1})
+    assert seen == [(10.0, 3), (20.0, 3), (30.0, 3), (40.0, 3)]
+    assert run.trials[0].run_metadata.last_result_time == 40.0
 
 
-def test_schedulers_keep_their_own_metric() -> None:
+def test_schedulers_keep_their_own_metric():
     scheduler = AsyncHyperBandScheduler(metric="value", mode="min", max_t=4)
     simulate(scheduler, arms(2), ReplayedCurves(TABLE))
     assert scheduler._mode == "min"
     with pytest.raises(ValueError, match=r"metric='accuracy'.*looks at 'value'"):
-        simulate(
-            AsyncHyperBandScheduler(metric="value", mode="max"),
-            arms(2),
-            ReplayedCurves(TABLE),
-            metric="accuracy",
-        )
+        simulate(scheduler, arms(2), ReplayedCurves(TABLE), metric="accuracy")
 
 
 @pytest.mark.parametrize(
@@ -464,30 +398,21 @@ def test_schedulers_keep_their_own_metric() -> None:
         ({"poll_seconds": 0.0}, "poll_seconds must be above 0"),
     ],
 )
-def test_bad_options(options: dict[str, Any], match: str) -> None:
+def test_bad_options(options, match):
     with pytest.raises(ValueError, match=match):
         simulate(FIFOScheduler(), arms(1), ReplayedCurves(TABLE), **options)
 
 
-def test_a_scheduler_must_decide_and_choose_what_can_run() -> None:
-    class Says(FIFOScheduler):
-        def on_trial_result(
-            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
-        ) -> Any:
-            return "GO"
-
+def test_a_scheduler_must_decide_and_choose_what_can_run():
+    says_go = Scripted(lambda controller, trial: "GO")
     with pytest.raises(ValueError, match="got 'GO'"):
-        simulate(Says(), arms(1), ReplayedCurves(TABLE))
-
-    class Chooses(FIFOScheduler):
-        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
-            return tune_controller.get_trials()[0]
-
+        simulate(says_go, arms(1), ReplayedCurves(TABLE))
+    chooses_what_runs = Scripted(choose=lambda controller: controller.get_trials()[0])
     with pytest.raises(RuntimeError, match="is RUNNING"):
-        simulate(Chooses(), arms(1), ReplayedCurves(TABLE))
+        simulate(chooses_what_runs, arms(1), ReplayedCurves(TABLE))
 
 
-def test_best_is_what_the_result_grid_hands_over() -> None:
+def test_best_is_what_the_result_grid_hands_over():
     curves = ReplayedCurves([[0.9, 0.2], [0.1, 0.5], [math.nan, math.nan]])
     run = simulate(FIFOScheduler(), arms(3), curves)
     first, second, _ = run.trials
@@ -500,7 +425,7 @@ def test_best_is_what_the_result_grid_hands_over() -> None:
         nothing.best()
 
 
-def test_noise_depends_on_arm_replicate_and_iteration_only() -> None:
+def test_noise_depends_on_arm_replicate_and_iteration_only():
     curves = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=5)
     again = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=5)
     configs = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(500)]
@@ -513,7 +438,7 @@ def test_noise_depends_on_arm_replicate_and_iteration_only() -> None:
     assert other.step(configs[0], 1).value != values[0, 0]
 
 
-def test_bad_curves() -> None:
+def test_bad_curves():
     with pytest.raises(ValueError, match=r"shape \(arms, iterations\), got shape \(2,\)"):
         ReplayedCurves([0.1, 0.2])
     with pytest.raises(ValueError, match="sigma"):
@@ -522,20 +447,13 @@ def test_bad_curves() -> None:
         Step(0.0, math.nan)
 
 
-def test_pausing_from_elsewhere_waits_for_the_step() -> None:
-    class PausesOther(FIFOScheduler):
-        paused = False
-
-        def on_trial_result(
-            self, tune_controller: Any, trial: Trial, result: dict[str, Any]
-        ) -> Any:
-            if trial.config["arm"] == 0 and not self.paused:
-                self.paused = True
-                tune_controller.pause_trial(tune_controller.get_trials()[1])
-            return TrialScheduler.CONTINUE
+def test_pausing_from_elsewhere_waits_for_the_step():
+    def pause_second_once(controller, trial):
+        if trial.config["arm"] == 0 and trial.last_result.get("training_iteration") is None:
+            controller.pause_trial(controller.get_trials()[1])
 
     curves = ReplayedCurves(TABLE, seconds=[[10.0], [15.0], [1.0], [1.0]])
-    run = simulate(PausesOther(), arms(2), curves, slots=2, checkpoints=True)
+    run = simulate(Scripted(pause_second_once), arms(2), curves, slots=2, checkpoints=True)
     other = [
         (event.seconds, event.kind, event.iteration)
         for event in run.events
@@ -553,75 +471,60 @@ def test_pausing_from_elsewhere_waits_for_the_step() -> None:
 class Logged:
     """Schedulers that note what Tune tells them, in a list that copies of them share."""
 
-    log: list[Any]
+    log: ClassVar = []
 
-    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller, trial):
         self.log.append(("add", trial.config["arm"], trial.status))
         super().on_trial_add(tune_controller, trial)
 
-    def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> Any:
+    def on_trial_result(self, tune_controller, trial, result):
         told = (result["training_iteration"], result["value"], result["iterations_since_restore"])
         decision = super().on_trial_result(tune_controller, trial, result)
         self.log.append(("result", trial.config["arm"], trial.status, *told, decision))
         return decision
 
-    def on_trial_complete(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> None:
+    def on_trial_complete(self, tune_controller, trial, result):
         self.log.append(("complete", trial.config["arm"], trial.status, result["value"]))
         super().on_trial_complete(tune_controller, trial, result)
 
-    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+    def on_trial_remove(self, tune_controller, trial):
         self.log.append(("remove", trial.config["arm"], trial.status))
         super().on_trial_remove(tune_controller, trial)
 
-    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+    def on_trial_error(self, tune_controller, trial):
         self.log.append(("error", trial.config["arm"], trial.status))
         super().on_trial_error(tune_controller, trial)
 
 
 class LoggedASHA(Logged, AsyncHyperBandScheduler):
-    log: ClassVar[list[Any]] = []
+    pass
 
 
 class LoggedHyperBand(Logged, HyperBandScheduler):
-    log: ClassVar[list[Any]] = []
+    pass
 
 
-def in_tune(
-    scheduler: Any,
-    folder: Path,
-    *,
-    checkpoints: bool,
-    fails: tuple[int, int] | None,
-    max_failures: int,
-    max_t: int,
-) -> tune.ResultGrid:
+def in_tune(scheduler, folder, max_t, fails):
     """Run the table in Tune itself, one trial at a time."""
     values = TABLE
 
     class Training(tune.Trainable):
-        def setup(self, config: dict[str, Any]) -> None:
+        def setup(self, config):
             self.done = 0
 
-        def step(self) -> Any:
+        def step(self):
             self.done += 1
             if (self.config["arm"], self.done) == fails:
                 raise RuntimeError("as told")
             return {"value": values[self.config["arm"]][self.done - 1]}
 
-        if checkpoints:
+        def save_checkpoint(self, checkpoint_dir):
+            (Path(checkpoint_dir) / "done").write_text(str(self.done))
 
-            def save_checkpoint(self, checkpoint_dir: str) -> None:
-                (Path(checkpoint_dir) / "done").write_text(str(self.done))
+        def load_checkpoint(self, checkpoint_dir):
+            self.done = int((Path(checkpoint_dir) / "done").read_text())
 
-            def load_checkpoint(self, checkpoint_dir: str) -> None:
-                self.done = int((Path(checkpoint_dir) / "done").read_text())
-
-        else:
-
-            def save_checkpoint(self, checkpoint_dir: str) -> None:
-                return None
-
-        def reset_config(self, new_config: dict[str, Any]) -> bool:
+        def reset_config(self, new_config):
             self.done = 0
             return True
 
@@ -635,7 +538,7 @@ def in_tune(
             storage_path=str(folder),
             verbose=0,
             stop={"training_iteration": max_t},
-            failure_config=tune.FailureConfig(max_failures=max_failures),
+            failure_config=tune.FailureConfig(max_failures=1),
         ),
     )
     return tuner.fit()
@@ -643,54 +546,33 @@ def in_tune(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "make", "options"),
+    ("make", "fails"),
     [
-        (LoggedASHA, lambda: LoggedASHA(max_t=9, reduction_factor=2), {"fails": (0, 2)}),
-        (LoggedHyperBand, lambda: LoggedHyperBand(max_t=4, reduction_factor=3), {}),
-        (
-            LoggedHyperBand,
-            lambda: LoggedHyperBand(max_t=4, reduction_factor=3),
-            {"checkpoints": False},
-        ),
+        (lambda: LoggedASHA(max_t=9, reduction_factor=2), (0, 2)),
+        (lambda: LoggedHyperBand(max_t=4, reduction_factor=3), None),
     ],
-    ids=["ASHA and a failure", "HyperBand", "HyperBand, no checkpoints"],
+    ids=["ASHA and a failure", "HyperBand"],
 )
-def test_schedulers_are_told_the_same_by_tune_itself(
-    ray_cluster: None,
-    tmp_path: Path,
-    kind: type[Any],
-    make: Callable[[], Any],
-    options: dict[str, Any],
-) -> None:
-    options = {"checkpoints": True, "fails": None, "max_failures": 1, "max_t": 4, **options}
-    kind.log.clear()
-    results = in_tune(make(), tmp_path, **options)
-    in_tune_itself = list(kind.log)
-    kind.log.clear()
+def test_schedulers_are_told_the_same_by_tune_itself(ray_cluster, tmp_path, make, fails):
+    Logged.log.clear()
+    results = in_tune(make(), tmp_path, 4, fails)
+    in_tune_itself = list(Logged.log)
+    Logged.log.clear()
 
-    def step(arm: int, iteration: int) -> Any:
+    def step(arm, iteration):
         if iteration > 4:
             return None
-        return Step(TABLE[arm][iteration - 1], 1.0, failed=(arm, iteration) == options["fails"])
+        return Step(TABLE[arm][iteration - 1], 1.0, failed=(arm, iteration) == fails)
 
-    run = simulate(
-        make(),
-        arms(4),
-        Script(step),
-        slots=1,
-        max_t=options["max_t"],
-        checkpoints=options["checkpoints"],
-        max_failures=options["max_failures"],
-    )
-    assert kind.log == in_tune_itself
-    assert len(kind.log) > 15
+    options = {"max_t": 4, "checkpoints": True, "max_failures": 1}
+    run = simulate(make(), arms(4), Script(step), slots=1, **options)
+    assert Logged.log == in_tune_itself
+    assert len(in_tune_itself) > 15
     trials = {trial.config["arm"]: trial for trial in run.trials}
     for result in results:
         trial = trials[result.config["arm"]]
         assert result.metrics.get("value") == trial.last_result.get("value")
         assert (result.error is not None) is (trial.status == Trial.ERROR)
-    best = results.get_best_result()
-    assert (best.config["arm"], best.metrics["value"]) == (
-        run.best()[0].config["arm"],
-        run.best()[1],
-    )
+    best, value = run.best()
+    found = results.get_best_result()
+    assert (found.config["arm"], found.metrics["value"]) == (best.config["arm"], value)

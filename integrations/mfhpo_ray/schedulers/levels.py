@@ -1,0 +1,79 @@
+"""The levels of a time attribute, and how far a trial has come by its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ray.tune.experiment import Trial
+from ray.tune.utils import flatten_dict
+
+from mfhpo._validation import check_count, check_number
+from mfhpo.identification.curves.curves import check_steps
+from mfhpo.identification.curves.gains import Bound
+
+__all__ = ["levels_of", "levels_with_bounds", "saved_metrics", "time_in"]
+
+
+def levels_of(
+    levels: Sequence[float] | None,
+    max_t: int | None,
+    grace_period: int,
+    reduction_factor: float,
+) -> tuple[float, ...]:
+    """The levels of a time attribute: as given, or geometric up to `max_t`.
+
+    Examples
+    --------
+    >>> levels_of(None, 81, 3, 3)
+    (3, 9, 27, 81)
+    """
+    if max_t is None and levels is not None:
+        return tuple(levels)
+    if max_t is None or levels is not None:
+        raise ValueError(
+            f"give either max_t, the time at which a trial is complete, or levels, got "
+            f"max_t={max_t!r} and levels={levels!r}."
+        )
+    last = check_count("max_t", max_t, 1)
+    first = check_count("grace_period", grace_period, 1)
+    if not check_number("reduction_factor", reduction_factor) > 1.0:
+        raise ValueError(f"reduction_factor must be above 1, got {reduction_factor!r}; try 3.")
+    if first > last:
+        raise ValueError(f"grace_period={first} must not be above max_t={last}.")
+    return check_steps(last, reduction_factor, first)
+
+
+def levels_with_bounds(
+    bias: Mapping[float, Bound], levels: Sequence[float] | None, max_t: int | None
+) -> tuple[float, ...]:
+    """The levels that bounds are declared for, and the last one."""
+    if levels is not None or max_t is None:
+        raise ValueError(
+            f"with bias={{level: bound}}, its levels are those at which trials are judged: give "
+            f"max_t, the time at which a trial is complete, and not levels; got max_t={max_t!r} "
+            f"and levels={levels!r}."
+        )
+    last = check_count("max_t", max_t, 1)
+    if max(bias) >= last:
+        raise ValueError(
+            f"bias has a bound for the level {max(bias):g}, which is not before max_t={last}; "
+            f"nothing is gained from there on."
+        )
+    return (*bias, last)
+
+
+def time_in(result: Mapping[str, Any], name: str) -> float:
+    """How far a trial has come by a result."""
+    if name not in result:
+        raise ValueError(
+            f"time_attr={name!r} is not in a trial's result, which has {sorted(result)}; "
+            f"report it, or name one of these."
+        )
+    return check_number(name, result[name])
+
+
+def saved_metrics(trial: Trial) -> dict[str, Any]:
+    """The result that a trial had reported when it was last saved; empty without a checkpoint."""
+    saved = trial.latest_checkpoint_result
+    return flatten_dict(saved.metrics) if saved and saved.metrics else {}

@@ -1,0 +1,67 @@
+"""What a scheduler writes down at once, so that a restart finds it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from ray.tune.experiment import Trial
+
+from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION
+
+__all__ = ["Notebook"]
+
+_logger = logging.getLogger("mfhpo_ray")
+
+
+class Notebook:
+    """The experiment's journal; a record that the storage would not take is written again later.
+
+    Attributes
+    ----------
+    records
+        What was written of each trial before a restart, until the scheduler has taken it in.
+    """
+
+    def __init__(self) -> None:
+        self._journal: Journal | None = None
+        self._is_open = False
+        self._unwritten: dict[str, Mapping[str, Any]] = {}
+        self.records: dict[str, dict[str, Any]] = {}
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the experiment is stored anywhere."""
+        return self._journal is not None
+
+    def open(self, trial: Trial, owner: str) -> None:
+        """Read what was written of a trial's experiment; it must be the same for all trials."""
+        journal = Journal.of(trial)
+        if not self._is_open:
+            self._is_open = True
+            self._journal = journal
+            self.records = {} if journal is None else journal.read()
+            self.records.pop(RECOMMENDATION, None)
+        elif journal and self._journal and journal.folder != self._journal.folder:
+            raise ValueError(
+                f"this {owner} has run another experiment; make a new one for each Tuner."
+            )
+
+    def write(self, name: str, record: Mapping[str, Any]) -> None:
+        """Write a record, and those that the storage would not take before."""
+        if self._journal is None:
+            return
+        self._unwritten[name] = record
+        try:
+            for waiting in list(self._unwritten):
+                self._journal.write(waiting, self._unwritten[waiting])
+                del self._unwritten[waiting]
+        except Exception as error:  # file systems raise errors of their own
+            _logger.warning(
+                "%d records could not be written to the experiment's storage, and are lost if "
+                "the driver dies now; they are tried again with the next one: %s",
+                len(self._unwritten),
+                error,
+            )

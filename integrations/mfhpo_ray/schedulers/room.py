@@ -1,0 +1,59 @@
+"""How many trials may run at once: what limits the search algorithm, and the cluster's size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import ray
+from ray.tune.experiment import Trial
+from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
+
+from mfhpo_ray.experiment.prices import required_resources
+
+__all__ = ["live_trials", "most_at_once", "searchers_of", "slots_for", "suggests"]
+
+
+def searchers_of(search: Any) -> Iterator[Any]:
+    """The searcher below a search algorithm and what it wraps, the outermost first."""
+    searcher = getattr(search, "searcher", None)
+    while searcher is not None:
+        yield searcher
+        searcher = getattr(searcher, "searcher", None)
+
+
+def suggests(search: Any) -> bool:
+    """Whether a search algorithm suggests trials one at a time, rather than listing them."""
+    return next(searchers_of(search), None) is not None
+
+
+def live_trials(search: Any) -> set[str]:
+    """The trials that a limiter counts as under way; a new set where nothing limits them."""
+    limiter = _limiter_of(search)
+    return set() if limiter is None else limiter.live_trials
+
+
+def most_at_once(search: Any) -> float:
+    """``max_concurrent_trials``; infinite for no limit."""
+    if isinstance(search, BasicVariantGenerator):
+        return search.max_concurrent or math.inf
+    limiter = _limiter_of(search)
+    return math.inf if limiter is None else limiter.max_concurrent
+
+
+def slots_for(trial: Trial) -> float:
+    """How many trials like this one fit into the cluster, at least one."""
+    if not ray.is_initialized():
+        return math.inf
+    there = ray.cluster_resources()
+    needed = required_resources(trial)
+    fitting = [there.get(name, 0.0) // amount for name, amount in needed.items() if amount > 0]
+    return max(1.0, min(fitting, default=math.inf))
+
+
+def _limiter_of(search: Any) -> ConcurrencyLimiter | None:
+    for searcher in searchers_of(search):
+        if isinstance(searcher, ConcurrencyLimiter) and searcher._limit_concurrency:
+            return searcher
+    return None

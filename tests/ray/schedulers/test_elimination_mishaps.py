@@ -1,0 +1,312 @@
+"""MFEliminationScheduler in virtual time: trials that fail, search algorithms, and restarts."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ray.tune.experiment import Trial
+
+from mfhpo_ray import MFEliminationScheduler
+from mfhpo_ray.experiment.encoding import encode
+from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+from tests.ray.schedulers.races import Spoiled, Suggesting
+from tests.ray.schedulers.test_elimination_scheduler import BIAS, WORKED, arms, lengths, table
+
+
+def scheduler_of(**options):
+    return MFEliminationScheduler(**({"max_t": 9, "bias": BIAS} | options))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_trial_without_a_finite_value_is_stopped_and_its_arm_goes_on(bad):
+    class Diverging(ReplayedCurves):
+        def step(self, config, iteration):
+            if (config["arm"], config["seed"]) == (0, 0) and iteration >= 3:
+                return Step(bad, 1.0)
+            return super().step(config, iteration)
+
+    scheduler = scheduler_of()
+    curves = Diverging([WORKED[2], WORKED[1]])
+    run = simulate(scheduler, arms(2, range(2)), curves, slots=1, checkpoints=True)
+    assert lengths(run) == [3, 9, 1, 0]
+    answer = scheduler.recommendation()
+    assert (answer.config, answer.certified) == ({"arm": 0}, True)
+
+
+@pytest.mark.parametrize(("max_failures", "checkpoints"), [(0, True), (1, False)])
+def test_an_arm_whose_trials_all_crash_leaves(max_failures, checkpoints):
+    scheduler = scheduler_of()
+    run = simulate(
+        scheduler,
+        arms(3),
+        Spoiled(ReplayedCurves(WORKED), lambda config, at: config["arm"] == 2 and at >= 3),
+        slots=2,
+        checkpoints=checkpoints,
+        max_failures=max_failures,
+    )
+    assert [trial.status for trial in run.trials] == ["TERMINATED", "TERMINATED", "ERROR"]
+    assert sum(event.kind == "requeued" for event in run.events) == max_failures
+    answer = scheduler.recommendation()
+    assert (answer.survivors, answer.compared) == ((0,), 2)
+    # It had stopped the second one, which stays below the first one all the same.
+    assert answer.certified
+
+
+def test_a_trial_that_ray_gives_up_without_a_word_has_failed():
+    """As where a process cannot be used again: the trial is ERROR, and no hook is called."""
+
+    class Aborting(MFEliminationScheduler):
+        def choose_trial_to_run(self, tune_controller):
+            chosen = super().choose_trial_to_run(tune_controller)
+            if chosen is None or chosen.config["arm"] != 2:
+                return chosen
+            chosen.handle_error()
+            tune_controller._set_trial_status(chosen, Trial.ERROR)
+            return None
+
+    scheduler = Aborting(max_t=9, bias=BIAS)
+    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
+    assert lengths(run) == [9, 1, 0]  # .5 at best at 1, against .6
+    answer = scheduler.recommendation()
+    assert (answer.survivors, answer.certified) == ((0,), True)
+
+
+def test_an_arm_that_is_lost_with_its_node_and_not_begun_again_has_failed(monkeypatch):
+    monkeypatch.setattr("mfhpo_ray.schedulers.arm_scheduler.was_lost", lambda trial: True)
+    scheduler = scheduler_of()
+    curves = Spoiled(ReplayedCurves(WORKED), lambda config, at: config["arm"] == 2)
+    simulate(scheduler, arms(3), curves, slots=1, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert (answer.survivors, answer.certified) == ((0,), True)
+
+
+def test_a_trial_that_hangs_is_stopped_at_the_limit_and_has_failed():
+    scheduler = scheduler_of(limit=20)
+    run = simulate(
+        scheduler,
+        arms(3),
+        Spoiled(
+            ReplayedCurves(WORKED), lambda config, at: config["arm"] == 2 and at == 2 and "hang"
+        ),
+        slots=1,
+        checkpoints=True,
+        max_failures=3,
+        time_budget=500.0,
+    )
+    # The third starts after 2 seconds, and is stopped 20 later; the first one takes 8 more.
+    assert lengths(run) == [9, 1, 1]
+    assert run.trials[2].last_result["mfhpo/censored_at"] == 20.0
+    assert 30.0 < run.makespan < 31.0
+    answer = scheduler.recommendation()
+    assert (answer.survivors, answer.certified) == ((0,), True)
+
+
+def test_what_an_arm_stopped_that_then_failed_is_not_forgotten():
+    rows = [(0.1, 0.2, 0.3), (0.3, 0.5, 0.6), (0.8, 0.8, 0.8)]
+    scheduler = scheduler_of(breadth_first=True)
+    curves = Spoiled(
+        ReplayedCurves(table(*rows)), lambda config, at: config["arm"] == 2 and at == 2
+    )
+    run = simulate(scheduler, arms(3), curves, slots=1, checkpoints=True)
+    # The third came to .8 at 1, which stopped both others (.5 and .7 at best), and crashed.
+    assert lengths(run) == [1, 1, 1]
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified) == (None, False)
+
+
+def test_when_all_fail_there_is_no_answer():
+    scheduler = scheduler_of()
+    curves = Spoiled(ReplayedCurves(WORKED), lambda config, at: True)
+    run = simulate(scheduler, arms(3), curves, slots=2)
+    assert {trial.status for trial in run.trials} == {"ERROR"}
+    answer = scheduler.recommendation()
+    assert answer.config == {}
+    assert answer.reason == "every arm has failed"
+
+
+class Noting(MFEliminationScheduler):
+    """Keeps the last answer that it would have written to the experiment's storage."""
+
+    def _note_answer(self):
+        super()._note_answer()
+        self.noted = self.recommendation()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 2**20),
+    st.integers(1, 6),
+    st.booleans(),
+    st.sampled_from([BIAS, None]),
+    st.sampled_from([0, 1, -1]),
+    st.sampled_from(["list", "limited list", "search", "limited search"]),
+)
+def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_failures, source):
+    """Trials crash, end early, or have no number, and all that is left comes to its end."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0.0, 1.0, (6, 9)).cumsum(axis=1) / 9
+    fate = {
+        (arm, r): rng.choice(["", "", "", "crash", "nan", "end"]) for arm, r in np.ndindex(6, 2)
+    }
+    when = rng.integers(1, 10, (6, 2))
+    crashed = set()
+
+    class Fates(ReplayedCurves):
+        def step(self, config, iteration):
+            key = config["arm"], config["seed"]
+            if iteration >= when[key] and fate[key] == "end" and iteration > 1:
+                return None
+            if iteration == when[key] and fate[key] == "crash" and key not in crashed:
+                if max_failures:  # the second time it works
+                    crashed.add(key)
+                return Step(0.0, 1.0, failed=True)
+            if iteration >= when[key] and fate[key] == "nan" and iteration <= 9:
+                return Step(math.nan, 1.0)
+            return super().step(config, iteration)
+
+    configurations = arms(6, range(2))
+    scheduler = Noting(max_t=9, bias=bias, n_startup_trials=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = simulate(
+            scheduler,
+            Suggesting(configurations) if "search" in source else configurations,
+            Fates(rows),
+            slots=slots,
+            checkpoints=checkpoints,
+            num_samples=12,
+            max_failures=max_failures,
+            max_concurrent_trials=2 if "limited" in source else None,
+        )
+    assert all(trial.is_finished() for trial in run.trials)
+    started = Counter(event.trial_id for event in run.events if event.kind == "started")
+    answer = scheduler.recommendation()
+    assert answer.finished
+    assert answer.trials <= len(started) <= 12
+    assert 0 < answer.cost <= run.iterations + 1e-9
+    assert scheduler.noted.finished
+
+
+# Search algorithms.
+
+
+@pytest.mark.parametrize(("checkpoints", "most"), [(True, None), (False, 2)])
+def test_a_search_algorithm_suggests_the_trials(checkpoints, most):
+    scheduler = scheduler_of()
+    run = simulate(
+        scheduler,
+        Suggesting(arms(3)),
+        ReplayedCurves(WORKED),
+        slots=2,
+        num_samples=3,
+        checkpoints=checkpoints,
+        max_concurrent_trials=most,
+    )
+    assert len(run.trials) == 3
+    assert lengths(run)[2] == 9
+    answer = scheduler.recommendation()
+    assert (answer.config, answer.certified, answer.compared) == ({"arm": 2}, True, 3)
+
+
+# Restarts.
+
+
+@pytest.mark.parametrize(
+    ("bias", "checkpoints", "seconds"), [(BIAS, True, 3.5), (BIAS, False, 20.5), (None, True, 11.5)]
+)
+def test_after_a_restart_nothing_observed_is_lost(shared_journal, bias, checkpoints, seconds):
+    heights = np.linspace(0.2, 0.9, 12)
+    curves = ReplayedCurves(table(*[(h - 0.2, h - 0.05, h) for h in heights]))
+    first, second = scheduler_of(bias=bias), scheduler_of(bias=bias)
+    options = {"slots": 2, "checkpoints": checkpoints}
+    run = simulate(first, arms(12), curves, time_budget=seconds, **options)
+    before = shared_journal.read()
+    assert before.pop("recommendation", None)
+    before.pop("race")
+    reporting = sum(length > 0 for length in lengths(run))
+    assert sum(bool(record["observed"]) for record in before.values()) == reporting
+
+    again = simulate(second, arms(12), curves, **options)
+    for name, record in before.items():
+        if record["over"] or record["out"]:
+            assert not again.history(name)  # decided before, and not begun again
+    after = shared_journal.read()
+    for name, record in before.items():
+        assert after[name]["observed"][: len(record["observed"])] == record["observed"]
+    answer = second.recommendation()
+    assert (answer.config, answer.certified) == ({"arm": 11}, bias is not None)
+    # What two trials were trained since their last levels is not known any more.
+    assert 0 <= run.iterations + again.iterations - answer.cost <= 2 * 5
+
+
+@pytest.mark.parametrize(
+    ("observed", "best", "certified"),
+    [
+        # Against .95, the first (.8 at best) and the second (.5) leave at 1, the third (.9) too.
+        ([[1, 0, 0.8], [2, 1, 0.9], [3, 2, 0.95]], 9, True),
+        # It gets to .8 or 1 at best; the best of the others ends at .9.
+        ([[1, 0, 0.4]], 2, True),
+        ([[1, 0, 0.6]], 2, False),
+    ],
+)
+def test_an_arm_that_ray_forgot_takes_part_with_what_it_has_shown(
+    shared_journal, observed, best, certified
+):
+    level = observed[-1][1]
+    epochs = float((1, 3, 9)[level])
+    record = {"config": encode({"arm": 9}), "observed": observed, "reached": level, "out": False}
+    shared_journal.write(
+        "forgotten", record | {"shown": epochs, "cost": epochs, "over": level == 2}
+    )
+    scheduler = scheduler_of()
+    search = Suggesting(arms(3))
+    run = simulate(
+        scheduler, search, ReplayedCurves(WORKED), slots=1, num_samples=3, checkpoints=True
+    )
+    assert lengths(run)[2] == (1 if best == 9 else 9)
+    answer = scheduler.recommendation()
+    assert (answer.config, answer.certified) == ({"arm": best}, certified)
+    assert (answer.finished, answer.compared) == (True, 4)
+    assert answer.cost == run.iterations + epochs
+
+
+@pytest.mark.parametrize(
+    ("ended", "certified"),
+    [
+        ((Trial.TERMINATED, {}), False),
+        ((Trial.ERROR, {}), True),
+        ((Trial.TERMINATED, {"mfhpo/censored_at": 5.0}), True),
+    ],
+)
+@pytest.mark.usefixtures("shared_journal")
+def test_after_a_restart_what_was_cut_short_has_not_failed(ended, certified):
+    """A time budget ends trials; the others are no closer to a certificate for that."""
+
+    class Restored(MFEliminationScheduler):
+        def on_trial_add(self, tune_controller, trial):
+            if trial.config["arm"] == 1:
+                trial.set_status(ended[0])
+                trial.run_metadata.last_result = ended[1]
+            super().on_trial_add(tune_controller, trial)
+
+    scheduler = Restored(max_t=9, bias=BIAS)
+    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
+    assert lengths(run)[2] == 9
+    answer = scheduler.recommendation()
+    assert (answer.config, answer.certified) == ({"arm": 2}, certified)
+    assert answer.survivors == ((2,) if certified else (1, 2))
+
+
+def test_trials_beyond_the_arms_of_the_race_are_not_begun_after_a_restart(shared_journal):
+    shared_journal.write("race", {"n_arms": 2})
+    scheduler = scheduler_of()
+    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
+    assert lengths(run) == [9, 1, 0]
+    answer = scheduler.recommendation()
+    assert (answer.certified, answer.compared) == (True, 2)

@@ -1,0 +1,256 @@
+"""IISEScheduler in virtual time: trials that crash, hang, diverge, or begin again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ray.tune.experiment import Trial
+from ray.tune.search import ConcurrencyLimiter
+
+from mfhpo import Bias
+from mfhpo.racing.race import ArmWithdrawnWarning
+from tests.ray.schedulers.races import (
+    BIAS,
+    Spoiled,
+    Suggesting,
+    curves_of,
+    declared,
+    grid,
+    race,
+    started,
+)
+
+
+def test_a_trial_that_hangs_ends_at_the_limit():
+    curves = Spoiled(
+        curves_of(),
+        lambda config, iteration: config == {"arm": 3, "seed": 0} and iteration == 2 and "hang",
+    )
+    scheduler = declared(limit=60.0)
+    run = race(scheduler, grid(5, 20), curves, checkpoints=True, time_budget=10_000.0)
+    assert run.makespan < 10_000.0
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified) == (3, True)
+    [hung] = [run.trial for run, _, told in scheduler.told if told.value is None]
+    assert hung.config == {"arm": 3, "seed": 0}
+    assert hung.status == Trial.TERMINATED
+
+
+@pytest.mark.parametrize("at", [1, 3, 27])
+def test_a_trial_that_reports_nan_is_replaced_by_another(at):
+    scheduler = declared()
+    curves = Spoiled(
+        curves_of(), lambda config, iteration: config["seed"] % 4 == 0 and iteration == at and "nan"
+    )
+    run = race(scheduler, grid(5, 30), curves, slots=3, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified, answer.compared) == (3, True, 5)
+    spoiled = {each.trial for each, _, told in scheduler.told if math.isnan(told.value or 0.0)}
+    assert spoiled
+    for trial in spoiled:  # it stops there
+        assert trial.status == Trial.TERMINATED
+        assert run.history(trial.trial_id)[-1].iteration == at
+
+
+def test_nan_between_the_levels_is_nobodys_business():
+    scheduler, plain = declared(), declared()
+    spoiled = Spoiled(curves_of(), lambda config, iteration: iteration in (2, 4, 20) and "nan")
+    race(scheduler, grid(5, 20), spoiled, slots=3, checkpoints=True)
+    race(plain, grid(5, 20), curves_of(), slots=3, checkpoints=True)
+    assert scheduler.recommendation() == plain.recommendation()
+
+
+def test_a_crashed_trial_is_replaced_by_another():
+    curves = Spoiled(
+        curves_of(), lambda config, iteration: config["seed"] % 4 == 0 and iteration == 2
+    )
+    scheduler = declared()
+    run = race(scheduler, grid(5, 20), curves, slots=3, checkpoints=False)
+    assert Trial.ERROR in {trial.status for trial in run.trials}
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified, answer.compared) == (3, True, 5)
+
+
+@pytest.mark.parametrize(("checkpoints", "reuse_actors"), [(True, False), (False, True)])
+def test_a_trial_that_ray_tries_again_goes_on(checkpoints, reuse_actors):
+    crashed = set()
+
+    def crashes_once(config, iteration):
+        key = (config["arm"], config["seed"])
+        if config["seed"] % 3 or iteration != 5 or key in crashed:
+            return False
+        crashed.add(key)
+        return True
+
+    scheduler = declared()
+    run = race(
+        scheduler,
+        grid(5, 12),
+        Spoiled(curves_of(), crashes_once),
+        slots=3,
+        checkpoints=checkpoints,
+        reuse_actors=reuse_actors,
+        max_failures=1,
+    )
+    assert crashed
+    assert all(trial.status == Trial.TERMINATED for trial in run.trials)
+    tried_again = {event.trial_id for event in run.events if event.kind == "requeued"}
+    # One came beyond where it had crashed.
+    reached = {pull.fidelity for r, pull, _ in scheduler.told if r.trial.trial_id in tried_again}
+    assert 2 in reached
+    assert scheduler.recommendation().certified
+
+
+@pytest.mark.parametrize("max_failures", [0, 2])
+def test_all_trials_crash(max_failures):
+    scheduler = declared()
+    curves = Spoiled(curves_of(), lambda config, iteration: True)
+    with pytest.warns(ArmWithdrawnWarning):
+        run = race(scheduler, grid(3, 10), curves, max_failures=max_failures)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.params) == (None, {})
+    assert (answer.finished, answer.certified) == (True, False)
+    # Three failures take an arm out; what was under way then was for nothing.
+    assert len(started(run)) < 30
+
+
+def test_an_arm_whose_trials_crash_leaves_the_race():
+    curves = Spoiled(curves_of(), lambda config, iteration: config["arm"] == 3)
+    scheduler = declared()
+    with pytest.warns(ArmWithdrawnWarning, match=r"arm 3 \{'arm': 3\} leaves.*iteration=1"):
+        race(scheduler, grid(5, 30), curves, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.compared) == (2, 4)
+    assert "'arm': 3" in answer.not_compared[0]
+
+
+def test_a_crash_of_the_winner_does_not_cost_it_the_certificate():
+    # Twelve replicates, all of which are to be measured at the end; one never comes there, and no
+    # other arm is run in its place.
+    curves = Spoiled(
+        curves_of(sigma=0.02),
+        lambda config, iteration: (config["arm"], config["seed"], iteration) == (3, 2, 20),
+    )
+    scheduler = declared(sigma=0.02, measure=12, variant="se")
+    run = race(scheduler, grid(5, 12), curves, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified, answer.finished) == (3, True, True)
+    assert Counter(scheduler.pairs)[3, 3] == 12
+    of_winner = [trial.trial_id for trial in run.trials if trial.config["arm"] == 3]
+    assert sum(run.history(name)[-1].iteration == 27 for name in of_winner) == 11
+
+
+def test_a_crash_does_not_cost_the_only_arm_its_certificate():
+    # Four replicates, all of which are to be measured; the end of the last one ends Ray's loop.
+    curves = Spoiled(
+        curves_of(sigma=0.02), lambda config, iteration: (config["seed"], iteration) == (0, 20)
+    )
+    scheduler = declared(sigma=0.02, measure=None)
+    race(scheduler, grid(1, 4), curves, checkpoints=True)
+    answer = scheduler.recommendation()
+    assert (answer.arm, answer.certified, answer.finished) == (0, True, True)
+
+
+def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal):
+    # Tuner.restore(resume_errored=True): some of arm 3's trials crash, and then do not any more.
+    broken = Spoiled(curves_of(), lambda config, iteration: config["arm"] == 3 and iteration == 2)
+    before, after = declared(), declared()
+    with pytest.warns(ArmWithdrawnWarning):
+        first = race(before, grid(5, 20), broken, slots=2, checkpoints=True)
+    assert before.recommendation().arm == 2
+    crashed = {trial.trial_id for trial in first.trials if trial.status == Trial.ERROR}
+    assert len(crashed) >= 3
+    records = shared_journal.read()
+    # One that crashed when its arm had left is not written down.
+    assert not any(records.get(name, {}).get("over") for name in crashed)
+    second = race(after, grid(5, 20), curves_of(), slots=2, checkpoints=True)
+    answer = after.recommendation()
+    assert (answer.arm, answer.certified, answer.compared) == (3, True, 5)
+    assert crashed & started(second)
+    # What the crashed attempts have cost is paid.
+    owed = sum(run.owed for run in after._runs)
+    assert answer.cost + owed >= before.recommendation().cost
+
+
+# At random.
+
+
+@st.composite
+def races(draw):
+    n_arms = draw(st.integers(1, 6))
+    return {
+        "finals": draw(st.lists(st.floats(-1, 1), min_size=n_arms, max_size=n_arms)),
+        "n_replicates": draw(st.integers(1, 6)),
+        "slots": draw(st.integers(1, 7)),
+        "checkpoints": draw(st.booleans()),
+        "reuse_actors": draw(st.booleans()),
+        "max_failures": draw(st.sampled_from([0, 1, 3])),
+        "failing": draw(st.sampled_from([0.0, 0.05, 0.5])),
+        "diverging": draw(st.sampled_from([0.0, 0.05, 0.5])),
+        "seed": draw(st.integers(0, 2**16)),
+        "variant": draw(st.sampled_from([None, "order", "se", "mfe"])),
+        "sigma": draw(st.sampled_from([0.02, 0.3])),
+        "length": draw(st.sampled_from([2, 9, 27, 40])),
+        "searcher": draw(st.sampled_from([None, 0, 2])),
+        "most": draw(st.sampled_from([None, 2])),
+    }
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+@given(races())
+@pytest.mark.filterwarnings("ignore")
+def test_every_race_ends_and_tells_only_what_was_reported(drawn):
+    rng = np.random.default_rng(drawn["seed"])
+    chances = defaultdict(lambda: iter(rng.random(50)))
+
+    def rule(config, iteration):
+        if next(chances[config["arm"], config["seed"], iteration]) < drawn["failing"]:
+            return True
+        is_nan = hash((config["seed"], iteration)) % 100 < 100 * drawn["diverging"]
+        return is_nan and "nan"
+
+    n_arms = len(drawn["finals"])
+    curves = Spoiled(curves_of(drawn["finals"], sigma=drawn["sigma"], length=drawn["length"]), rule)
+    trials = grid(n_arms, drawn["n_replicates"])
+    searcher = None
+    if drawn["searcher"] is not None and n_arms > 1:
+        searcher = trials = Suggesting(trials)
+        if drawn["searcher"]:
+            trials = ConcurrencyLimiter(searcher, drawn["searcher"])
+    scheduler = declared(
+        sigma=drawn["sigma"],
+        variant=drawn["variant"],
+        bias=None if drawn["variant"] in ("se", "mfe") and drawn["seed"] % 2 else BIAS,
+        arms=n_arms if n_arms > 1 else None,
+        pilot_pulls=2,
+    )
+    if scheduler._declaration.bias is None and drawn["n_replicates"] < 2:
+        scheduler._declaration = replace(scheduler._declaration, bias=Bias.max(*BIAS))
+    run = race(
+        scheduler,
+        trials,
+        curves,
+        slots=drawn["slots"],
+        checkpoints=drawn["checkpoints"],
+        reuse_actors=drawn["reuse_actors"],
+        max_failures=drawn["max_failures"],
+        max_concurrent_trials=drawn["most"],
+    )
+    assert scheduler.most_busy <= drawn["slots"]
+    answer = scheduler.recommendation()
+    assert answer.finished
+    if searcher is not None:
+        assert not searcher.live
+    for each, _, told in scheduler.told:
+        if told.value is not None and not math.isnan(told.value):
+            assert told.value in {event.value for event in run.history(each.trial.trial_id)}
+    assert sum(told.cost or 0.0 for *_, told in scheduler.told) <= answer.cost + 1e-9
