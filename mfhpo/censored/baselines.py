@@ -30,21 +30,43 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class _PairPolicy(CensoredPolicy):
-    """A policy that keeps two numbers for every pair, and knows nothing of how pairs hang together.
-
-    Its parameters are those of `LimitUCB`, without the exploration.
-    """
+    """Keeps two numbers for every pair, and knows nothing of how pairs hang together."""
 
     def __init__(
-        self, n_arms: int, limits: Sequence[float] | FloatArray | int, **options: Any
+        self,
+        n_arms: int,
+        limits: Sequence[float] | FloatArray | int,
+        *,
+        longest: float | None = None,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
     ) -> None:
         self._first: FloatArray = np.zeros((0, 0))
         self._second: FloatArray = np.zeros((0, 0))
-        super().__init__(n_arms, limits, survival="kaplan-meier", **options)
+        super().__init__(
+            n_arms,
+            limits,
+            longest=longest,
+            cost=cost,
+            penalty=penalty,
+            reward_range=reward_range,
+            survival="kaplan-meier",
+            delta=delta,
+            horizon=horizon,
+            max_failures=max_failures,
+        )
 
     @abc.abstractmethod
     def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
         """Learn from one pull, the worth of which at each limit (m,) lies in [0, 1]."""
+
+    @abc.abstractmethod
+    def _loop(self) -> tuple[Any, Any]:
+        """The loop of rounds, compiled if it can be, and what it needs besides the pairs."""
 
     def _range_of_worth(self, estimates: GainEstimates) -> tuple[float, float]:
         """Least and largest scaled gain of a pull."""
@@ -63,12 +85,18 @@ class _PairPolicy(CensoredPolicy):
 
     def _replay(self, estimates: GainEstimates, number: int) -> None:
         """Learn from a pull of the history."""
-        arm, limit, seconds = self._arms[number], self._run_limits[number], self._seconds[number]
+        history = self._history
+        arm, limit, seconds = (
+            history.arms[number],
+            history.limits[number],
+            history.seconds[number],
+        )
         cells = estimates.tallies.cells[arm]
         low, high = self._range_of_worth(estimates)
         worths = -cells[:, PENALTY]
         if not math.isinf(seconds):
-            gain = estimates.scaled(np.array([self._rewards[number]]), np.array([seconds]))[0]
+            reward = np.array([history.rewards[number]])
+            gain = estimates.scaled(reward, np.array([seconds]))[0]
             worths = np.where(seconds <= cells[:, LIMIT], gain, worths)
         self._learn_from(number, arm, limit, (worths - low) / (high - low))
 
@@ -76,20 +104,14 @@ class _PairPolicy(CensoredPolicy):
         grid: FloatArray = self._known().tallies.cells[0, :, LIMIT]
         return grid
 
-    def _pairs(self, estimates: GainEstimates, arms: BoolArray) -> BoolArray:
+    def _pairs(self, arms: BoolArray) -> BoolArray:
         """Which pairs are of these arms, shape (n, P)."""
-        return np.repeat(arms[:, None], estimates.tallies.cells.shape[1], axis=1)
+        return np.repeat(arms[:, None], len(self._grid()), axis=1)
 
-    def _pull_of(self, estimates: GainEstimates, pair: int) -> Pull:
-        arm, point = divmod(pair, estimates.tallies.cells.shape[1])
-        return Pull(arm, 0, float(estimates.tallies.cells[arm, point, LIMIT]))
-
-    @abc.abstractmethod
-    def _loop(self) -> Any:
-        """The loop of rounds, compiled if it can be."""
-
-    def _argument(self) -> Any:
-        """What the loop needs besides the numbers of the pairs."""
+    def _pull_of(self, pair: int) -> Pull:
+        grid = self._grid()
+        arm, point = divmod(pair, len(grid))
+        return Pull(arm, 0, float(grid[point]))
 
     def play(self, draw: Draw, rounds: int) -> None:
         """Play rounds at once (see `CensoredPolicy.play`)."""
@@ -97,9 +119,9 @@ class _PairPolicy(CensoredPolicy):
         estimates = self._known()
         cells = estimates.tallies.cells
         limits, penalties = cells[:, :, LIMIT].copy(), cells[:, :, PENALTY].copy()
-        active = self._pairs(estimates, self._roster.active)
+        active = self._pairs(self._roster.active)
         low, high = self._range_of_worth(estimates)
-        loop, argument = self._loop(), self._argument()
+        loop, argument = self._loop()
         draws = Draws(draw, estimates, self.n_arms)
         arms, notes = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 3))
         played, wanting = 0, self.active.tolist()
@@ -151,15 +173,13 @@ class LimitUCB(_PairPolicy):
 
     Parameters
     ----------
-    n_arms, limits, longest, cost, penalty, reward_range, delta, horizon, max_failures
+    n_arms, limits
         See `RCUCB`.
     exploration
         alpha, positive.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range or of another kind.
+    **options
+        ``longest``, ``cost``, ``penalty``, ``reward_range``, ``delta``, ``horizon`` and
+        ``max_failures``, as for `RCUCB`.
 
     Examples
     --------
@@ -173,27 +193,11 @@ class LimitUCB(_PairPolicy):
         n_arms: int,
         limits: Sequence[float] | FloatArray | int = 10,
         *,
-        longest: float | None = None,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = (0.0, 1.0),
         exploration: float = 1.0,
-        delta: float = 0.05,
-        horizon: int | None = None,
-        max_failures: int = 3,
+        **options: Any,
     ) -> None:
         self._exploration = check_positive("exploration", exploration, "; try 1")
-        super().__init__(
-            n_arms,
-            limits,
-            longest=longest,
-            cost=cost,
-            penalty=penalty,
-            reward_range=reward_range,
-            delta=delta,
-            horizon=horizon,
-            max_failures=max_failures,
-        )
+        super().__init__(n_arms, limits, **options)
 
     def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
         played = self._grid() == limit
@@ -203,20 +207,14 @@ class LimitUCB(_PairPolicy):
     def _choose(
         self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
     ) -> Pull:
-        estimates = self._known()
         counts = self._first + under_way
         # Pulls under way count as ones that came out like those before.
-        means = self._second / np.maximum(self._first, 1.0)
-        active = self._pairs(estimates, allowed)
-        number = self.pulls + int(all_extra.sum()) + 1
-        pair = highest_pair(counts, means * counts, active, self._exploration * math.log(number))
-        return self._pull_of(estimates, pair)
+        sums = self._second / np.maximum(self._first, 1.0) * counts
+        level = self._exploration * math.log(self.pulls + int(all_extra.sum()) + 1)
+        return self._pull_of(highest_pair(counts, sums, self._pairs(allowed), level))
 
-    def _loop(self) -> Any:
-        return compiled(play_ucb, highest_pair)
-
-    def _argument(self) -> float:
-        return self._exploration
+    def _loop(self) -> tuple[Any, float]:
+        return compiled(play_ucb, take_outcome, highest_pair), self._exploration
 
 
 class LimitThompson(_PairPolicy):
@@ -228,15 +226,10 @@ class LimitThompson(_PairPolicy):
 
     Parameters
     ----------
-    n_arms, limits, longest, cost, penalty, reward_range, delta, horizon, max_failures
-        See `RCUCB`.
+    n_arms, limits, **options
+        See `LimitUCB`.
     seed
         Seed of the draws.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range or of another kind.
 
     Examples
     --------
@@ -250,27 +243,11 @@ class LimitThompson(_PairPolicy):
         n_arms: int,
         limits: Sequence[float] | FloatArray | int = 10,
         *,
-        longest: float | None = None,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = (0.0, 1.0),
-        delta: float = 0.05,
-        horizon: int | None = None,
-        max_failures: int = 3,
         seed: int = 0,
+        **options: Any,
     ) -> None:
         self._seed = check_count("seed", seed, 0)
-        super().__init__(
-            n_arms,
-            limits,
-            longest=longest,
-            cost=cost,
-            penalty=penalty,
-            reward_range=reward_range,
-            delta=delta,
-            horizon=horizon,
-            max_failures=max_failures,
-        )
+        super().__init__(n_arms, limits, **options)
 
     def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
         told = self._grid() <= limit
@@ -281,19 +258,15 @@ class LimitThompson(_PairPolicy):
     def _choose(
         self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
     ) -> Pull:
-        estimates = self._known()
         rng = np.random.default_rng((self._seed, 1, self.pulls, int(all_extra.sum())))
-        played = self.plays + under_way
-        active = self._pairs(estimates, allowed)
-        pair = drawn_pair(self._first, self._second, played.astype(np.float64), active, rng)
-        return self._pull_of(estimates, pair)
+        played = (self.plays + under_way).astype(np.float64)
+        pair = drawn_pair(self._first, self._second, played, self._pairs(allowed), rng)
+        return self._pull_of(pair)
 
-    def _loop(self) -> Any:
-        return compiled(play_thompson, drawn_pair)
-
-    def _argument(self) -> tuple[FloatArray, np.random.Generator]:
+    def _loop(self) -> tuple[Any, tuple[FloatArray, np.random.Generator]]:
         rng = np.random.default_rng((self._seed, 2, self.pulls))
-        return self.plays.astype(np.float64), rng
+        argument = self.plays.astype(np.float64), rng
+        return compiled(play_thompson, take_outcome, drawn_pair), argument
 
 
 # The loops, which numba can compile.
@@ -338,6 +311,22 @@ def drawn_pair(
     return best_pair
 
 
+def take_outcome(
+    arm: int, limit: float, gains: Any, outcomes: Any, used: Any, arms: Any, notes: Any, played: int
+) -> float:
+    """Note the arm's next outcome under a limit, and return its gain."""
+    place = used[arm]
+    used[arm] += 1
+    arms[played] = arm
+    notes[played, 0] = limit
+    notes[played, 1] = outcomes[arm, place, 0]
+    notes[played, 2] = outcomes[arm, place, 1]
+    if notes[played, 2] > limit:
+        notes[played, 1] = math.nan
+        notes[played, 2] = math.inf
+    return float(gains[arm, place])
+
+
 def play_ucb(
     counts: Any,
     sums: Any,
@@ -367,18 +356,11 @@ def play_ucb(
         pair = highest_pair(counts, sums, active, level)
         arm, point = pair // n_points, pair % n_points
         limit = limits[arm, point]
-        gain = gains[arm, used[arm]]
-        notes[played, 0] = limit
-        notes[played, 1] = outcomes[arm, used[arm], 0]
-        notes[played, 2] = outcomes[arm, used[arm], 1]
-        used[arm] += 1
+        gain = take_outcome(arm, limit, gains, outcomes, used, arms, notes, played)
         if notes[played, 2] > limit:
             gain = -penalties[arm, point]
-            notes[played, 1] = math.nan
-            notes[played, 2] = math.inf
         counts[arm, point] += 1.0
         sums[arm, point] += (gain - low) / (high - low)
-        arms[played] = arm
         played += 1
         if used[arm] == filled[arm]:
             return played, arm
@@ -412,25 +394,15 @@ def play_thompson(
     while played < len(arms):
         pair = drawn_pair(successes, failures, plays, active, rng)
         arm, point = pair // n_points, pair % n_points
-        limit = limits[arm, point]
-        gain = gains[arm, used[arm]]
-        reward = outcomes[arm, used[arm], 0]
-        seconds = outcomes[arm, used[arm], 1]
-        used[arm] += 1
-        if seconds > limit:
-            reward = math.nan
-            seconds = math.inf
+        gain = take_outcome(arm, limits[arm, point], gains, outcomes, used, arms, notes, played)
         for told in range(point + 1):
-            worth = gain if seconds <= limits[arm, told] else -penalties[arm, told]
+            ended = notes[played, 2] <= limits[arm, told]
+            worth = gain if ended else -penalties[arm, told]
             if rng.random() < (worth - low) / (high - low):
                 successes[arm, told] += 1.0
             else:
                 failures[arm, told] += 1.0
         plays[arm, point] += 1.0
-        notes[played, 0] = limit
-        notes[played, 1] = reward
-        notes[played, 2] = seconds
-        arms[played] = arm
         played += 1
         if used[arm] == filled[arm]:
             return played, arm

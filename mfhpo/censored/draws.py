@@ -23,24 +23,11 @@ _FEWEST, _MOST = 16, 1024
 
 
 class Draws:
-    """The arms' next outcomes.
+    """The arms' next outcomes, as `draw` gives them, scaled by the estimates.
 
-    Parameters
-    ----------
-    draw
-        Gives an arm's next outcomes.
-    estimates
-        What scales them.
-    n_arms
-        Number of arms n.
-
-    Attributes
-    ----------
-    gains, outcomes
-        Scaled gains, shape (n, size), and the rewards and seconds that they are made of, shape
-        (n, size, 2).
-    used, filled
-        How many of these were used, and how many there are, shape (n,).
+    ``gains`` are scaled, shape (n, size); ``outcomes`` the rewards and seconds that they are made
+    of, shape (n, size, 2). ``used`` and ``filled`` count those that were used, and that there are,
+    (n,).
     """
 
     def __init__(self, draw: Draw, estimates: GainEstimates, n_arms: int) -> None:
@@ -54,10 +41,7 @@ class Draws:
     def fill(self, arm: int) -> None:
         """Draw an arm's next outcomes: twice as many as the last time, within limits.
 
-        Raises
-        ------
-        ValueError
-            If what is drawn is not finite, of another size, or took negative seconds.
+        Raises ValueError for outcomes that are not finite, of another size, or of negative seconds.
         """
         size = int(np.clip(2 * self.filled[arm], _FEWEST, _MOST))
         rewards, seconds = (np.asarray(part, dtype=np.float64) for part in self._draw(arm, size))

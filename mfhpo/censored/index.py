@@ -99,13 +99,7 @@ class IndexPolicy(CensoredPolicy):
 def rule_of(
     confidence: str, exploration: float, level: float = 0.0, smoothness: float = 0.0
 ) -> Rule:
-    """The rule of an `IndexPolicy`, its scale left open.
-
-    Raises
-    ------
-    ValueError
-        If there is no such confidence, or the exploration is not positive.
-    """
+    """The rule of an `IndexPolicy`, its scale left open; ValueError for arguments out of range."""
     if confidence not in CONFIDENCES:
         known = ", ".join(map(repr, CONFIDENCES))
         raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
