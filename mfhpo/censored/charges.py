@@ -113,7 +113,7 @@ class Deadline:
 
 
 def par(factor: float) -> Linear:
-    """The penalty of PAR-k: a trial without a result counts `factor` times its limit; PAR10 is usual.
+    """The penalty of PAR-k: a trial without a result counts `factor` times its limit, usually 10.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def par(factor: float) -> Linear:
 
 
 def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
-    """Return what is charged at the limits (increasing, shape (m,)), or raise unless it is a charge.
+    """Return what is charged at the limits (increasing, (m,)), or raise unless it is a charge there.
 
     Raises TypeError for what is no function of an array of seconds, and ValueError for one that is
     negative, not finite or decreasing anywhere between 0 and the largest limit.

@@ -129,7 +129,7 @@ class GainEstimates:
     # What was observed.
 
     def record(self, arm: int, limit: float, reward: float | None, seconds: float | None) -> None:
-        """Learn from one pull: what came out and how long it took, or None for both if it was stopped.
+        """Learn from one pull: its reward and its seconds, or None for both if it was stopped.
 
         `limit` is that under which it ran, in seconds, infinite for none. It must have been chosen
         without knowing the outcome.

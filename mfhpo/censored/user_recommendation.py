@@ -26,9 +26,9 @@ class UserLimitRecommendation:
     limit
         The time limit in seconds to run it with; None while limits are being derived.
     gain, interval
-        Estimated gain of a trial under that limit, in the unit and the direction of the objective, and
-        bounds on it: the value, charged with the cost of its time; or, if it is stopped, the worst
-        value, charged with the penalty.
+        Estimated gain of a trial under that limit, in the unit and the direction of the objective,
+        and bounds on it. The gain is the value, charged with the cost of its time; or, if it is
+        stopped, the worst value, charged with the penalty.
     delta
         Probability with which any of the bounds, on all pairs of arm and limit and at any time, may
         fail.
@@ -65,7 +65,7 @@ class UserLimitRecommendation:
     def of(
         cls: type[AnswerT], answer: LimitRecommendation, sign: float, params: dict[str, Any]
     ) -> AnswerT:
-        """Translate a policy's answer, whose arm stands for `params`; `sign` is -1 where one minimises."""
+        """Translate a policy's answer about the arm of these `params`; `sign` is -1 if one minimises."""
         low, high = sorted(sign * bound for bound in answer.interval)
         return cls(
             params=params,
