@@ -124,7 +124,7 @@ def par(factor: float) -> Linear:
 
 
 def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
-    """Return what is charged at the limits (increasing, (m,)), or raise unless it is a charge there.
+    """Return what is charged at increasing limits (m,), or raise unless it is a charge there.
 
     Raises TypeError for what is no function of an array of seconds, and ValueError for one that is
     negative, not finite or decreasing anywhere between 0 and the largest limit.

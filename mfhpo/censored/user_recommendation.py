@@ -65,7 +65,7 @@ class UserLimitRecommendation:
     def of(
         cls: type[AnswerT], answer: LimitRecommendation, sign: float, params: dict[str, Any]
     ) -> AnswerT:
-        """Translate a policy's answer about the arm of these `params`; `sign` is -1 if one minimises."""
+        """Translate an answer about the arm of these `params`; `sign` is -1 to minimise."""
         low, high = sorted(sign * bound for bound in answer.interval)
         return cls(
             params=params,

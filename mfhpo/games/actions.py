@@ -31,19 +31,10 @@ _SHARES = (-1.0, -0.5, 0.5, 1.0)  # of a distance, by which actions near others 
 
 
 class Actions:
-    """The parameters of all players.
+    """The parameters of all players, by name, and which profiles are looked at.
 
-    Parameters
-    ----------
-    players
-        By name, each player's parameters by name, `Numeric` or `OneOf`.
-    seed
-        Of quasi-random profiles.
-
-    Raises
-    ------
-    ValueError
-        If there is no player, a player has no parameter, or two players have the same one.
+    Raises ValueError if there is no player, a player has no parameter, or two have the same one.
+    The seed is that of quasi-random profiles.
 
     Examples
     --------
@@ -138,25 +129,14 @@ class Actions:
     def around(self, profile: FloatArray, step: float) -> Actions:
         """The same game with further actions of each player, near its own in a profile.
 
-        Parameters
-        ----------
-        profile
-            A point of the unit cube, shape (number of parameters,).
-        step
-            How far away they are, in distances of the values that are looked at already.
+        `step` is how far away they are, in distances of the values that are looked at already.
         """
         return self._with(
             [self._near(columns, profile[columns], step) for columns in self.cube_columns]
         )
 
     def including(self, cube: FloatArray) -> Actions:
-        """The same game with the actions of some profiles among those that are looked at.
-
-        Parameters
-        ----------
-        cube
-            Points of the unit cube, shape (n, number of parameters).
-        """
+        """The same game with the actions of some profiles, shape (n, number of parameters)."""
         return self._with([cube[:, columns] for columns in self.cube_columns])
 
     def _with(self, further: Sequence[FloatArray]) -> Actions:

@@ -17,21 +17,7 @@ FloatArray = npt.NDArray[np.float64]
 class LevelCosts:
     """Costs of the levels at which players' utilities are measured.
 
-    Parameters
-    ----------
-    costs
-        Of one evaluation at each level, increasing, the target last: the same for all players, or
-        by player.
-    players
-        Names of the players.
-    joint
-        Whether one run serves all players: they are at the same level then, and it is paid for
-        once.
-
-    Raises
-    ------
-    ValueError
-        If costs are not positive, do not increase or are not those of the players.
+    See `GamePolicy` for `costs` and `joint`. ``by_player`` holds those of each player's levels.
 
     Examples
     --------
@@ -90,21 +76,15 @@ class LevelCosts:
         return self.of(self.tops)
 
     def of(self, levels: Sequence[int]) -> float:
-        """What a query costs.
-
-        Parameters
-        ----------
-        levels
-            Index of each player's level.
-        """
+        """What a query at these levels costs."""
         paid = [own[level] for own, level in zip(self.by_player, levels, strict=True)]
         return float(paid[0] if self._joint else sum(paid))
 
     def table(self) -> FloatArray:
-        """Of each player's levels, shape (number of players, M).
+        """Of each player's levels, shape (number of players, M); one row if the run is joint.
 
         Where a player has fewer levels than others, its target's cost stands for those that it
-        does not have. Of a joint run there is one row.
+        lacks.
         """
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)

@@ -153,19 +153,10 @@ class GamePolicy(abc.ABC):
 
     @one_thread()
     def ask(self, pending: Sequence[Query] = ()) -> Query | None:
-        """Propose the next query.
+        """Propose the next query, or None if the budget does not pay for another one.
 
-        Asking changes nothing: the answer is a function of what was told and of `pending`.
-
-        Parameters
-        ----------
-        pending
-            Queries that are under way and not told yet: their costs count, and the models know
-            where they are.
-
-        Returns
-        -------
-        Query, or None if the budget does not pay for another one.
+        Asking changes nothing: the answer is a function of what was told and of `pending`, the
+        queries that are under way: their costs count, and the models know where they are.
         """
         for query in pending:
             self._check(query)
@@ -193,23 +184,13 @@ class GamePolicy(abc.ABC):
         return Query(self.actions.space.at(at), chosen.levels)
 
     def tell(self, query: Query, utilities: Sequence[float | None]) -> None:
-        """Learn what a query gave.
+        """Learn what a query gave: one utility for each player, ValueError for what does not fit.
 
-        Parameters
-        ----------
-        query
-            The query.
-        utilities
-            Of each player; None, or a number that is not finite or beyond 1e75, for one that could
-            not be measured. One that fails alone is no observation. Where one failed again, or two
-            near each other, the player's model counts them as the worst that was seen of that
-            player at that level, for a profile that crashes is none to stay at; unless something
-            was or will be observed near them, which tells that the profiles had no part in it.
-
-        Raises
-        ------
-        ValueError
-            If the query or the number of utilities does not fit the game.
+        None, or a number that is not finite or beyond 1e75, is for one that could not be measured.
+        One that fails alone is no observation. Where one failed again, or two near each other, the
+        player's model counts them as the worst that was seen of that player at that level, for a
+        profile that crashes is none to stay at; unless something was or will be observed near them,
+        which tells that the profiles had no part in it.
         """
         self._check(query)
         query = Query(dict(query.profile), tuple(int(level) for level in query.levels))
@@ -297,15 +278,7 @@ class GamePolicy(abc.ABC):
     def deviations(self, profile: Point) -> dict[str, Deviation]:
         """What each player may gain by deviating from any profile, and how.
 
-        Parameters
-        ----------
-        profile
-            All players' parameters.
-
-        Raises
-        ------
-        ValueError
-            If the profile does not fit the game, or nothing was observed yet.
+        Raises ValueError if the profile does not fit the game, or nothing was observed yet.
         """
         self._check_profile(profile, "profile")
         if not self.has_seen:
@@ -327,13 +300,7 @@ class GamePolicy(abc.ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a new policy made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If this policy was told something already, or the state is of another game.
-        """
+        """Go on from a saved state of the same game, in a policy that was told nothing yet."""
         if self._told:
             raise ValueError("the policy was told something already; make a new one.")
         for entry in state["told"]:
@@ -384,15 +351,7 @@ class GamePolicy(abc.ABC):
 
     @abc.abstractmethod
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        """The next query.
-
-        Parameters
-        ----------
-        remaining
-            What is left of the budget once all that is under way is paid.
-        awaited
-            Queries that are under way; the models know where they are.
-        """
+        """The next query: `remaining` is what is left once all that is under way is paid."""
 
     def _information_of(self, query: Query) -> float:
         """What a query tells of all players' utilities, where a policy asks for it."""

@@ -112,34 +112,6 @@ class Hyperparameters:
             offsets=np.zeros(n_levels),
         )
 
-    @classmethod
-    def averaging(
-        cls, rate: float, *, costs: npt.ArrayLike, noise: float, n_features: int
-    ) -> Hyperparameters:
-        """Levels that average more or fewer evaluations of the same utility.
-
-        There is one latent function; an observation at a level has the variance ``noise / cost``.
-
-        Parameters
-        ----------
-        rate
-            h of the kernel ``exp(-h |x - x'|**2)``.
-        costs
-            Number of evaluations that each level averages, shape (M,).
-        noise
-            Variance of one evaluation.
-        n_features
-            d.
-        """
-        weights = np.asarray(costs, dtype=float)
-        return cls.shared(
-            rate,
-            rate,
-            correlations=np.ones(len(weights) - 1),
-            noise=noise / weights,
-            n_features=n_features,
-        )
-
     @property
     def n_levels(self) -> int:
         """M."""
