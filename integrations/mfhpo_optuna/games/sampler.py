@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -13,14 +14,17 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_number
+from mfhpo._validation import check_count, check_limit
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna.games.answer import answer_of, deviations_of
 from mfhpo_optuna.games.declared import DeclaredGame
-from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium
-from mfhpo_optuna.games.games import StudyGames
+from mfhpo_optuna.games.equilibrium import (
+    StudyDeviation,
+    StudyEquilibrium,
+    answer_of,
+    deviations_of,
+)
+from mfhpo_optuna.games.queries import QUERY_KEY
 from mfhpo_optuna.games.study import Listener, NashStudy
-from mfhpo_optuna.games.under_way import QUERY_KEY
 from mfhpo_optuna.samplers.policy_sampler import stop, write_attribute
 from mfhpo_optuna.study.progress import ProgressLine
 
@@ -131,18 +135,15 @@ class NashSampler(BaseSampler):
         progress: bool | None = None,
         seed: int | None = None,
     ) -> None:
-        declared = DeclaredGame(
+        self._declared = DeclaredGame(
             players, fidelity, costs, budget, joint, beta, probability, averaging
         )
-        self._players = declared.players
         if progress is not None and not isinstance(progress, bool):
             raise TypeError(f"progress must be True, False or None, got {progress!r}.")
-        if lease is not None and not check_number("lease", lease, " of seconds or None") > 0.0:
-            raise ValueError(f"lease must be positive or None, got {lease!r}.")
-        if seed is not None:
-            seed = check_count("seed", seed, 0)
+        self._lease = check_limit("lease", lease)
+        self._seed = None if seed is None else check_count("seed", seed, 0)
         self._progress = ProgressLine(progress)
-        self._games = StudyGames(declared, seed, lease)
+        self._games: dict[tuple[int, int], tuple[object, NashStudy]] = {}
         self._lock = threading.RLock()
 
     # What users call.
@@ -150,42 +151,26 @@ class NashSampler(BaseSampler):
     def equilibrium(self, study: optuna.Study) -> StudyEquilibrium:
         """The profile from which players are believed to gain least by deviating.
 
-        It can be asked for at any time, and of any study whose trials have the parameters.
-
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If the study is of another game.
+        It can be asked for at any time, and of any study whose trials have the parameters: one that
+        was run with this sampler, or with one made with the same arguments. Raises ValueError for a
+        study of another game.
         """
         with self._lock:
-            game = self._games.read(study)
-            if game.trouble:
-                raise ValueError(game.trouble)
-            return answer_of(game)
+            return answer_of(self._playable(self._read(study)))
 
     def deviations(
         self, study: optuna.Study, params: Mapping[str, Any]
     ) -> dict[str, StudyDeviation]:
-        """What each player may gain by deviating alone from any profile, and where to.
+        """What each player may gain by deviating alone from any profile, and where to, by player.
 
         Ask it of the parameters that are in use, or of those that players have agreed on.
 
         Parameters
         ----------
         study
-            The study that was run with this sampler, or with one made with the same arguments.
+            See `equilibrium`.
         params
             All players' parameters, as in a trial; others, such as fidelities, are ignored.
-
-        Returns
-        -------
-        dict
-            By player.
 
         Raises
         ------
@@ -194,24 +179,16 @@ class NashSampler(BaseSampler):
             given values yet.
         """
         with self._lock:
-            game = self._games.read(study)
-            if game.trouble:
-                raise ValueError(game.trouble)
-            return deviations_of(game, params)
+            return deviations_of(self._playable(self._read(study)), params)
 
     def replay(self, study: optuna.Study, listen: Callable[[NashStudy], Listener]) -> NashStudy:
-        """Go through the study's observations once more, as plots do.
+        """Go through a study's observations once more, as plots do.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler.
-        listen
-            Given the game, returns what is called after each observation.
+        Given the game, `listen` returns what is called after each observation.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            game = self._games.new(study)
+            game = self._new_game(study)
             game.listener = listen(game)
             game.read(study)
         return game
@@ -241,21 +218,19 @@ class NashSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """The profile's value of a parameter, or a level at which it is to be evaluated."""
-        self._games.check_objectives(study)
+        self._check_objectives(study)
         with self._lock:
-            game = self._games.of(study)
-            if game.trouble:
-                raise ValueError(game.trouble)
+            game = self._playable(self._game_of(study))
             if trial.number in game.over:
                 raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
             return game.value_for(trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the query that the trial evaluates, and note it where other workers see it."""
-        if len(study.directions) != len(self._players):
+        if len(study.directions) != len(self._declared.players.names):
             return  # the first suggestion raises; raising here would leave the trial running
         with self._lock:
-            game = self._games.read(study)
+            game = self._read(study)
             if game.trouble:
                 return
             for _ in range(_CHOICES):
@@ -267,7 +242,7 @@ class NashSampler(BaseSampler):
                 game.under_way.add(trial, plan)
                 write_attribute(study, trial, QUERY_KEY, plan.tag)
                 # Of workers that choose at the same moment, those that came later choose again.
-                game = self._games.read(study)
+                game = self._read(study)
                 if game.under_way.ahead_of(trial.number) == ahead:
                     return
 
@@ -279,9 +254,9 @@ class NashSampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial; when the budget is spent, stop the study."""
-        self._games.check_objectives(study)
+        self._check_objectives(study)
         with self._lock:
-            game = self._games.read(study)
+            game = self._read(study)
             problem = game.finish(trial, state, values, datetime.now()) or game.trouble
             if problem:
                 raise ValueError(problem)
@@ -290,7 +265,7 @@ class NashSampler(BaseSampler):
             if game.hopeless and stop(study):
                 before = (
                     f"before it had asked for all players' parameters "
-                    f"{list(self._players.parameters)}"
+                    f"{list(self._declared.players.parameters)}"
                     if game.policy is None
                     else "and none gave any player a value"
                 )
@@ -310,7 +285,7 @@ class NashSampler(BaseSampler):
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
+        state = self.__dict__ | {"_games": {}}  # a function of the studies' trials
         del state["_lock"]
         return state
 
@@ -319,6 +294,46 @@ class NashSampler(BaseSampler):
         self._lock = threading.RLock()
 
     # Helpers.
+
+    def _game_of(self, study: optuna.Study) -> NashStudy:
+        """The game of a study, as it was last read: only what is new has to be read."""
+        # The storage is kept along, so that no other one can take its identity.
+        key = (study._study_id, id(study._storage))
+        if key not in self._games:
+            self._games[key] = (study._storage, self._new_game(study))
+        return self._games[key][1]
+
+    def _read(self, study: optuna.Study) -> NashStudy:
+        """The game of a study, as it is now."""
+        game = self._game_of(study)
+        if not game.read(study):
+            del self._games[study._study_id, id(study._storage)]
+            game = self._game_of(study)
+            game.read(study)
+        return game
+
+    def _new_game(self, study: optuna.Study) -> NashStudy:
+        """The game of a study of which nothing is read yet."""
+        self._check_objectives(study)
+        # Without a seed, the study's name gives one that all its workers agree on.
+        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+        return NashStudy(study, self._declared, seed, self._lease)
+
+    def _check_objectives(self, study: optuna.Study) -> None:
+        """Raise ValueError unless the study has one objective for each player."""
+        names = self._declared.players.names
+        if len(study.directions) != len(names):
+            raise ValueError(
+                f"study {study.study_name!r} has {len(study.directions)} objectives, but there are "
+                f"{len(names)} players {list(names)}; make it with "
+                f"optuna.create_study(directions=[...]), one for each player in their order."
+            )
+
+    def _playable(self, game: NashStudy) -> NashStudy:
+        """The game, unless it cannot be played: then ValueError."""
+        if game.trouble:
+            raise ValueError(game.trouble)
+        return game
 
     def _end(self, study: optuna.Study, game: NashStudy, trial: FrozenTrial) -> None:
         """End the loop when nothing is left to begin, though trials may still be under way."""
