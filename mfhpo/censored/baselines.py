@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates
-from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY
+from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY, Block
 from mfhpo.censored.policy import CensoredPolicy
 from mfhpo.native.compiled import compiled
 from mfhpo.problem import Pull
@@ -27,6 +27,18 @@ __all__ = ["LimitThompson", "LimitUCB"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+
+class Pairs(NamedTuple):
+    """What the loops below know of every pair, arrays of shape (n, P)."""
+
+    first: FloatArray
+    second: FloatArray
+    active: BoolArray
+    limits: FloatArray
+    penalties: FloatArray
+    low: float  # the least and the largest gain of a pull, scaled
+    high: float
 
 
 class _PairPolicy(CensoredPolicy):
@@ -86,11 +98,8 @@ class _PairPolicy(CensoredPolicy):
     def _replay(self, estimates: GainEstimates, number: int) -> None:
         """Learn from a pull of the history."""
         history = self._history
-        arm, limit, seconds = (
-            history.arms[number],
-            history.limits[number],
-            history.seconds[number],
-        )
+        arm, limit = history.arms[number], history.limits[number]
+        seconds = history.seconds[number]
         cells = estimates.tallies.cells[arm]
         low, high = self._range_of_worth(estimates)
         worths = -cells[:, PENALTY]
@@ -120,36 +129,21 @@ class _PairPolicy(CensoredPolicy):
         cells = estimates.tallies.cells
         limits, penalties = cells[:, :, LIMIT].copy(), cells[:, :, PENALTY].copy()
         active = self._pairs(self._roster.active)
-        low, high = self._range_of_worth(estimates)
+        scale = self._range_of_worth(estimates)
+        pairs = Pairs(self._first, self._second, active, limits, penalties, *scale)
         loop, argument = self._loop()
         draws = Draws(draw, estimates, self.n_arms)
-        arms, notes = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 3))
+        block = draws.block(rounds)
         played, wanting = 0, self.active.tolist()
         try:
             while played < rounds and active.any():
                 for arm in wanting:
                     draws.fill(arm)
-                played, *wanting = loop(
-                    self._first,
-                    self._second,
-                    active,
-                    limits,
-                    penalties,
-                    low,
-                    high,
-                    draws.gains,
-                    draws.outcomes,
-                    draws.used,
-                    draws.filled,
-                    arms,
-                    notes,
-                    played,
-                    self.pulls,
-                    argument,
-                )
+                played, *wanting = loop(pairs, block, played, self.pulls, argument)
         finally:
-            estimates.record_all(arms[:played], *notes[:played].T)
-            self._note_plays(arms[:played], notes[:played])
+            arms, notes = block.arms[:played], block.notes[:played]
+            estimates.record_all(arms, *notes.T)
+            self._note_plays(arms, notes)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
@@ -311,99 +305,69 @@ def drawn_pair(
     return best_pair
 
 
-def take_outcome(
-    arm: int, limit: float, gains: Any, outcomes: Any, used: Any, arms: Any, notes: Any, played: int
-) -> float:
+def take_outcome(block: Block, arm: int, limit: float, played: int) -> float:
     """Note the arm's next outcome under a limit, and return its gain."""
-    place = used[arm]
-    used[arm] += 1
-    arms[played] = arm
-    notes[played, 0] = limit
-    notes[played, 1] = outcomes[arm, place, 0]
-    notes[played, 2] = outcomes[arm, place, 1]
-    if notes[played, 2] > limit:
-        notes[played, 1] = math.nan
-        notes[played, 2] = math.inf
-    return float(gains[arm, place])
+    place = block.used[arm]
+    block.used[arm] += 1
+    block.arms[played] = arm
+    block.notes[played, 0] = limit
+    block.notes[played, 1] = block.outcomes[arm, place, 0]
+    block.notes[played, 2] = block.outcomes[arm, place, 1]
+    if block.notes[played, 2] > limit:
+        block.notes[played, 1] = math.nan
+        block.notes[played, 2] = math.inf
+    return float(block.gains[arm, place])
 
 
 def play_ucb(
-    counts: Any,
-    sums: Any,
-    active: Any,
-    limits: Any,
-    penalties: Any,
-    low: float,
-    high: float,
-    gains: Any,
-    outcomes: Any,
-    used: Any,
-    filled: Any,
-    arms: Any,
-    notes: Any,
-    played: int,
-    before: int,
-    exploration: float,
+    pairs: Pairs, block: Block, played: int, before: int, exploration: float
 ) -> tuple[int, int]:
     """Play `LimitUCB` until all rounds are played, or an arm has no outcome left.
 
-    Parameters are those of `mfhpo.censored.kernel.play`, and those of `_PairPolicy.play`. Every
-    arm has an outcome left at the beginning. Returns the rounds played, and the arm (or -1).
+    Every arm has an outcome left at the beginning. `played` plays of this block were made already,
+    `before` earlier ones. Returns the plays of this block, and the arm (or -1).
     """
+    counts, sums = pairs.first, pairs.second
     n_points = counts.shape[1]
-    while played < len(arms):
+    while played < len(block.arms):
         level = exploration * math.log(before + played + 1)
-        pair = highest_pair(counts, sums, active, level)
+        pair = highest_pair(counts, sums, pairs.active, level)
         arm, point = pair // n_points, pair % n_points
-        limit = limits[arm, point]
-        gain = take_outcome(arm, limit, gains, outcomes, used, arms, notes, played)
-        if notes[played, 2] > limit:
-            gain = -penalties[arm, point]
+        limit = pairs.limits[arm, point]
+        gain = take_outcome(block, arm, limit, played)
+        if block.notes[played, 2] > limit:
+            gain = -pairs.penalties[arm, point]
         counts[arm, point] += 1.0
-        sums[arm, point] += (gain - low) / (high - low)
+        sums[arm, point] += (gain - pairs.low) / (pairs.high - pairs.low)
         played += 1
-        if used[arm] == filled[arm]:
+        if block.used[arm] == block.filled[arm]:
             return played, arm
     return played, -1
 
 
 def play_thompson(
-    successes: Any,
-    failures: Any,
-    active: Any,
-    limits: Any,
-    penalties: Any,
-    low: float,
-    high: float,
-    gains: Any,
-    outcomes: Any,
-    used: Any,
-    filled: Any,
-    arms: Any,
-    notes: Any,
-    played: int,
-    before: int,
-    plays_and_rng: Any,
+    pairs: Pairs, block: Block, played: int, before: int, plays_and_rng: Any
 ) -> tuple[int, int]:
     """Play `LimitThompson` until all rounds are played, or an arm has no outcome left.
 
     See `play_ucb`.
     """
+    successes, failures = pairs.first, pairs.second
     plays, rng = plays_and_rng
     n_points = successes.shape[1]
-    while played < len(arms):
-        pair = drawn_pair(successes, failures, plays, active, rng)
+    while played < len(block.arms):
+        pair = drawn_pair(successes, failures, plays, pairs.active, rng)
         arm, point = pair // n_points, pair % n_points
-        gain = take_outcome(arm, limits[arm, point], gains, outcomes, used, arms, notes, played)
+        gain = take_outcome(block, arm, pairs.limits[arm, point], played)
         for told in range(point + 1):
-            ended = notes[played, 2] <= limits[arm, told]
-            worth = gain if ended else -penalties[arm, told]
-            if rng.random() < (worth - low) / (high - low):
+            ended = block.notes[played, 2] <= pairs.limits[arm, told]
+            worth = gain if ended else -pairs.penalties[arm, told]
+            if rng.random() < (worth - pairs.low) / (pairs.high - pairs.low):
                 successes[arm, told] += 1.0
             else:
                 failures[arm, told] += 1.0
         plays[arm, point] += 1.0
         played += 1
-        if used[arm] == filled[arm]:
+        if block.used[arm] == block.filled[arm]:
             return played, arm
     return played, -1

@@ -20,6 +20,7 @@ __all__ = [
     "DRAWS",
     "HELPERS",
     "REFINE",
+    "Block",
     "Ceilings",
     "Rule",
     "Tallies",
@@ -110,6 +111,17 @@ class Ceilings(NamedTuple):
     latest: IntArray  # last round at which values hold; arm and point played last, or -1; (3,)
     weights: FloatArray  # room for the observations of a pair, (BINS + 1,)
     spots: FloatArray  # the same
+
+
+class Block(NamedTuple):
+    """Outcomes that were drawn ahead, and notes of the plays that they are for."""
+
+    gains: FloatArray  # the arms' next scaled gains, (n, size)
+    outcomes: FloatArray  # the rewards and seconds that these are made of, (n, size, 2)
+    used: IntArray  # how many of them were used, (n,)
+    filled: IntArray  # how many there are, (n,)
+    arms: IntArray  # of each play, (rounds,)
+    notes: FloatArray  # its limit, reward and seconds, NaN and infinite if stopped, (rounds, 3)
 
 
 # What is learned.
@@ -493,51 +505,37 @@ def forget(tallies: Tallies, ceilings: Ceilings, arm: int, limit: float) -> None
 
 
 def play(
-    tallies: Tallies,
-    rule: Rule,
-    ceilings: Ceilings,
-    gains: FloatArray,
-    outcomes: FloatArray,
-    used: IntArray,
-    filled: IntArray,
-    arms: IntArray,
-    notes: FloatArray,
-    played: int,
-    before: int,
+    tallies: Tallies, rule: Rule, ceilings: Ceilings, block: Block, played: int, before: int
 ) -> tuple[int, int, int]:
     """Play rounds until all are played, or something is needed first.
 
-    `gains`, shape (n, size), and `outcomes`, (n, size, 2), are the arms' next scaled gains and the
-    rewards and seconds that these are made of, `used` and `filled` how many were used, and are
-    there. `arms` and `notes`, (rounds, 3), take down each play: the arm; limit, reward and seconds
-    (NaN and infinite where it was stopped). `played` plays of this block were made already,
-    `before` earlier.
-
-    Returns why the loop ended, the plays made, and the arm that this is about, or -1.
+    `played` plays of this block were made already, `before` earlier ones. Returns why the loop
+    ended, the plays of this block, and the arm that this is about, or -1.
     """
     extra = np.zeros(tallies.cells.shape[:2])
     all_extra = np.zeros(len(tallies.points))
-    while played < len(arms):
+    while played < len(block.arms):
         arm, point = choose(tallies, rule, ceilings, extra, all_extra, before + played + 1)
         if arm < 0:
             return DONE, played, -1
-        if used[arm] == filled[arm]:
+        place = block.used[arm]
+        if place == block.filled[arm]:
             return DRAWS, played, arm
         limit = tallies.cells[arm, point, LIMIT]
-        gain = gains[arm, used[arm]]
-        reward = outcomes[arm, used[arm], 0]
-        consumption = outcomes[arm, used[arm], 1]
-        used[arm] += 1
+        gain = block.gains[arm, place]
+        reward = block.outcomes[arm, place, 0]
+        consumption = block.outcomes[arm, place, 1]
+        block.used[arm] += 1
         if consumption > limit:
             gain = 0.0
             reward = math.nan
             consumption = math.inf
         record(tallies, rule, arm, limit, gain, consumption)
         forget(tallies, ceilings, arm, limit)
-        arms[played] = arm
-        notes[played, 0] = limit
-        notes[played, 1] = reward
-        notes[played, 2] = consumption
+        block.arms[played] = arm
+        block.notes[played, 0] = limit
+        block.notes[played, 1] = reward
+        block.notes[played, 2] = consumption
         played += 1
         if rule.smoothness > 0.0 and is_refinable(tallies, rule, ceilings, arm, point):
             return REFINE, played, arm
