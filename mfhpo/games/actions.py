@@ -106,6 +106,21 @@ class Actions:
             profiles[:, columns] = self.own[player][chosen[player]]
         return profiles
 
+    def check(self, name: str, profile: Point) -> None:
+        """Raise ValueError unless an argument is a profile of the game."""
+        if set(profile) != set(self.parameters):
+            raise ValueError(
+                f"{name} must have the parameters {list(self.parameters)}, got {list(profile)}."
+            )
+        for parameter, kind in self.parameters.items():
+            place = profile[parameter]
+            if isinstance(kind, OneOf):
+                fits, expected = place in range(kind.n), f"an index from 0 to {kind.n - 1}"
+            else:
+                fits, expected = 0.0 <= place <= 1.0, "a place from 0 to 1"
+            if not fits:
+                raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
+
     def features(self, cube: FloatArray) -> FloatArray:
         """What a model sees of points of the unit cube, shape (n, n_features)."""
         return self.space.cube_features(cube)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -79,6 +80,21 @@ class LevelCosts:
         """What a query at these levels costs."""
         paid = [own[level] for own, level in zip(self.by_player, levels, strict=True)]
         return float(paid[0] if self._joint else sum(paid))
+
+    def check(self, name: str, levels: Sequence[int]) -> None:
+        """Raise ValueError unless an argument is an index of a level for each player."""
+        fits = len(levels) == len(self.tops) and all(
+            isinstance(level, numbers.Integral) and 0 <= level <= top
+            for level, top in zip(levels, self.tops, strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                f"{name} must be an index for each player, from 0 to {self.tops}, got {levels!r}."
+            )
+        if self._joint and len(set(levels)) > 1:
+            raise ValueError(
+                f"{name} must be the same for all players of a joint run, got {levels!r}."
+            )
 
     def table(self) -> FloatArray:
         """Of each player's levels, shape (number of players, M); one row if the run is joint.

@@ -18,7 +18,7 @@ from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
 from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.learning import LearnedUtility
+from mfhpo.games.model.learning import LearnedUtility, checked
 from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.native.threads import one_thread
@@ -128,15 +128,15 @@ class GamePolicy(abc.ABC):
                 f"players at the target costs, got {budget!r}."
             )
         variance = None if sigma is None else check_positive("sigma", sigma) ** 2
-        assumptions = [
-            _assumptions(own, self.actions.groups, averaging, variance)
-            for own in self.costs.by_player
-        ]
         if hyperparameters is not None and (sigma is not None or averaging):
             raise ValueError(
                 "hyperparameters say what noise there is; leave out sigma and averaging."
             )
-        declared = _checked(hyperparameters, assumptions)
+        assumptions = [
+            Assumptions.of_levels(own, self.actions.groups, averaging, variance)
+            for own in self.costs.by_player
+        ]
+        declared = checked(hyperparameters, assumptions)
         self.points: FloatArray = self.actions.features(self.actions.profiles)
         self._told: list[Told] = []
         self._evaluated: list[Query] = []
@@ -250,8 +250,8 @@ class GamePolicy(abc.ABC):
         Where the actions are so few that all profiles can be compared, it is the one whose largest
         dissatisfaction is smallest over games drawn from the posterior (the mean over them, or the
         median where hyperparameters are drawn, too). Elsewhere it is where best responses lead, by
-        the means of the likeliest models, or begin, if they lead to nothing better. What a player
-        might gain of whom nothing was observed is unknown, and without a limit.
+        the means of the likeliest models, or begin, if they lead to nothing better. A player of
+        whom nothing was observed might gain without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
@@ -280,7 +280,7 @@ class GamePolicy(abc.ABC):
 
         Raises ValueError if the profile does not fit the game, or nothing was observed yet.
         """
-        self._check_profile(profile, "profile")
+        self.actions.check("profile", profile)
         if not self.has_seen:
             raise ValueError("nothing was observed yet; tell utilities first.")
         cube = self.actions.space.place(profile, np.random.default_rng(self._seed))
@@ -367,76 +367,10 @@ class GamePolicy(abc.ABC):
         return Episode(episode.information + information, episode.cost + cost, episode.budget)
 
     def _check(self, query: Query) -> None:
-        self._check_profile(query.profile, "query.profile")
-        tops = self.costs.tops
-        fits = len(query.levels) == len(tops) and all(
-            isinstance(level, numbers.Integral) for level in query.levels
-        )
-        if not fits or not all(
-            0 <= level <= top for level, top in zip(query.levels, tops, strict=True)
-        ):
-            raise ValueError(
-                f"query.levels must be an index for each player, from 0 to {tops}, got "
-                f"{query.levels!r}."
-            )
-        if self.joint and len(set(query.levels)) > 1:
-            raise ValueError(
-                f"query.levels must be the same for all players of a joint run, got "
-                f"{query.levels!r}."
-            )
-
-    def _check_profile(self, profile: Point, name: str) -> None:
-        if set(profile) != set(self.actions.parameters):
-            raise ValueError(
-                f"{name} must have the parameters {list(self.actions.parameters)}, got "
-                f"{list(profile)}."
-            )
-        for parameter, kind in self.actions.parameters.items():
-            place = profile[parameter]
-            if isinstance(kind, OneOf):
-                fits = place in range(kind.n)
-                expected = f"an index from 0 to {kind.n - 1}"
-            else:
-                fits = 0.0 <= place <= 1.0
-                expected = "a place from 0 to 1"
-            if not fits:
-                raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
+        self.actions.check("query.profile", query.profile)
+        self.costs.check("query.levels", query.levels)
 
 
 def _key(query: Query) -> tuple[object, ...]:
     """What is the same for the same query."""
     return (*sorted(query.profile.items()), query.levels)
-
-
-def _assumptions(
-    costs: FloatArray, groups: IntArray, averaging: bool, noise: float | None
-) -> Assumptions:
-    """Of a player; the noise is that of an evaluation, of cost 1 where levels average."""
-    if noise is not None and averaging:
-        noise = noise / float(costs[0])
-    weights = costs[0] / costs if averaging else np.ones(len(costs))
-    return Assumptions(len(costs), groups, weights, averaging, noise)
-
-
-def _checked(
-    hyperparameters: Sequence[Hyperparameters] | None, assumptions: Sequence[Assumptions]
-) -> list[Hyperparameters | None]:
-    """One of each player; None for what is to be fitted."""
-    if hyperparameters is None:
-        return [None] * len(assumptions)
-    if len(hyperparameters) != len(assumptions):
-        raise ValueError(
-            f"hyperparameters must be one for each of the {len(assumptions)} players, got "
-            f"{len(hyperparameters)}."
-        )
-    for known in hyperparameters:
-        if not isinstance(known, Hyperparameters):
-            raise TypeError(f"hyperparameters must be of Hyperparameters, got {known!r}.")
-    for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
-        shape = (of_player.n_levels, len(of_player.groups))
-        if known.length_scales.shape != shape:
-            raise ValueError(
-                f"hyperparameters[{position}].length_scales must be of shape {shape} (levels, "
-                f"features), got {known.length_scales.shape}."
-            )
-    return list(hyperparameters)

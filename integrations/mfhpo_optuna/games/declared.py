@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from optuna.distributions import BaseDistribution
 
@@ -70,35 +69,14 @@ def _is_list_of_names(names: Any) -> bool:
 class GameFidelity:
     """How much cheaper, and how much less faithfully, players' utilities can be measured.
 
-    See `NashSampler` for the parameters. ``fidelities`` holds one if all players share it
+    It is declared as for `NashSampler`. ``fidelities`` holds one if all players share it
     (``joint``), one for each of them, or none; ``names`` are their parameters.
     """
 
     def __init__(
-        self,
-        declared: FidelityLike | Mapping[str, FidelityLike] | None,
-        costs: Costs | None,
-        joint: bool | None,
-        players: Players,
+        self, declared: FidelityLike | Mapping[str, FidelityLike] | None, players: Players
     ) -> None:
-        if joint is not None and not isinstance(joint, bool):
-            raise TypeError(f"joint must be True, False or None, got {joint!r}.")
         self.joint = not isinstance(declared, Mapping)
-        if joint is not None and joint != self.joint:
-            remedy = (
-                "one fidelity serves all players, for a trial has one value of it; to measure each "
-                "player by itself give fidelity={player: name}"
-                if self.joint
-                else "fidelities of their own are paid for by themselves; for one run that serves "
-                "all players give one fidelity"
-            )
-            raise ValueError(f"joint={joint!r} does not go with fidelity={declared!r}: {remedy}.")
-        if declared is None and costs is not None:
-            raise ValueError(
-                f"costs={costs!r} are those of a fidelity's levels, but there is none; the budget "
-                f"is in trials then. Leave costs out."
-            )
-        self._players = players.names
         listed: list[FidelityLike] = []
         if isinstance(declared, Mapping):
             if set(declared) != set(players.names):
@@ -109,17 +87,8 @@ class GameFidelity:
             listed = [declared[player] for player in players.names]
         elif declared is not None:
             listed = [declared]
-        by_entry: list[Sequence[float] | None] = []
-        if not isinstance(costs, Mapping):
-            by_entry = [costs] * len(listed)
-        elif self.joint or set(costs) != set(players.names):
-            raise ValueError(
-                f"costs must be one for each level, or have an entry for each player if "
-                f"fidelity has, got costs={dict(costs)!r} with fidelity={declared!r}."
-            )
-        else:
-            by_entry = [costs[player] for player in players.names]
-        self.fidelities = tuple(map(_fidelity, listed, by_entry))
+        self._players = players.names
+        self.fidelities = tuple(map(_fidelity, listed))
         self.names = tuple(fidelity.name for fidelity in self.fidelities)
         for position, name in enumerate(self.names):
             owner = players.owners.get(name)
@@ -179,22 +148,13 @@ class GameFidelity:
         return dict(zip(self._players, by_fidelity, strict=True))
 
 
-def _fidelity(
-    declared: FidelityLike, costs: Sequence[float] | Literal["measured"] | None
-) -> Fidelity:
+def _fidelity(declared: FidelityLike) -> Fidelity:
     fidelity = Fidelity(declared) if isinstance(declared, str) else declared
     if not isinstance(fidelity, Fidelity):
         raise TypeError(
             f"fidelity must be a name, a Fidelity, a mapping from players to them, or None, got "
             f"{declared!r}."
         )
-    if costs is not None:
-        if fidelity.costs is not None:
-            raise ValueError(
-                f"costs={costs!r}, but the fidelity {fidelity.name!r} has the costs "
-                f"{fidelity.costs!r}; give one of them."
-            )
-        fidelity = replace(fidelity, costs=costs)
     if fidelity.costs == "measured":
         raise ValueError(
             "costs='measured' cannot be had for games: what a query will cost must be known before "
@@ -210,15 +170,13 @@ class DeclaredGame:
         self,
         players: Mapping[str, Sequence[str]],
         fidelity: FidelityLike | Mapping[str, FidelityLike] | None,
-        costs: Costs | None,
         budget: float,
-        joint: bool | None,
         beta: float,
         probability: float,
         averaging: bool,
     ) -> None:
         self.players = Players(players)
-        self.fidelity = GameFidelity(fidelity, costs, joint, self.players)
+        self.fidelity = GameFidelity(fidelity, self.players)
         self.budget = check_positive("budget", budget)
         self.probability = check_probability("probability", probability)
         self._beta = check_positive("beta", beta)

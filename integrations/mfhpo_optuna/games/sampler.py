@@ -36,21 +36,19 @@ _CHOICES = 8  # of a trial that other workers get in the way of
 class NashSampler(BaseSampler):
     """Looks for a profile from which no player wants to deviate: a pure Nash equilibrium.
 
-    When to use it: several parties decide over parameters of their own and each has an objective of
-    its own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
+    Use it where several parties each decide over parameters of their own and have an objective of
+    their own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
     dear. The study has one objective per player, in the order of `players`, each maximised or
     minimised. The answer is ``sampler.equilibrium(study)``, and not ``study.best_trials``: the
-    Pareto front holds what players would agree on if agreements could be enforced. There a player
-    may gain by deviating alone, and in an equilibrium, all may be worse off than in another
-    profile; so the front may not hold the equilibrium at all.
+    Pareto front holds what players would agree on if agreements could be enforced, and need not
+    hold the equilibrium.
 
-    Which parameters there are, and their ranges, is learned from the objective: trials are random
-    until one has told of all of them. Each trial is one evaluation of one profile. When the budget
-    is spent, the study stops. Its state is the study's trials: all that are there are learned from
-    and paid for out of the budget, also those of another sampler, if they were at one of the
-    levels. A trial that fails alone is no observation; where one failed again, or two near each
-    other, and none near them gave values, each player is taken to have got the worst that was seen
-    of it.
+    The sampler learns parameters and ranges from the objective: trials are random until one has
+    told of all of them. Each trial evaluates one profile. When the budget is spent, the study
+    stops. All trials of the study are learned from and paid for out of the budget, also those of
+    another sampler, if they were at one of the levels. A trial that fails alone is no observation;
+    where one failed again, or two near each other, and none near them gave values, each player is
+    taken to have got the worst that was seen of it.
 
     No guarantee is made: intervals are those of a model that was fitted.
 
@@ -64,15 +62,9 @@ class NashSampler(BaseSampler):
         used); one run serves all players then. A mapping from players to such: each player's
         objective is measured at a level of its own, and is paid for by itself; levels that differ
         from player to player need costs. None: each trial is a full evaluation.
-    costs
-        Of an evaluation at each level, by player if they differ. None: those of the `Fidelity`, or
-        in proportion to the level.
     budget
         What may be paid in all, in the unit of the costs: for epochs, the sum of all trials'
         epochs. Without a fidelity, trials.
-    joint
-        Whether one run serves all players. None: yes, unless `fidelity` is a mapping; anything else
-        is an error.
     beta
         Half-width of the bounds that choose what is evaluated, in standard deviations: 1 to 2.
     probability
@@ -125,9 +117,7 @@ class NashSampler(BaseSampler):
         players: Mapping[str, Sequence[str]],
         fidelity: str | Fidelity | Mapping[str, str | Fidelity] | None = None,
         *,
-        costs: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
         budget: float,
-        joint: bool | None = None,
         beta: float = 1.5,
         probability: float = 0.9,
         averaging: bool = False,
@@ -135,9 +125,7 @@ class NashSampler(BaseSampler):
         progress: bool | None = None,
         seed: int | None = None,
     ) -> None:
-        self._declared = DeclaredGame(
-            players, fidelity, costs, budget, joint, beta, probability, averaging
-        )
+        self._declared = DeclaredGame(players, fidelity, budget, beta, probability, averaging)
         if progress is not None and not isinstance(progress, bool):
             raise TypeError(f"progress must be True, False or None, got {progress!r}.")
         self._lease = check_limit("lease", lease)

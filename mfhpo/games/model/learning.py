@@ -14,7 +14,7 @@ from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.model.observed import Failure, Observations, ObservedUtilities
 
-__all__ = ["LearnedUtility"]
+__all__ = ["LearnedUtility", "checked"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -127,3 +127,27 @@ def _informed(
     ):
         model.add(row, int(level), float(mean), int(count))
     return model
+
+
+def checked(
+    hyperparameters: Sequence[Hyperparameters] | None, assumptions: Sequence[Assumptions]
+) -> list[Hyperparameters | None]:
+    """Declared hyperparameters of each player, or raise; None for what is to be fitted."""
+    if hyperparameters is None:
+        return [None] * len(assumptions)
+    if len(hyperparameters) != len(assumptions):
+        raise ValueError(
+            f"hyperparameters must be one for each of the {len(assumptions)} players, got "
+            f"{len(hyperparameters)}."
+        )
+    for known in hyperparameters:
+        if not isinstance(known, Hyperparameters):
+            raise TypeError(f"hyperparameters must be of Hyperparameters, got {known!r}.")
+    for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
+        shape = (of_player.n_levels, len(of_player.groups))
+        if known.length_scales.shape != shape:
+            raise ValueError(
+                f"hyperparameters[{position}].length_scales must be of shape {shape} (levels, "
+                f"features), got {known.length_scales.shape}."
+            )
+    return list(hyperparameters)

@@ -71,6 +71,16 @@ class Assumptions:
     averaging: bool = False
     noise: float | None = None
 
+    @classmethod
+    def of_levels(
+        cls, costs: FloatArray, groups: IntArray, averaging: bool, noise: float | None
+    ) -> Assumptions:
+        """Of a player's levels; the noise is that of an evaluation of cost 1 where they average."""
+        if not averaging:
+            return cls(len(costs), groups, np.ones(len(costs)), noise=noise)
+        of_first = None if noise is None else noise / float(costs[0])
+        return cls(len(costs), groups, costs[0] / costs, averaging, of_first)
+
 
 class Layout:
     """Where each hyperparameter is in the vector that is fitted, and its prior."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -53,13 +53,8 @@ def covariance(
     return total * scales[levels][:, None] * scales[others][None, :]
 
 
-class Mark(NamedTuple):
-    """Where a process stood, to go back to."""
-
-    n: int
-    explained: FloatArray
-    shared: FloatArray
-    means: FloatArray
+Mark: TypeAlias = "tuple[int, FloatArray, FloatArray, FloatArray]"
+"""Where a process stood, to go back to."""
 
 
 class MultiOutputGP:
@@ -239,7 +234,7 @@ class MultiOutputGP:
 
     def mark(self) -> Mark:
         """Remember what is known, to go back to it with `restore`."""
-        return Mark(self._n, self._explained, self._shared, self._means)
+        return self._n, self._explained, self._shared, self._means
 
     def restore(self, mark: Mark) -> None:
         """Forget what was added since: what is under way, for what was merged stays merged."""

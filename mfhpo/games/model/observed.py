@@ -56,14 +56,6 @@ class Failure(NamedTuple):
     worst: float
 
 
-class _Failed(NamedTuple):
-    """How many times a profile failed at a level."""
-
-    features: FloatArray
-    level: int
-    times: int
-
-
 class ObservedUtilities:
     """Collects the observations of one player.
 
@@ -86,7 +78,8 @@ class ObservedUtilities:
         self._squares: list[float] = []
         self._least: dict[int, float] = {}
         self._n = 0
-        self._failed: dict[tuple[bytes, int], _Failed] = {}
+        # Features, level and how many times, of each profile that failed at a level.
+        self._failed: dict[tuple[bytes, int], tuple[FloatArray, int, int]] = {}
 
     def __len__(self) -> int:
         """Number of observations and failures."""
@@ -124,8 +117,8 @@ class ObservedUtilities:
     def fail(self, features: FloatArray, level: int) -> None:
         """Note that a profile could not be measured."""
         key = (features.tobytes(), level)
-        before = self._failed.get(key)
-        self._failed[key] = _Failed(features, level, 1 if before is None else before.times + 1)
+        *_, times = self._failed.get(key, (0,))
+        self._failed[key] = features, level, times + 1
         self._n += 1
 
     def observations(self, length_scales: FloatArray) -> Observations:
@@ -150,19 +143,18 @@ class ObservedUtilities:
         """
         if not self._failed or not self.has_seen:
             return []
-        failed = list(self._failed.values())
+        failed, levels, times = zip(*self._failed.values(), strict=True)
         worst = min(self._least.values())
-        at = np.array([one.features for one in failed]) / length_scales
+        at = np.array(failed) / length_scales
         apart = cdist(at, at)
         np.fill_diagonal(apart, np.inf)
         observed = cdist(at, np.array(self._features) / length_scales)
-        levels = np.array([one.level for one in failed])
-        observed[np.array(self._levels)[None, :] < levels[:, None]] = np.inf
+        observed[np.array(self._levels)[None, :] < np.array(levels)[:, None]] = np.inf
         nearest = observed.min(axis=1)
-        again = np.array([one.times > 1 for one in failed]) & (nearest > 0.0)
+        again = (np.array(times) > 1) & (nearest > 0.0)
         has_company = (apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR)
         return [
-            Failure(one.features, one.level, self._least.get(one.level, worst))
-            for one, counts in zip(failed, again | has_company, strict=True)
+            Failure(features, level, self._least.get(level, worst))
+            for features, level, counts in zip(failed, levels, again | has_company, strict=True)
             if counts
         ]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from mfhpo.censored import Capped, Deadline, Linear, par
 from mfhpo.censored.charges import check_charge
 
-SECONDS = np.array([0.0, 0.25, 0.5, 0.75, 2.0])
 LIMITS = np.array([0.25, 1.0, 4.0])
 
 numbers = st.floats(0.0, 100.0)

@@ -240,13 +240,6 @@ class TestPendingPulls:
             naive.learn(done.arm, done.limit, *((reward, seconds) if ended else (0.0, math.inf)))
         assert naive.counts[:, -1].all()
 
-    def test_a_pending_pull_without_a_limit(self) -> None:
-        policy = RCUCB(3, LIMITS, **PAPER, confidence="kl")
-        policy.play(ArmStreams(three_arms(), 1), 40)
-        longest = policy.ask(4, [Pull(0, 0, 0.9)])
-        assert policy.ask(4, [Pull(0, 0, None)]) == longest
-        assert policy.ask(4, [Pull(0, 0, 50.0)]) == longest
-
 
 class TestTies:
     """Where nothing tells pairs apart, a policy goes on as before, also from a saved state."""
@@ -479,16 +472,6 @@ class TestBadInput:
     def test_charges_that_decrease(self, name: str, limits: Any) -> None:
         with pytest.raises(ValueError, match=f"{name} must not decrease with the seconds"):
             RCUCB(2, limits, **{name: lambda seconds: 5.0 / (1.0 + seconds)})
-
-    def test_the_given_limits_are_copied(self) -> None:
-        given = np.array(LIMITS)
-        policy = RCUCB(2, given, **PAPER)
-        given[:] = [5.0, 6.0, 7.0]
-        assert policy.limits is not None
-        assert policy.limits.tolist() == list(LIMITS)
-        policy.limits[:] = 9.0
-        assert policy.ask()[0].limit == 0.9
-        assert policy.state_dict()["grid"] == list(LIMITS)
 
 
 class TestRewardsOutsideTheRange:

@@ -122,19 +122,6 @@ def test_the_budget_is_kept_by_several_workers(
     assert evaluated
 
 
-def test_what_is_under_way_is_paid_already() -> None:
-    policy = searching(budget=32)
-    top = Query({"x": 0.1, "y": 0.2}, (1, 1))
-    low = Query({"x": 0.1, "y": 0.2}, (0, 0))
-    assert policy.ask([top]) is not None
-    assert policy.ask([top, low]) is None
-    assert policy.ask([top, top]) is None
-    # 16 are left: enough to evaluate, not to explore before.
-    last = policy.ask([top])
-    assert last is not None
-    assert policy.is_evaluation(last)
-
-
 @pytest.mark.parametrize("budget", [202.0, 202.0 * (1.0 - 0.9e-9), 202.0 * (1.0 + 0.9e-9)])
 def test_a_budget_that_is_just_enough_to_explore(budget: float) -> None:
     """Rounding in sums of costs must not make a query too dear that was allowed."""
@@ -206,13 +193,6 @@ def test_what_says_nothing_of_the_target_is_not_asked() -> None:
     # Eq. 24 takes its own uncertainty for information about the target.
     assert sum(query.levels == (0, 0) for query in queries) > 10
     assert level.recommend().n_evaluations == 1
-
-
-def test_cheap_levels_that_are_as_good_are_taken() -> None:
-    policy = searching(hyperparameters=paper(rho=0.999), budget=60)
-    queries = play(policy, tracking)
-    assert queries[0].levels == (0, 0)
-    assert sum(query.levels == (0, 0) for query in queries) > len(queries) / 2
 
 
 @pytest.mark.parametrize(("eta", "explores"), [(0.5, False), (0.6, True), (1.0, True)])
@@ -299,25 +279,6 @@ def test_a_discrete_equilibrium_of_three_players(seed: int) -> None:
 
 
 # Models that are wrong, and utilities that are odd.
-
-
-def crashing(failure: float | None) -> Game:
-    """Utilities that cannot be measured at some profiles, and what is told instead."""
-
-    def utilities(profile: Mapping[str, float], level: int) -> list[float | None]:
-        row, column = tracking(profile, level)
-        return [failure if profile["x"] > 0.7 else row, failure if profile["y"] < 0.2 else column]
-
-    return utilities
-
-
-@pytest.mark.parametrize("failure", [math.nan, -math.inf])
-def test_what_is_no_number_is_a_failure(failure: float) -> None:
-    policies = [searching(players=ON_A_GRID, budget=60) for _ in range(2)]
-    for policy, value in zip(policies, (None, failure), strict=True):
-        play(policy, crashing(value))
-    assert policies[0].state_dict() == policies[1].state_dict()
-    assert any(None in entry["utilities"] for entry in policies[1].state_dict()["told"])
 
 
 def test_nothing_can_be_measured() -> None:
@@ -475,33 +436,20 @@ def test_arguments_that_are_wrong(
 
 
 @pytest.mark.parametrize(
-    ("query", "utilities", "message"),
+    ("profile", "levels", "utilities", "message"),
     [
-        (Query({"x": 0.1}, (0, 0)), [0.0, 0.0], "^query.profile must have"),
-        (
-            Query({"x": 0.1, "y": 0.1}, (0,)),
-            [0.0, 0.0],
-            "^query.levels must be an index",
-        ),
-        (
-            Query({"x": 0.1, "y": 0.1}, (0, 2)),
-            [0.0, 0.0],
-            "^query.levels must be an index",
-        ),
-        (
-            Query({"x": 0.1, "y": 0.1}, (-1, 0)),
-            [0.0, 0.0],
-            "^query.levels must be an index",
-        ),
-        (Query({"x": 0.1, "y": 0.1}, (0, 0)), [0.0], "^utilities must have one entry"),
+        ({"x": 0.1}, (0, 0), [0.0, 0.0], "^query.profile must have"),
+        ({"x": 0.1, "y": 0.1}, (0,), [0.0, 0.0], "^query.levels must be an index"),
+        ({"x": 0.1, "y": 0.1}, (0, 2), [0.0, 0.0], "^query.levels must be an index"),
+        ({"x": 0.1, "y": 0.1}, (0, 0), [0.0], "^utilities must have one entry"),
     ],
 )
 def test_what_cannot_have_been_asked_is_not_learned(
-    query: Query, utilities: list[float], message: str
+    profile: dict[str, float], levels: tuple[int, ...], utilities: list[float], message: str
 ) -> None:
     policy = searching()
     with pytest.raises(ValueError, match=message):
-        policy.tell(query, utilities)
+        policy.tell(Query(profile, levels), utilities)
     assert (policy.cost, policy.recommend().n_queries) == (0.0, 0)
 
 

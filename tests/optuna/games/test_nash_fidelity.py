@@ -92,7 +92,6 @@ def test_a_player_s_own_level_is_told_as_its_own() -> None:
     ("options", "costs"),
     [
         ({"fidelity": Fidelity("seconds", levels=[1, 9], costs=[2, 5])}, {1: 2, 9: 5}),
-        ({"fidelity": Fidelity("seconds", levels=[1, 9]), "costs": [2, 5]}, {1: 2, 9: 5}),
         ({"fidelity": Fidelity("seconds", levels=[9])}, {9: 9}),
     ],
 )
@@ -126,38 +125,6 @@ def test_a_budget_for_less_than_one_evaluation_is_an_error() -> None:
         play(tracking_by_own_levels, fidelity=OWN, budget=17)
     with pytest.raises(ValueError, match=r"budget must be at least 9.*got 8"):
         play(tracking_by_level, fidelity="seconds", budget=8)
-
-
-def test_costs_by_player() -> None:
-    """They are those of each player's levels; what they cost is told in another way only."""
-    levels = {"row": [1, 9], "column": [10, 30, 90]}
-    costs = {"row": [1.0, 8.0], "column": [2.0, 3.0, 5.0]}
-
-    def objective(trial: optuna.Trial) -> Sequence[float]:
-        row, column = on_a_grid(trial)
-        row_steps = trial.suggest_int("row_steps", 1, 9)
-        return row + 0.02 / row_steps, column + 0.2 / trial.suggest_int("column_steps", 10, 90)
-
-    studies = [
-        play(
-            objective,
-            fidelity={
-                player: Fidelity(
-                    f"{player}_steps", levels=own, costs=None if at_once else costs[player]
-                )
-                for player, own in levels.items()
-            },
-            costs=costs if at_once else None,
-            budget=40,
-        )
-        for at_once in (True, False)
-    ]
-    first, second = ([trial.params for trial in study.trials] for study in studies)
-    assert first == second
-    with pytest.raises(ValueError, match=r"an entry for each player"):
-        NashSampler(PLAYERS, fidelity=OWN, costs={"row": [1, 8]}, budget=40)
-    with pytest.raises(ValueError, match=r"an entry for each player if fidelity has"):
-        NashSampler(PLAYERS, fidelity="seconds", costs=costs, budget=40)
 
 
 def test_other_levels_in_the_same_study() -> None:

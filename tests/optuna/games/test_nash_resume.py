@@ -145,16 +145,6 @@ def test_what_is_enqueued_outside_of_the_game_does_not_count() -> None:
     assert study.sampler.equilibrium(study).finished
 
 
-def test_what_is_enqueued_after_the_end_does_not_count() -> None:
-    study = new_study(budget=3)
-    study.optimize(on_a_grid)
-    study.enqueue_trial({"x": 0.5})
-    with pytest.warns(UserWarning, match=r"trial 3 was enqueued.*does not count.*budget"):
-        study.optimize(on_a_grid, n_trials=1)
-    assert study.trials[3].state == TrialState.PRUNED
-    assert study.sampler.equilibrium(study).cost == 3
-
-
 # Trials that fail.
 
 

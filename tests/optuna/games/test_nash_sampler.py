@@ -141,13 +141,6 @@ def test_every_kind_of_parameter(kind: str) -> None:
 # What it costs.
 
 
-def test_a_larger_budget_goes_on() -> None:
-    study = play(on_a_grid, budget=4)
-    study.sampler = NashSampler(PLAYERS, budget=9, seed=0)
-    study.optimize(on_a_grid)
-    assert evaluated(study) == evaluated(play(on_a_grid, budget=9))
-
-
 # What is said.
 
 
