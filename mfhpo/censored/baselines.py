@@ -110,8 +110,7 @@ class _PairPolicy(CensoredPolicy):
         self._learn_from(number, arm, limit, (worths - low) / (high - low))
 
     def _grid(self) -> FloatArray:
-        grid: FloatArray = self._known().tallies.cells[0, :, LIMIT]
-        return grid
+        return self._known().tallies.cells[0, :, LIMIT]
 
     def _pairs(self, arms: BoolArray) -> BoolArray:
         """Which pairs are of these arms, shape (n, P)."""

@@ -223,8 +223,7 @@ class GainEstimates:
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
         """Rewards minus costs, where the range of the rewards has length 1; shape (N,)."""
         inside = np.clip(rewards, self._low, self._low + self._span)
-        gains: FloatArray = (inside - self._low - self._cost(seconds)) / self._span
-        return gains
+        return (inside - self._low - self._cost(seconds)) / self._span
 
     def _column(self, arm: int, column: int) -> FloatArray:
         return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()

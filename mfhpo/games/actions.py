@@ -98,8 +98,7 @@ class Actions:
         n_parameters = len(self.parameters)
         if self.shape is None:
             design = qmc.Sobol(n_parameters, rng=np.random.default_rng(self._seed))
-            drawn: FloatArray = design.random(_PROFILES)
-            return drawn
+            return design.random(_PROFILES)
         profiles = np.zeros((math.prod(self.shape), n_parameters))
         chosen = np.indices(self.shape).reshape(len(self), -1)
         for player, columns in enumerate(self.cube_columns):
@@ -138,8 +137,7 @@ class Actions:
         """A player's columns of the features of actions, shape (n, number of columns)."""
         cube = np.full((len(own), len(self.parameters)), 0.5)
         cube[:, self.cube_columns[player]] = own
-        columns: FloatArray = self.features(cube)[:, self.columns[player]]
-        return columns
+        return self.features(cube)[:, self.columns[player]]
 
     def around(self, profile: FloatArray, step: float) -> Actions:
         """The same game with further actions of each player, near its own in a profile.
@@ -206,8 +204,7 @@ class Actions:
             if math.prod(len(axis) for axis in axes) <= 2 * _OWN:
                 return np.array(list(itertools.product(*axes)))
         design = qmc.Sobol(len(owned), rng=np.random.default_rng(self._seed + 1))
-        drawn: FloatArray = design.random(_DRAWN)
-        return drawn
+        return design.random(_DRAWN)
 
 
 def _per_axis(n_parameters: int) -> int:
@@ -229,8 +226,7 @@ def _n_values(parameter: Numeric | OneOf) -> float:
 def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
     """At most so many places in the unit range, of choices all."""
     if isinstance(parameter, OneOf):
-        middles: FloatArray = (np.arange(parameter.n) + 0.5) / parameter.n
-        return middles
+        return (np.arange(parameter.n) + 0.5) / parameter.n
     if not parameter.places:
         return np.linspace(0.0, 1.0, most)
     places = np.array(parameter.places)

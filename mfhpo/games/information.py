@@ -36,8 +36,7 @@ def information_of_target(
 
 def information_at_level(variance: FloatArray, noise: FloatArray | float) -> FloatArray:
     """Mutual information of an observation and the utility at the same level (Eq. 24), in nats."""
-    information: FloatArray = 0.5 * np.log1p(variance / noise)
-    return information
+    return 0.5 * np.log1p(variance / noise)
 
 
 def best_levels(

@@ -160,8 +160,7 @@ class DrawnGames:
         return self._over_games(worst.reshape(-1, self._n_draws))
 
     def _over_games(self, worst: FloatArray) -> FloatArray:
-        over: FloatArray = worst.mean(axis=1) if self._is_sure else np.median(worst, axis=1)
-        return over
+        return worst.mean(axis=1) if self._is_sure else np.median(worst, axis=1)
 
 
 def _values(utilities: Sequence[DrawnUtilities], features: FloatArray) -> FloatArray:

@@ -142,8 +142,7 @@ def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) ->
         )
         for start in _starts(standard.observations, layout)
     ]
-    best: FloatArray = min(results, key=lambda result: float(result.fun)).x
-    return best
+    return min(results, key=lambda result: float(result.fun)).x
 
 
 def _starts(observations: Observations, layout: Layout) -> list[FloatArray]:

@@ -120,8 +120,7 @@ class Hyperparameters:
     @property
     def least_noise(self) -> FloatArray:
         """Smallest variance that an observation is given at each level, shape (M,)."""
-        least: FloatArray = _LEAST_NOISE * self.scales**2
-        return least
+        return _LEAST_NOISE * self.scales**2
 
     @property
     def links(self) -> FloatArray:
@@ -141,5 +140,4 @@ class Hyperparameters:
 
 def _log(correlations: FloatArray) -> FloatArray:
     """Logarithms, of which sums and differences stay finite where a correlation is 0."""
-    logarithms: FloatArray = np.log(np.maximum(correlations, 1e-150))
-    return logarithms
+    return np.log(np.maximum(correlations, 1e-150))

@@ -299,8 +299,7 @@ def offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptio
 
 def jitter(scales: FloatArray) -> FloatArray:
     """Variances that keep the covariance of observations from becoming singular, shape (n,)."""
-    added: FloatArray = _JITTER * scales**2 + _ROUNDING
-    return added
+    return _JITTER * scales**2 + _ROUNDING
 
 
 def unpacked(

@@ -292,16 +292,14 @@ class MultiOutputGP:
 
     def moved(self, features: FloatArray, moves: FloatArray) -> FloatArray:
         """By how much functions move at the target at points of shape (n, d), shape (n, k)."""
-        moved: FloatArray = self._prior(features, self.top).T @ moves
-        return moved
+        return self._prior(features, self.top).T @ moves
 
     def covariances(self, features: FloatArray, level: int) -> FloatArray:
         """Covariances of the utilities at points of shape (n, d) with each other, shape (n, n)."""
         rows = self._whiten(features, level)
         levels = np.full(len(features), level)
         prior = covariance(self.hyperparameters, (features, levels), (features, levels))
-        posterior: FloatArray = prior - rows.T @ rows
-        return posterior
+        return prior - rows.T @ rows
 
     def with_target(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         """Of points of shape (n, d): variance at a level, covariance with the target, each (n,)."""
@@ -343,8 +341,7 @@ class MultiOutputGP:
             return covariance(known, told, (features, np.full(len(features), level)))
         # What goes for most: the target's covariances have no part but its own kernel.
         squares = squared_distances(told[0], features, known.length_scales[-1])
-        prior: FloatArray = np.exp(-0.5 * squares) * self._scales_with_target()[:, None]
-        return prior
+        return np.exp(-0.5 * squares) * self._scales_with_target()[:, None]
 
     def _scales_with_target(self) -> FloatArray:
         """By what the target's kernel is multiplied for its covariance with each observation."""
@@ -372,14 +369,13 @@ class MultiOutputGP:
         n = self._n
         if n == 0:
             return np.zeros_like(right)
-        solved: FloatArray = solve_triangular(
+        return solve_triangular(
             self._factor[:n, :n],
             right,
             lower=True,
             trans="T" if transposed else "N",
             check_finite=False,
         )
-        return solved
 
     def _grow(self) -> None:
         size = len(self._levels)
@@ -416,5 +412,4 @@ class Deviations:
         n_points, n_chosen = chosen.shape
         prior = np.repeat(self._stay, n_chosen, axis=1) * self._move[:, chosen.ravel()]
         variances = self._model._variances(prior, self._model.top)
-        of_each: FloatArray = variances.reshape(n_points, n_chosen)
-        return of_each
+        return variances.reshape(n_points, n_chosen)
