@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates
-from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY
+from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY, Block
 from mfhpo.censored.policy import CensoredPolicy
 from mfhpo.native.compiled import compiled
 from mfhpo.problem import Pull
@@ -29,22 +29,56 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-class _PairPolicy(CensoredPolicy):
-    """A policy that keeps two numbers for every pair, and knows nothing of how pairs hang together.
+class Pairs(NamedTuple):
+    """What the loops below know of every pair, arrays of shape (n, P)."""
 
-    Its parameters are those of `LimitUCB`, without the exploration.
-    """
+    first: FloatArray
+    second: FloatArray
+    active: BoolArray
+    limits: FloatArray
+    penalties: FloatArray
+    low: float  # the least and the largest gain of a pull, scaled
+    high: float
+
+
+class _PairPolicy(CensoredPolicy):
+    """Keeps two numbers for every pair, and knows nothing of how pairs hang together."""
 
     def __init__(
-        self, n_arms: int, limits: Sequence[float] | FloatArray | int, **options: Any
+        self,
+        n_arms: int,
+        limits: Sequence[float] | FloatArray | int,
+        *,
+        longest: float | None = None,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
     ) -> None:
         self._first: FloatArray = np.zeros((0, 0))
         self._second: FloatArray = np.zeros((0, 0))
-        super().__init__(n_arms, limits, survival="kaplan-meier", **options)
+        super().__init__(
+            n_arms,
+            limits,
+            longest=longest,
+            cost=cost,
+            penalty=penalty,
+            reward_range=reward_range,
+            survival="kaplan-meier",
+            delta=delta,
+            horizon=horizon,
+            max_failures=max_failures,
+        )
 
     @abc.abstractmethod
     def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
         """Learn from one pull, the worth of which at each limit (m,) lies in [0, 1]."""
+
+    @abc.abstractmethod
+    def _loop(self) -> tuple[Any, Any]:
+        """The loop of rounds, compiled if it can be, and what it needs besides the pairs."""
 
     def _range_of_worth(self, estimates: GainEstimates) -> tuple[float, float]:
         """Least and largest scaled gain of a pull."""
@@ -63,33 +97,29 @@ class _PairPolicy(CensoredPolicy):
 
     def _replay(self, estimates: GainEstimates, number: int) -> None:
         """Learn from a pull of the history."""
-        arm, limit, seconds = self._arms[number], self._run_limits[number], self._seconds[number]
+        history = self._history
+        arm, limit = history.arms[number], history.limits[number]
+        seconds = history.seconds[number]
         cells = estimates.tallies.cells[arm]
         low, high = self._range_of_worth(estimates)
         worths = -cells[:, PENALTY]
         if not math.isinf(seconds):
-            gain = estimates.scaled(np.array([self._rewards[number]]), np.array([seconds]))[0]
+            reward = np.array([history.rewards[number]])
+            gain = estimates.scaled(reward, np.array([seconds]))[0]
             worths = np.where(seconds <= cells[:, LIMIT], gain, worths)
         self._learn_from(number, arm, limit, (worths - low) / (high - low))
 
     def _grid(self) -> FloatArray:
-        grid: FloatArray = self._known().tallies.cells[0, :, LIMIT]
-        return grid
+        return self._known().tallies.cells[0, :, LIMIT]
 
-    def _pairs(self, estimates: GainEstimates, arms: BoolArray) -> BoolArray:
+    def _pairs(self, arms: BoolArray) -> BoolArray:
         """Which pairs are of these arms, shape (n, P)."""
-        return np.repeat(arms[:, None], estimates.tallies.cells.shape[1], axis=1)
+        return np.repeat(arms[:, None], len(self._grid()), axis=1)
 
-    def _pull_of(self, estimates: GainEstimates, pair: int) -> Pull:
-        arm, point = divmod(pair, estimates.tallies.cells.shape[1])
-        return Pull(arm, 0, float(estimates.tallies.cells[arm, point, LIMIT]))
-
-    @abc.abstractmethod
-    def _loop(self) -> Any:
-        """The loop of rounds, compiled if it can be."""
-
-    def _argument(self) -> Any:
-        """What the loop needs besides the numbers of the pairs."""
+    def _pull_of(self, pair: int) -> Pull:
+        grid = self._grid()
+        arm, point = divmod(pair, len(grid))
+        return Pull(arm, 0, float(grid[point]))
 
     def play(self, draw: Draw, rounds: int) -> None:
         """Play rounds at once (see `CensoredPolicy.play`)."""
@@ -97,37 +127,22 @@ class _PairPolicy(CensoredPolicy):
         estimates = self._known()
         cells = estimates.tallies.cells
         limits, penalties = cells[:, :, LIMIT].copy(), cells[:, :, PENALTY].copy()
-        active = self._pairs(estimates, self._roster.active)
-        low, high = self._range_of_worth(estimates)
-        loop, argument = self._loop(), self._argument()
+        active = self._pairs(self._roster.active)
+        scale = self._range_of_worth(estimates)
+        pairs = Pairs(self._first, self._second, active, limits, penalties, *scale)
+        loop, argument = self._loop()
         draws = Draws(draw, estimates, self.n_arms)
-        arms, notes = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 3))
+        block = draws.block(rounds)
         played, wanting = 0, self.active.tolist()
         try:
             while played < rounds and active.any():
                 for arm in wanting:
                     draws.fill(arm)
-                played, *wanting = loop(
-                    self._first,
-                    self._second,
-                    active,
-                    limits,
-                    penalties,
-                    low,
-                    high,
-                    draws.gains,
-                    draws.outcomes,
-                    draws.used,
-                    draws.filled,
-                    arms,
-                    notes,
-                    played,
-                    self.pulls,
-                    argument,
-                )
+                played, *wanting = loop(pairs, block, played, self.pulls, argument)
         finally:
-            estimates.record_all(arms[:played], *notes[:played].T)
-            self._note_plays(arms[:played], notes[:played])
+            arms, notes = block.arms[:played], block.notes[:played]
+            estimates.record_all(arms, *notes.T)
+            self._note_plays(arms, notes)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
@@ -151,15 +166,13 @@ class LimitUCB(_PairPolicy):
 
     Parameters
     ----------
-    n_arms, limits, longest, cost, penalty, reward_range, delta, horizon, max_failures
+    n_arms, limits
         See `RCUCB`.
     exploration
         alpha, positive.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range or of another kind.
+    **options
+        ``longest``, ``cost``, ``penalty``, ``reward_range``, ``delta``, ``horizon`` and
+        ``max_failures``, as for `RCUCB`.
 
     Examples
     --------
@@ -173,27 +186,11 @@ class LimitUCB(_PairPolicy):
         n_arms: int,
         limits: Sequence[float] | FloatArray | int = 10,
         *,
-        longest: float | None = None,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = (0.0, 1.0),
         exploration: float = 1.0,
-        delta: float = 0.05,
-        horizon: int | None = None,
-        max_failures: int = 3,
+        **options: Any,
     ) -> None:
         self._exploration = check_positive("exploration", exploration, "; try 1")
-        super().__init__(
-            n_arms,
-            limits,
-            longest=longest,
-            cost=cost,
-            penalty=penalty,
-            reward_range=reward_range,
-            delta=delta,
-            horizon=horizon,
-            max_failures=max_failures,
-        )
+        super().__init__(n_arms, limits, **options)
 
     def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
         played = self._grid() == limit
@@ -203,20 +200,14 @@ class LimitUCB(_PairPolicy):
     def _choose(
         self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
     ) -> Pull:
-        estimates = self._known()
         counts = self._first + under_way
         # Pulls under way count as ones that came out like those before.
-        means = self._second / np.maximum(self._first, 1.0)
-        active = self._pairs(estimates, allowed)
-        number = self.pulls + int(all_extra.sum()) + 1
-        pair = highest_pair(counts, means * counts, active, self._exploration * math.log(number))
-        return self._pull_of(estimates, pair)
+        sums = self._second / np.maximum(self._first, 1.0) * counts
+        level = self._exploration * math.log(self.pulls + int(all_extra.sum()) + 1)
+        return self._pull_of(highest_pair(counts, sums, self._pairs(allowed), level))
 
-    def _loop(self) -> Any:
-        return compiled(play_ucb, highest_pair)
-
-    def _argument(self) -> float:
-        return self._exploration
+    def _loop(self) -> tuple[Any, float]:
+        return compiled(play_ucb, take_outcome, highest_pair), self._exploration
 
 
 class LimitThompson(_PairPolicy):
@@ -228,15 +219,10 @@ class LimitThompson(_PairPolicy):
 
     Parameters
     ----------
-    n_arms, limits, longest, cost, penalty, reward_range, delta, horizon, max_failures
-        See `RCUCB`.
+    n_arms, limits, **options
+        See `LimitUCB`.
     seed
         Seed of the draws.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range or of another kind.
 
     Examples
     --------
@@ -250,27 +236,11 @@ class LimitThompson(_PairPolicy):
         n_arms: int,
         limits: Sequence[float] | FloatArray | int = 10,
         *,
-        longest: float | None = None,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = (0.0, 1.0),
-        delta: float = 0.05,
-        horizon: int | None = None,
-        max_failures: int = 3,
         seed: int = 0,
+        **options: Any,
     ) -> None:
         self._seed = check_count("seed", seed, 0)
-        super().__init__(
-            n_arms,
-            limits,
-            longest=longest,
-            cost=cost,
-            penalty=penalty,
-            reward_range=reward_range,
-            delta=delta,
-            horizon=horizon,
-            max_failures=max_failures,
-        )
+        super().__init__(n_arms, limits, **options)
 
     def _learn_from(self, number: int, arm: int, limit: float, worths: FloatArray) -> None:
         told = self._grid() <= limit
@@ -281,19 +251,15 @@ class LimitThompson(_PairPolicy):
     def _choose(
         self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
     ) -> Pull:
-        estimates = self._known()
         rng = np.random.default_rng((self._seed, 1, self.pulls, int(all_extra.sum())))
-        played = self.plays + under_way
-        active = self._pairs(estimates, allowed)
-        pair = drawn_pair(self._first, self._second, played.astype(np.float64), active, rng)
-        return self._pull_of(estimates, pair)
+        played = (self.plays + under_way).astype(np.float64)
+        pair = drawn_pair(self._first, self._second, played, self._pairs(allowed), rng)
+        return self._pull_of(pair)
 
-    def _loop(self) -> Any:
-        return compiled(play_thompson, drawn_pair)
-
-    def _argument(self) -> tuple[FloatArray, np.random.Generator]:
+    def _loop(self) -> tuple[Any, tuple[FloatArray, np.random.Generator]]:
         rng = np.random.default_rng((self._seed, 2, self.pulls))
-        return self.plays.astype(np.float64), rng
+        argument = self.plays.astype(np.float64), rng
+        return compiled(play_thompson, take_outcome, drawn_pair), argument
 
 
 # The loops, which numba can compile.
@@ -338,100 +304,69 @@ def drawn_pair(
     return best_pair
 
 
+def take_outcome(block: Block, arm: int, limit: float, played: int) -> float:
+    """Note the arm's next outcome under a limit, and return its gain."""
+    place = block.used[arm]
+    block.used[arm] += 1
+    block.arms[played] = arm
+    block.notes[played, 0] = limit
+    block.notes[played, 1] = block.outcomes[arm, place, 0]
+    block.notes[played, 2] = block.outcomes[arm, place, 1]
+    if block.notes[played, 2] > limit:
+        block.notes[played, 1] = math.nan
+        block.notes[played, 2] = math.inf
+    return float(block.gains[arm, place])
+
+
 def play_ucb(
-    counts: Any,
-    sums: Any,
-    active: Any,
-    limits: Any,
-    penalties: Any,
-    low: float,
-    high: float,
-    gains: Any,
-    outcomes: Any,
-    used: Any,
-    filled: Any,
-    arms: Any,
-    notes: Any,
-    played: int,
-    before: int,
-    exploration: float,
+    pairs: Pairs, block: Block, played: int, before: int, exploration: float
 ) -> tuple[int, int]:
     """Play `LimitUCB` until all rounds are played, or an arm has no outcome left.
 
-    Parameters are those of `mfhpo.censored.kernel.play`, and those of `_PairPolicy.play`. Every
-    arm has an outcome left at the beginning. Returns the rounds played, and the arm (or -1).
+    Every arm has an outcome left at the beginning. `played` plays of this block were made already,
+    `before` earlier ones. Returns the plays of this block, and the arm (or -1).
     """
+    counts, sums = pairs.first, pairs.second
     n_points = counts.shape[1]
-    while played < len(arms):
+    while played < len(block.arms):
         level = exploration * math.log(before + played + 1)
-        pair = highest_pair(counts, sums, active, level)
+        pair = highest_pair(counts, sums, pairs.active, level)
         arm, point = pair // n_points, pair % n_points
-        limit = limits[arm, point]
-        gain = gains[arm, used[arm]]
-        notes[played, 0] = limit
-        notes[played, 1] = outcomes[arm, used[arm], 0]
-        notes[played, 2] = outcomes[arm, used[arm], 1]
-        used[arm] += 1
-        if notes[played, 2] > limit:
-            gain = -penalties[arm, point]
-            notes[played, 1] = math.nan
-            notes[played, 2] = math.inf
+        limit = pairs.limits[arm, point]
+        gain = take_outcome(block, arm, limit, played)
+        if block.notes[played, 2] > limit:
+            gain = -pairs.penalties[arm, point]
         counts[arm, point] += 1.0
-        sums[arm, point] += (gain - low) / (high - low)
-        arms[played] = arm
+        sums[arm, point] += (gain - pairs.low) / (pairs.high - pairs.low)
         played += 1
-        if used[arm] == filled[arm]:
+        if block.used[arm] == block.filled[arm]:
             return played, arm
     return played, -1
 
 
 def play_thompson(
-    successes: Any,
-    failures: Any,
-    active: Any,
-    limits: Any,
-    penalties: Any,
-    low: float,
-    high: float,
-    gains: Any,
-    outcomes: Any,
-    used: Any,
-    filled: Any,
-    arms: Any,
-    notes: Any,
-    played: int,
-    before: int,
-    plays_and_rng: Any,
+    pairs: Pairs, block: Block, played: int, before: int, plays_and_rng: Any
 ) -> tuple[int, int]:
     """Play `LimitThompson` until all rounds are played, or an arm has no outcome left.
 
     See `play_ucb`.
     """
+    successes, failures = pairs.first, pairs.second
     plays, rng = plays_and_rng
     n_points = successes.shape[1]
-    while played < len(arms):
-        pair = drawn_pair(successes, failures, plays, active, rng)
+    while played < len(block.arms):
+        pair = drawn_pair(successes, failures, plays, pairs.active, rng)
         arm, point = pair // n_points, pair % n_points
-        limit = limits[arm, point]
-        gain = gains[arm, used[arm]]
-        reward = outcomes[arm, used[arm], 0]
-        seconds = outcomes[arm, used[arm], 1]
-        used[arm] += 1
-        if seconds > limit:
-            reward = math.nan
-            seconds = math.inf
+        gain = take_outcome(block, arm, pairs.limits[arm, point], played)
         for told in range(point + 1):
-            worth = gain if seconds <= limits[arm, told] else -penalties[arm, told]
-            if rng.random() < (worth - low) / (high - low):
+            ended = block.notes[played, 2] <= pairs.limits[arm, told]
+            worth = gain if ended else -pairs.penalties[arm, told]
+            if rng.random() < (worth - pairs.low) / (pairs.high - pairs.low):
                 successes[arm, told] += 1.0
             else:
                 failures[arm, told] += 1.0
         plays[arm, point] += 1.0
-        notes[played, 0] = limit
-        notes[played, 1] = reward
-        notes[played, 2] = seconds
-        arms[played] = arm
         played += 1
-        if used[arm] == filled[arm]:
+        if block.used[arm] == block.filled[arm]:
             return played, arm
     return played, -1

@@ -30,17 +30,7 @@ _PLACES = 65
 
 @dataclass(frozen=True)
 class Linear:
-    """So much for every second.
-
-    Parameters
-    ----------
-    slope
-        Charge for a second, in the unit of the reward, at least 0.
-
-    Raises
-    ------
-    ValueError
-        If the slope is negative or not finite.
+    """So much for every second: `slope` in the unit of the reward, at least 0.
 
     Examples
     --------
@@ -60,21 +50,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Capped:
-    """A charge that never exceeds a maximum.
-
-    Parameters
-    ----------
-    charge
-        The charge below the maximum.
-    most
-        The maximum, at least 0.
-
-    Raises
-    ------
-    TypeError
-        If the charge is no function.
-    ValueError
-        If the maximum is negative or not finite.
+    """A charge that never exceeds a maximum, `most`, at least 0.
 
     Examples
     --------
@@ -111,11 +87,6 @@ class Deadline:
         Charge for every second, those before the deadline included, once it has passed; at least
         the slope.
 
-    Raises
-    ------
-    ValueError
-        If a number is negative or not finite, or the fine is below the slope.
-
     Examples
     --------
     >>> Deadline(slope=0.1, deadline=0.5, fine=10.0)(np.array([0.5, 0.6]))
@@ -142,12 +113,7 @@ class Deadline:
 
 
 def par(factor: float) -> Linear:
-    """The penalty of PAR-k: a trial without a result counts `factor` times its limit.
-
-    Parameters
-    ----------
-    factor
-        k; PAR10 is the usual one.
+    """The penalty of PAR-k: a trial without a result counts `factor` times its limit, usually 10.
 
     Examples
     --------
@@ -158,28 +124,10 @@ def par(factor: float) -> Linear:
 
 
 def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
-    """Return what is charged at the limits, or raise unless it is a charge there.
+    """Return what is charged at increasing limits (m,), or raise unless it is a charge there.
 
-    Parameters
-    ----------
-    name
-        The argument's name.
-    charge
-        A cost or a penalty.
-    limits
-        Limits in seconds, increasing, shape (m,).
-
-    Returns
-    -------
-    FloatArray
-        What is charged at each limit, shape (m,).
-
-    Raises
-    ------
-    TypeError
-        If it is no function of an array of seconds.
-    ValueError
-        If it is negative, not finite or decreasing anywhere between 0 and the largest limit.
+    Raises TypeError for what is no function of an array of seconds, and ValueError for one that is
+    negative, not finite or decreasing anywhere between 0 and the largest limit.
     """
     if not callable(charge):
         raise TypeError(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.censored.gain import GainEstimates
+from mfhpo.censored.kernel import Block
 
 __all__ = ["Draw", "Draws"]
 
@@ -23,43 +24,27 @@ _FEWEST, _MOST = 16, 1024
 
 
 class Draws:
-    """The arms' next outcomes.
-
-    Parameters
-    ----------
-    draw
-        Gives an arm's next outcomes.
-    estimates
-        What scales them.
-    n_arms
-        Number of arms n.
-
-    Attributes
-    ----------
-    gains, outcomes
-        Scaled gains, shape (n, size), and the rewards and seconds that they are made of, shape
-        (n, size, 2).
-    used, filled
-        How many of these were used, and how many there are, shape (n,).
-    """
+    """The arms' next outcomes, as `draw` gives them, scaled by the estimates."""
 
     def __init__(self, draw: Draw, estimates: GainEstimates, n_arms: int) -> None:
         self._draw = draw
         self._estimates = estimates
-        self.gains: FloatArray = np.zeros((n_arms, _MOST))
-        self.outcomes: FloatArray = np.zeros((n_arms, _MOST, 2))
-        self.used: IntArray = np.zeros(n_arms, dtype=np.int64)
-        self.filled: IntArray = np.zeros(n_arms, dtype=np.int64)
+        self._gains: FloatArray = np.zeros((n_arms, _MOST))
+        self._outcomes: FloatArray = np.zeros((n_arms, _MOST, 2))
+        self._used: IntArray = np.zeros(n_arms, dtype=np.int64)
+        self._filled: IntArray = np.zeros(n_arms, dtype=np.int64)
+
+    def block(self, rounds: int) -> Block:
+        """What the loop needs to play so many rounds."""
+        arms, notes = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 3))
+        return Block(self._gains, self._outcomes, self._used, self._filled, arms, notes)
 
     def fill(self, arm: int) -> None:
         """Draw an arm's next outcomes: twice as many as the last time, within limits.
 
-        Raises
-        ------
-        ValueError
-            If what is drawn is not finite, of another size, or took negative seconds.
+        Raises ValueError for outcomes that are not finite, of another size, or of negative seconds.
         """
-        size = int(np.clip(2 * self.filled[arm], _FEWEST, _MOST))
+        size = int(np.clip(2 * self._filled[arm], _FEWEST, _MOST))
         rewards, seconds = (np.asarray(part, dtype=np.float64) for part in self._draw(arm, size))
         if rewards.shape != (size,) or seconds.shape != (size,):
             raise ValueError(
@@ -71,7 +56,7 @@ class Draws:
                 f"draw must return finite rewards, and finite seconds of at least 0; for arm {arm} "
                 f"it did not."
             )
-        self.gains[arm, :size] = self._estimates.scaled(rewards, seconds)
-        self.outcomes[arm, :size, 0] = rewards
-        self.outcomes[arm, :size, 1] = seconds
-        self.used[arm], self.filled[arm] = 0, size
+        self._gains[arm, :size] = self._estimates.scaled(rewards, seconds)
+        self._outcomes[arm, :size, 0] = rewards
+        self._outcomes[arm, :size, 1] = seconds
+        self._used[arm], self._filled[arm] = 0, size

@@ -34,9 +34,10 @@ from mfhpo.censored.kernel import (
     record,
     record_all,
 )
+from mfhpo.censored.limits import check_limits
 from mfhpo.native.compiled import compiled
 
-__all__ = ["GainEstimates", "Survival", "check_limits", "check_range"]
+__all__ = ["GainEstimates", "Survival", "check_range"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -128,31 +129,19 @@ class GainEstimates:
     # What was observed.
 
     def record(self, arm: int, limit: float, reward: float | None, seconds: float | None) -> None:
-        """Learn from one pull.
+        """Learn from one pull: its reward and its seconds, or None for both if it was stopped.
 
-        Parameters
-        ----------
-        arm
-            The arm.
-        limit
-            The limit in seconds under which it ran; infinite for none. It must have been chosen
-            without knowing the outcome.
-        reward, seconds
-            What came out, and how long that took; None where the pull was stopped at its limit.
-
-        Raises
-        ------
-        ValueError
-            If only one of them is given.
+        `limit` is that under which it ran, in seconds, infinite for none. It must have been chosen
+        without knowing the outcome.
         """
+        if (reward is None) != (seconds is None):
+            raise ValueError(
+                f"reward={reward!r} and seconds={seconds!r}: give both, or None for both."
+            )
         gain, consumption = 0.0, math.inf
         if reward is not None and seconds is not None:
             gain = float(self.scaled(np.array([reward]), np.array([seconds]))[0])
             consumption = float(seconds)
-        elif reward is not None or seconds is not None:
-            raise ValueError(
-                f"reward={reward!r} and seconds={seconds!r}: give both, or None for both."
-            )
         record(self.tallies, self.rule, arm, limit, gain, consumption)
 
     def record_all(
@@ -210,9 +199,9 @@ class GainEstimates:
         """Bounds on the gain at one limit, valid at all times with probability 1 - delta.
 
         By empirical likelihood from the pulls whose limit was at least this one (see
-        `mfhpo.censored.kernel.bounds_on_gain`); they rest on the range of the rewards, and on all
-        pulls that were begun having been recorded: if those that end sooner are recorded sooner,
-        bounds lean towards these.
+        `bounds_on_gain`). They rest on the range of the rewards, and on all pulls that were begun
+        having been recorded: if those that end sooner are recorded sooner, bounds lean towards
+        these.
         """
         level = _level_at_all_times(delta, float(self.tallies.cells[arm, point, COUNT]))
         low, high = bounds_on_gain(self.tallies, self.rule, arm, point, level)
@@ -234,8 +223,7 @@ class GainEstimates:
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
         """Rewards minus costs, where the range of the rewards has length 1; shape (N,)."""
         inside = np.clip(rewards, self._low, self._low + self._span)
-        gains: FloatArray = (inside - self._low - self._cost(seconds)) / self._span
-        return gains
+        return (inside - self._low - self._cost(seconds)) / self._span
 
     def _column(self, arm: int, column: int) -> FloatArray:
         return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()
@@ -247,24 +235,6 @@ class GainEstimates:
         cells[:, :before] = self.tallies.cells
         ceilings.latest[1:] = self.ceilings.latest[1:]
         self.tallies, self.ceilings = self.tallies._replace(cells=cells), ceilings
-
-
-def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
-    """Return limits as an array, or raise unless they are positive and strictly increasing."""
-    try:
-        values = np.array(limits, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"limits must be a sequence of seconds, got {limits!r}.") from None
-    if values.ndim == 0:
-        raise TypeError(f"limits must be a sequence of seconds, or a whole number, got {limits!r}.")
-    if values.ndim != 1 or not values.size:
-        raise ValueError(f"limits must be a sequence of seconds, not empty, got {limits!r}.")
-    if not (np.isfinite(values).all() and values[0] > 0.0 and (np.diff(values) > 0.0).all()):
-        raise ValueError(
-            f"limits must be positive, finite and strictly increasing seconds, got "
-            f"{values.tolist()}; sort them and drop repeats."
-        )
-    return values
 
 
 def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import (
     CONFIDENCES,
-    DONE,
+    DRAWS,
     HELPERS,
     LIMIT,
     REFINE,
@@ -64,29 +64,23 @@ class IndexPolicy(CensoredPolicy):
         loop = compiled(play, *HELPERS)
         draws = Draws(draw, estimates, self.n_arms)
         while rounds > 0 and self._roster.active.any():
-            block = min(rounds, self._rounds_at_this_level())
-            arms, notes = np.zeros(block, dtype=np.int64), np.zeros((block, 3))
-            reason, played, arm = -1, 0, -1
+            block = draws.block(min(rounds, self._rounds_at_this_level()))
+            reason, played, arm = DRAWS, 0, -1
             try:
-                while reason not in (DONE, REFINE):
+                while reason == DRAWS:
+                    if arm >= 0:
+                        draws.fill(arm)
                     reason, played, arm = loop(
                         estimates.tallies,
                         estimates.rule,
                         estimates.ceilings,
-                        draws.gains,
-                        draws.outcomes,
-                        draws.used,
-                        draws.filled,
-                        arms,
-                        notes,
+                        block,
                         played,
                         self.pulls,
                     )
-                    if reason not in (DONE, REFINE):
-                        draws.fill(arm)
             finally:
                 # Also if a draw failed: the estimates have learned from these.
-                self._note_plays(arms[:played], notes[:played])
+                self._note_plays(block.arms[:played], block.notes[:played])
             rounds -= played
             if reason == REFINE:
                 self._refine(estimates, arm)
@@ -99,13 +93,7 @@ class IndexPolicy(CensoredPolicy):
 def rule_of(
     confidence: str, exploration: float, level: float = 0.0, smoothness: float = 0.0
 ) -> Rule:
-    """The rule of an `IndexPolicy`, its scale left open.
-
-    Raises
-    ------
-    ValueError
-        If there is no such confidence, or the exploration is not positive.
-    """
+    """The rule of an `IndexPolicy`, its scale left open; ValueError for arguments out of range."""
     if confidence not in CONFIDENCES:
         known = ", ".join(map(repr, CONFIDENCES))
         raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")

@@ -1,8 +1,8 @@
 """The inner loop of RCUCB: what is learned from a pull, upper bounds, and the choice of a pair.
 
-Written in plain Python that numba can compile; both give the same plays. All of it is in one
-module, because the compiled copy on disk is renewed when this file changes. Rewards, costs and
-penalties are scaled here: the range of the rewards is 1.
+Plain Python that numba can compile; both give the same plays. All of it is in one module, because
+the compiled copy on disk is renewed when this file changes. Rewards, costs and penalties are scaled
+here: the range of the rewards is 1.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = [
     "DRAWS",
     "HELPERS",
     "REFINE",
+    "Block",
     "Ceilings",
     "Rule",
     "Tallies",
@@ -82,74 +83,45 @@ class Tallies(NamedTuple):
     """What was observed of n arms at their limits, at most P each.
 
     One array holds nearly all: the compiled loop counts references to every array that it passes.
-
-    Parameters
-    ----------
-    cells
-        The columns above for each pair, shape (n, P, COLUMNS); the arms' limits increase.
-    points
-        How many limits an arm has, shape (n,); 0 for one that is out of the race.
-    totals
-        Pulls of the arms, N(i, 0), shape (n,).
     """
 
-    cells: FloatArray
-    points: IntArray
-    totals: FloatArray
+    cells: FloatArray  # the columns above of each pair, (n, P, COLUMNS); an arm's limits increase
+    points: IntArray  # how many limits an arm has, (n,); 0 for one that is out of the race
+    totals: FloatArray  # pulls of the arms, N(i, 0), (n,)
 
 
 class Rule(NamedTuple):
-    """How the next pair is chosen.
+    """How the next pair is chosen."""
 
-    Parameters
-    ----------
-    confidence
-        Place in `CONFIDENCES`.
-    counted
-        Whether survival is estimated by the paper's count, and not by Kaplan and Meier.
-    exploration
-        alpha of the paper: the factor of the logarithm.
-    level
-        The logarithm itself where it does not change with the rounds, else 0.
-    top
-        Largest gain of a pull that ends in time.
-    smoothness
-        How much the gain may fall per second between two limits; 0 where the limits are given.
-    """
-
-    confidence: int
-    counted: bool
-    exploration: float
-    level: float
-    top: float
-    smoothness: float
+    confidence: int  # place in `CONFIDENCES`
+    counted: bool  # survival is estimated by the paper's count, and not by Kaplan and Meier
+    exploration: float  # alpha of the paper: the factor of the logarithm
+    level: float  # the logarithm itself where it does not change with the rounds, else 0
+    top: float  # largest gain of a pull that ends in time
+    smoothness: float  # fall of the gain per second between limits; 0 where limits are given
 
 
 class Ceilings(NamedTuple):
-    """Upper bounds of the indices of all pairs, kept so that few are computed in a round.
+    """Upper bounds of the indices of all pairs, kept so that few are computed in a round."""
 
-    Parameters
-    ----------
-    values, tops
-        Index at the horizon, shape (n, P), and the largest one of an arm, shape (n,).
-    stale
-        Whether those of an arm have to be computed again, shape (n,).
-    roots
-        Solutions of the last bound's equation, where the next search begins, shape (n, P).
-    latest
-        Last round at which the values hold, and the arm and the point that were played last (-1
-        for none), shape (3,).
-    weights, spots
-        Room for the observations of a pair, shape (BINS + 1,).
-    """
+    values: FloatArray  # index at the horizon, (n, P)
+    tops: FloatArray  # the largest one of an arm, (n,)
+    stale: BoolArray  # whether those of an arm have to be computed again, (n,)
+    roots: FloatArray  # solutions of the last bound's equation: the next search begins here, (n, P)
+    latest: IntArray  # last round at which values hold; arm and point played last, or -1; (3,)
+    weights: FloatArray  # room for the observations of a pair, (BINS + 1,)
+    spots: FloatArray  # the same
 
-    values: FloatArray
-    tops: FloatArray
-    stale: BoolArray
-    roots: FloatArray
-    latest: IntArray
-    weights: FloatArray
-    spots: FloatArray
+
+class Block(NamedTuple):
+    """Outcomes that were drawn ahead, and notes of the plays that they are for."""
+
+    gains: FloatArray  # the arms' next scaled gains, (n, size)
+    outcomes: FloatArray  # the rewards and seconds that these are made of, (n, size, 2)
+    used: IntArray  # how many of them were used, (n,)
+    filled: IntArray  # how many there are, (n,)
+    arms: IntArray  # of each play, (rounds,)
+    notes: FloatArray  # its limit, reward and seconds, NaN and infinite if stopped, (rounds, 3)
 
 
 # What is learned.
@@ -160,16 +132,8 @@ def record(
 ) -> None:
     """Learn from one pull, in O(P).
 
-    Parameters
-    ----------
-    tallies, rule
-        Where to, and how survival is estimated.
-    arm, limit
-        What was pulled; the limit may be any, also one that the arm does not have.
-    gain
-        Scaled reward minus cost; nothing is read of it where the pull was censored.
-    consumption
-        Seconds until the end; infinite where the pull was censored.
+    The limit may be any, also one that the arm does not have. Where the pull was censored, the
+    consumption is infinite, and nothing is read of the gain (scaled reward minus cost).
     """
     tallies.totals[arm] += 1.0
     earlier = 0.0
@@ -255,30 +219,14 @@ def estimated_gain(tallies: Tallies, arm: int, point: int) -> float:
 def highest_mean(
     weights: Any, values: Any, total: float, top: float, level: float, start: float
 ) -> tuple[float, float]:
-    """The largest mean that observed weights leave possible, by empirical likelihood.
+    """The largest mean that observed weights leave possible, and the solution of its equation.
 
-    The largest mean of a distribution q on values up to `top` whose divergence from the observed
-    one p, KL(p, q), is at most `level` (Cappé, Garivier, Maillard, Munos, Stoltz, "Kullback-Leibler
-    upper confidence bounds for optimal sequential allocation", Annals of Statistics 2013).
-    Spreading an observation over two values with the same mean, as the bins do, only raises it.
-
-    Parameters
-    ----------
-    weights, values
-        Observed weights and where they are, shape (k,).
-    total
-        Sum of the weights, positive.
-    top
-        The largest value that there can be.
-    level
-        Bound on the divergence, at least 0.
-    start
-        Where the search begins, above `top`; the solution for similar weights.
-
-    Returns
-    -------
-    tuple of float
-        The bound, and the solution of its equation.
+    That is the largest mean of a distribution q on values up to `top` whose divergence from the
+    observed one p, KL(p, q), is at most `level` (empirical likelihood; Cappé, Garivier, Maillard,
+    Munos, Stoltz, "Kullback-Leibler upper confidence bounds for optimal sequential allocation",
+    Annals of Statistics 2013). Spreading an observation over two values with the same mean, as the
+    bins do, only raises it. The search begins at `start`, above `top`: the solution for similar
+    weights.
     """
     if level <= 0.0:
         mean = 0.0
@@ -347,8 +295,8 @@ def _surely_below(
 ) -> bool:
     """Whether `highest_mean` is at most `bound`: sufficient, and quicker than computing it.
 
-    By duality the bound holds if a single multiplier shows it; the one of a similar problem, which
-    its solution tells, mostly does.
+    By duality, a single multiplier can show it, and the one of a similar problem's root mostly
+    does.
     """
     if bound >= top:
         return True
@@ -364,7 +312,7 @@ def _surely_below(
 
 
 def _spread(tallies: Tallies, rule: Rule, arm: int, point: int, weights: Any, values: Any) -> None:
-    """The observations of a pair as weights and values, into two arrays of BINS + 1."""
+    """Write the observations of a pair as weights and values into two arrays of BINS + 1."""
     for k in range(BINS):
         weights[k] = tallies.cells[arm, point, FIRST_BIN + k]
         values[k] = _spot(tallies.cells[arm, point, FLOOR], rule.top, k)
@@ -382,14 +330,13 @@ def _level(rule: Rule, count: float, log_round: float) -> float:
 def _upper_bound(
     tallies: Tallies,
     rule: Rule,
+    ceilings: Ceilings,
     arm: int,
     point: int,
     extra: float,
     all_extra: float,
     log_round: float,
     start: float,
-    weights: Any,
-    values: Any,
 ) -> tuple[float, float, float]:
     """Upper bound on the gain of a pair, the solution of its equation, and what it is around.
 
@@ -400,16 +347,13 @@ def _upper_bound(
     level = _level(rule, total, log_round)
     penalty = tallies.cells[arm, point, PENALTY]
     exceeded = tallies.cells[arm, point, EXCEEDED]
+    mean = (tallies.cells[arm, point, GAIN] - penalty * exceeded) / count
     if rule.confidence <= KL_PLUS:
+        weights, values = ceilings.weights, ceilings.spots
         _spread(tallies, rule, arm, point, weights, values)
         high, root = highest_mean(weights, values, count, rule.top, level / total, start)
-        seen = (
-            tallies.cells[arm, point, GAIN] - penalty * tallies.cells[arm, point, EXCEEDED]
-        ) / count
-        return high, root, seen
+        return high, root, mean
     if rule.confidence == BERNSTEIN:
-        exceeded = tallies.cells[arm, point, EXCEEDED]
-        mean = (tallies.cells[arm, point, GAIN] - penalty * exceeded) / count
         square = (tallies.cells[arm, point, SQUARE] + penalty * penalty * exceeded) / count
         variance = max(square - mean * mean, 0.0)
         width = rule.top - min(tallies.cells[arm, point, FLOOR], -penalty)
@@ -420,6 +364,25 @@ def _upper_bound(
     if rule.confidence == PRINTED:
         half += penalty * math.sqrt(2.0 * level / (tallies.totals[arm] + all_extra))
     return centre + half, math.inf, centre
+
+
+def _index(
+    tallies: Tallies,
+    rule: Rule,
+    ceilings: Ceilings,
+    arm: int,
+    point: int,
+    extra: float,
+    all_extra: float,
+    log_round: float,
+) -> float:
+    """Upper bound on the gain at a point and around it (Eq. 12 and 13); its root is kept."""
+    start = ceilings.roots[arm, point]
+    high, root, _ = _upper_bound(
+        tallies, rule, ceilings, arm, point, extra, all_extra, log_round, start
+    )
+    ceilings.roots[arm, point] = root
+    return high + _size(tallies, rule, arm, point)
 
 
 def bounds_on_gain(
@@ -458,17 +421,9 @@ def choose(
 ) -> tuple[int, int]:
     """The pair with the highest upper bound (Eq. 12 and 13); -1, -1 if no arm is left.
 
-    Parameters
-    ----------
-    tallies, rule
-        What was observed, and the rule.
-    ceilings
-        What is known of the indices; brought up to date.
-    extra, all_extra
-        Pulls under way that tell of a pair, shape (n, P), and of an arm, shape (n,). They narrow
-        the bounds as if they had come out as those before, so that several workers spread.
-    round_number
-        t, the number of the round that is chosen for, from 1.
+    `extra`, shape (n, P), and `all_extra`, shape (n,), are the pulls under way that tell of a pair
+    and of an arm: they narrow bounds as if they had come out as those before, so that workers
+    spread.
     """
     n_arms = len(tallies.points)
     for arm in range(n_arms):
@@ -476,7 +431,6 @@ def choose(
         if points and tallies.cells[arm, points - 1, COUNT] + extra[arm, points - 1] == 0.0:
             return arm, int(points - 1)
 
-    weights, values = ceilings.weights, ceilings.spots
     renewed = round_number > ceilings.latest[0]
     if renewed:
         ceilings.latest[0] = round_number + max(_HORIZON_AT_LEAST, round_number // _HORIZON_SHARE)
@@ -486,22 +440,9 @@ def choose(
     # The pair played last is mostly the best still: seen first, it spares a look at the others.
     latest_arm, latest_point = ceilings.latest[1], ceilings.latest[2]
     if latest_point >= 0 and latest_point < tallies.points[latest_arm]:
-        root = ceilings.roots[latest_arm, latest_point]
-        best, root, _ = _upper_bound(
-            tallies,
-            rule,
-            latest_arm,
-            latest_point,
-            extra[latest_arm, latest_point],
-            all_extra[latest_arm],
-            log_round,
-            root,
-            weights,
-            values,
-        )
-        best += _size(tallies, rule, latest_arm, latest_point)
+        others, all_others = extra[latest_arm, latest_point], all_extra[latest_arm]
         best_arm, best_point = latest_arm, latest_point
-        ceilings.roots[latest_arm, latest_point] = root
+        best = _index(tallies, rule, ceilings, best_arm, best_point, others, all_others, log_round)
 
     for arm in range(n_arms):
         if arm != latest_arm:
@@ -510,38 +451,25 @@ def choose(
             if ceilings.tops[arm] <= best:
                 continue
         for point in range(tallies.points[arm]):
-            count = tallies.cells[arm, point, COUNT]
+            count, others = tallies.cells[arm, point, COUNT], extra[arm, point]
             if count == 0.0:
                 continue  # under way for the first time
-            size = _size(tallies, rule, arm, point)
-            root = ceilings.roots[arm, point]
             if arm != latest_arm:
                 if ceilings.values[arm, point] <= best:
                     continue
             elif point == latest_point:
                 continue
             elif best > -math.inf and rule.confidence <= KL_PLUS:
-                total = count + extra[arm, point]
-                level = _level(rule, total, log_round) / total
+                level = _level(rule, count + others, log_round) / (count + others)
+                weights, values = ceilings.weights, ceilings.spots
                 _spread(tallies, rule, arm, point, weights, values)
-                if _surely_below(weights, values, count, rule.top, level, root, best - size):
+                root, bound = ceilings.roots[arm, point], best - _size(tallies, rule, arm, point)
+                if _surely_below(weights, values, count, rule.top, level, root, bound):
                     continue
-            high, root, _ = _upper_bound(
-                tallies,
-                rule,
-                arm,
-                point,
-                extra[arm, point],
-                all_extra[arm],
-                log_round,
-                root,
-                weights,
-                values,
-            )
-            ceilings.roots[arm, point] = root
+            index = _index(tallies, rule, ceilings, arm, point, others, all_extra[arm], log_round)
             # Searches that began elsewhere differ in the last digits: a tie is to stay one.
-            if high + size > best + _TIE:
-                best, best_arm, best_point = high + size, arm, point
+            if index > best + _TIE:
+                best, best_arm, best_point = index, arm, point
     return best_arm, best_point
 
 
@@ -551,20 +479,7 @@ def _renew(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, log_horiz
     for point in range(tallies.points[arm]):
         ceiling = -math.inf
         if tallies.cells[arm, point, COUNT] > 0.0:
-            ceiling, root, _ = _upper_bound(
-                tallies,
-                rule,
-                arm,
-                point,
-                0.0,
-                0.0,
-                log_horizon,
-                ceilings.roots[arm, point],
-                ceilings.weights,
-                ceilings.spots,
-            )
-            ceiling += _size(tallies, rule, arm, point)
-            ceilings.roots[arm, point] = root
+            ceiling = _index(tallies, rule, ceilings, arm, point, 0.0, 0.0, log_horizon)
         ceilings.values[arm, point] = ceiling
         top = max(top, ceiling)
     ceilings.tops[arm] = top
@@ -590,78 +505,46 @@ def forget(tallies: Tallies, ceilings: Ceilings, arm: int, limit: float) -> None
 
 
 def play(
-    tallies: Tallies,
-    rule: Rule,
-    ceilings: Ceilings,
-    gains: FloatArray,
-    outcomes: FloatArray,
-    used: IntArray,
-    filled: IntArray,
-    arms: IntArray,
-    notes: FloatArray,
-    played: int,
-    before: int,
+    tallies: Tallies, rule: Rule, ceilings: Ceilings, block: Block, played: int, before: int
 ) -> tuple[int, int, int]:
     """Play rounds until all are played, or something is needed first.
 
-    Parameters
-    ----------
-    tallies, rule, ceilings
-        The state, which changes.
-    gains, outcomes
-        The arms' next scaled gains, shape (n, size), and the rewards and seconds that they are
-        made of, shape (n, size, 2).
-    used, filled
-        How many of these were used, and how many there are, shape (n,).
-    arms, notes
-        Notes of the plays, shape (rounds,) and (rounds, 3): the arm; limit, reward and seconds,
-        NaN and infinite where it was stopped.
-    played
-        How many plays of this block were made before.
-    before
-        Plays before this block.
-
-    Returns
-    -------
-    tuple of int
-        Why the loop ended, the plays made, and the arm that this is about, or -1.
+    `played` plays of this block were made already, `before` earlier ones. Returns why the loop
+    ended, the plays of this block, and the arm that this is about, or -1.
     """
     extra = np.zeros(tallies.cells.shape[:2])
     all_extra = np.zeros(len(tallies.points))
-    while played < len(arms):
+    while played < len(block.arms):
         arm, point = choose(tallies, rule, ceilings, extra, all_extra, before + played + 1)
         if arm < 0:
             return DONE, played, -1
-        if used[arm] == filled[arm]:
+        place = block.used[arm]
+        if place == block.filled[arm]:
             return DRAWS, played, arm
         limit = tallies.cells[arm, point, LIMIT]
-        gain = gains[arm, used[arm]]
-        reward = outcomes[arm, used[arm], 0]
-        consumption = outcomes[arm, used[arm], 1]
-        used[arm] += 1
+        gain = block.gains[arm, place]
+        reward = block.outcomes[arm, place, 0]
+        consumption = block.outcomes[arm, place, 1]
+        block.used[arm] += 1
         if consumption > limit:
             gain = 0.0
             reward = math.nan
             consumption = math.inf
         record(tallies, rule, arm, limit, gain, consumption)
         forget(tallies, ceilings, arm, limit)
-        arms[played] = arm
-        notes[played, 0] = limit
-        notes[played, 1] = reward
-        notes[played, 2] = consumption
+        block.arms[played] = arm
+        block.notes[played, 0] = limit
+        block.notes[played, 1] = reward
+        block.notes[played, 2] = consumption
         played += 1
-        if rule.smoothness > 0.0 and is_refinable(tallies, rule, arm, point):
+        if rule.smoothness > 0.0 and is_refinable(tallies, rule, ceilings, arm, point):
             return REFINE, played, arm
     return DONE, played, -1
 
 
-def is_refinable(tallies: Tallies, rule: Rule, arm: int, point: int) -> bool:
+def is_refinable(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, point: int) -> bool:
     """Whether a point is known better than how much the gain may differ around it (Eq. 14)."""
-    weights = np.zeros(BINS + 1)
-    values = np.zeros(BINS + 1)
-    high, _, centre = _upper_bound(
-        tallies, rule, arm, point, 0.0, 0.0, 0.0, math.inf, weights, values
-    )
+    high, _, centre = _upper_bound(tallies, rule, ceilings, arm, point, 0.0, 0.0, 0.0, math.inf)
     return bool(high - centre <= _size(tallies, rule, arm, point))
 
 
@@ -676,6 +559,7 @@ HELPERS = (
     _spread,
     _level,
     _upper_bound,
+    _index,
     choose,
     _renew,
     _size,

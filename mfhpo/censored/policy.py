@@ -18,8 +18,10 @@ import numpy.typing as npt
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.censored.charges import Charge, Linear
 from mfhpo.censored.draws import Draw
-from mfhpo.censored.gain import GainEstimates, Survival, check_limits, check_range
+from mfhpo.censored.gain import GainEstimates, Survival, check_range
+from mfhpo.censored.history import History
 from mfhpo.censored.kernel import PLAYS, Rule, forget
+from mfhpo.censored.limits import check_limits, derived_limits
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
@@ -34,55 +36,15 @@ BoolArray = npt.NDArray[np.bool_]
 
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
-# The fewest durations that limits are derived from.
-_FEWEST_DURATIONS = 4
-# Pulls of each arm that may be stopped before limits are given up to be derived from durations.
-_TRIES = 3
 # Seconds up to which charges are looked at where no limit is known yet.
 _LIKELY = 3600.0
-# The least limit that is derived, in seconds.
-_SHORTEST = 1e-6
-# Quantiles of the first durations between which derived limits lie (paper 004, Section 5.2).
-_QUANTILES = (0.25, 0.75)
 
 
 class CensoredPolicy(Policy):
     """A policy whose pulls have a time limit, and that learns from pulls stopped at it.
 
-    `RCUCB`, `ZoomingRCUCB` and the baselines differ in how they choose.
-
-    Parameters
-    ----------
-    n_arms
-        Number of arms.
-    limits
-        Limits in seconds, positive and increasing; or how many are to be derived from the first
-        durations: equidistant over their interquartile range.
-    longest
-        Limit of the pulls that derived limits are found out with, in seconds; None for no limit.
-    cost
-        What is charged for the seconds of a pull that ends in time, in the unit of the reward.
-        None: the largest limit costs a tenth of the range of the rewards.
-    penalty
-        What is charged for the limit of a pull that is stopped; None: the same as `cost`. A
-        stopped pull is worth the lowest reward, minus this.
-    reward_range
-        Least and largest reward, or None: the range of those seen so far.
-    survival
-        "kaplan-meier" or "count" (see `GainEstimates`).
-    delta
-        Probability with which one of the intervals of the answers may fail, in (0, 1). It has no
-        part in the choice of pulls unless the policy says so.
-    horizon
-        Number of rounds after which the policy is finished, or None.
-    max_failures
-        An arm leaves after so many pulls in a row that neither ended with a reward nor ran into
-        their limit.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range or of another kind.
+    `RCUCB`, `ZoomingRCUCB` and the baselines differ in how they choose; see `RCUCB` for the
+    parameters.
     """
 
     def __init__(
@@ -113,12 +75,6 @@ class CensoredPolicy(Policy):
                 f"longest={longest!r} is for limits that are derived, but limits="
                 f"{self._limits.tolist()} are given; leave longest out."
             )
-        for name, charge in (("cost", cost), ("penalty", penalty)):
-            if charge is not None and not callable(charge):
-                raise TypeError(
-                    f"{name} must be a function of seconds such as mfhpo.censored.Linear(0.1), or "
-                    f"None, got {charge!r}."
-                )
         self._longest = math.inf if longest is None else float(longest)
         self._cost, self._penalty = cost, penalty
         self._declared_range = None if reward_range is None else check_range(reward_range)
@@ -127,14 +83,9 @@ class CensoredPolicy(Policy):
         self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self._max_failures = check_count("max_failures", max_failures, 1)
         self._roster = Roster(self.n_arms)
-        self._arms: list[int] = []
-        self._run_limits: list[float] = []
-        self._rewards: list[float] = []
-        self._seconds: list[float] = []
-        self._owners: dict[int, int] = {}
+        self._history = History()
+        self._owners: dict[int, int] = {}  # of arms that were merged
         self._spent = 0.0
-        self._n_censored = 0
-        self._seen_range = (math.inf, -math.inf)
         self._gain: GainEstimates | None = None
         self._lowest: dict[int, FloatArray] = {}
         self._warned_of_range = False
@@ -155,18 +106,11 @@ class CensoredPolicy(Policy):
     def _choose(
         self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
     ) -> Pull:
-        """The next pull, given how many are under way that tell of each pair and of each arm.
+        """The next pull, of an arm that is `allowed`, shape (n,), given those under way.
 
-        Parameters
-        ----------
-        extra
-            Pulls under way with at least this limit, shape (n, P).
-        all_extra
-            Pulls under way at any limit, shape (n,).
-        under_way
-            Pulls under way at exactly this limit, shape (n, P).
-        allowed
-            The arms to choose among, shape (n,), at least one.
+        They are counted where they tell of a pair, their limit being at least the pair's, in
+        `extra`, shape (n, P); for each arm in `all_extra`, (n,); at exactly a pair's limit in
+        `under_way`, (n, P).
         """
 
     def _take_note(self, arm: int, limit: float) -> None:
@@ -216,15 +160,12 @@ class CensoredPolicy(Policy):
             self._check(pull)
         allowed = self._roster.active.copy()
         for arm in without:
-            if not 0 <= arm < self.n_arms:
-                self._check_arm(arm)
+            self._check_arm(arm)
             allowed[arm] = False
         under_way = list(pending)
-        pulls: list[Pull] = []
-        while len(pulls) < n and allowed.any():
-            pulls.append(self._next_pull(under_way, allowed))
-            under_way.append(pulls[-1])
-        return pulls
+        while len(under_way) < len(pending) + n and allowed.any():
+            under_way.append(self._next_pull(under_way, allowed))
+        return under_way[len(pending) :]
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation (see `Policy.tell`).
@@ -241,31 +182,27 @@ class CensoredPolicy(Policy):
         self._check(pull)
         arm = self._owners.get(int(pull.arm), int(pull.arm))
         limit = math.inf if pull.limit is None else float(pull.limit)
-        seconds = observation.cost
+        seconds, stopped_at = observation.cost, observation.censored_at
         if seconds is not None:
             check_nonnegative("cost", seconds)
-        if observation.censored_at is not None:
-            check_nonnegative("censored_at", observation.censored_at)
+        if stopped_at is not None:
+            check_nonnegative("censored_at", stopped_at)
         if observation.failed:
             self._spent += seconds or 0.0
             self._count_failure(arm)
             return
-        if observation.censored_at is not None:
-            # Where it was stopped a little early, larger limits must not count the pulls that
-            # ended alone: it is taken to have been stopped at its limit.
-            if math.isinf(limit):
-                limit = float(observation.censored_at)
-            self._spent += limit if seconds is None else float(seconds)
-            reward, seconds = math.nan, math.inf
-        elif seconds is None:
+        if stopped_at is None and seconds is None:
             raise ValueError("cost=None: tell how many seconds the pull took.")
-        else:
-            self._spent += float(seconds)
-            reward = float(observation.value or 0.0)
-            if seconds > limit:
-                reward, seconds = math.nan, math.inf
+        if stopped_at is not None and math.isinf(limit):
+            limit = float(stopped_at)
+        self._spent += limit if seconds is None else float(seconds)
         self._roster.failures[arm] = 0
-        self._learn(arm, limit, reward, float(seconds))
+        # Where it was stopped a little early, larger limits must not count the pulls that ended
+        # alone: it is taken to have been stopped at its limit.
+        if stopped_at is not None or seconds is None or seconds > limit:
+            self._learn(arm, limit, math.nan, math.inf)
+        else:
+            self._learn(arm, limit, float(observation.value or 0.0), float(seconds))
 
     @property
     def finished(self) -> bool:
@@ -279,11 +216,11 @@ class CensoredPolicy(Policy):
 
         What was seen of a repeat counts for the arm that it repeats.
         """
-        self._check(Pull(arm, 0))
+        self._check_arm(arm)
         if duplicate_of is None:
             self._roster.withdraw(arm)
         else:
-            self._check(Pull(duplicate_of, 0))
+            self._check_arm(duplicate_of)
             owner = self._owners.get(duplicate_of, duplicate_of)
             if owner == arm:
                 raise ValueError(f"duplicate_of must be another arm than arm {arm}.")
@@ -291,31 +228,31 @@ class CensoredPolicy(Policy):
             self._owners[arm] = owner
             for repeat, other in self._owners.items():
                 self._owners[repeat] = owner if other == arm else other
-            self._arms = [owner if k == arm else k for k in self._arms]
+            self._history.arms = [owner if k == arm else k for k in self._history.arms]
         self._retell()
 
     def recommend(self) -> LimitRecommendation:
         """The pair with the best lower bound, with its estimated gain (see `Policy.recommend`)."""
         best = self._best_pair()
-        arm, point = (None, 0) if best is None else best
-        estimates = self._gain
-        mean, interval, limit = math.nan, (-math.inf, math.inf), None
+        arm, mean, interval, fidelity = self.leader()
+        limit: float | None = None
         curve: list[SurvivalPoint] = []
-        if arm is not None and estimates is not None:
-            mean, interval = self._estimate(estimates, arm, point)
-            limit = float(estimates.limits(arm)[point])
-            share = self._share_of_delta(estimates, arm)
-            for place, (at, beyond) in enumerate(
-                zip(estimates.limits(arm).tolist(), estimates.survival(arm).tolist(), strict=True)
-            ):
-                low, high = estimates.survival_bounds(arm, place, share[place])
-                curve.append(SurvivalPoint(at, min(max(beyond, low), high), low, high))
+        if best is not None and arm is not None:
+            estimates = self._known()
+            limits = estimates.limits(arm)
+            limit = float(limits[best[1]])
+            shares = self._share_of_delta(estimates, arm)
+            survival = estimates.survival(arm)
+            for point, (at, beyond, share) in enumerate(zip(limits, survival, shares, strict=True)):
+                low, high = estimates.survival_bounds(arm, point, share)
+                probability = min(max(float(beyond), low), high)
+                curve.append(SurvivalPoint(float(at), probability, low, high))
         roster = self._roster
         return LimitRecommendation(
             arm=arm,
             mean=mean,
             interval=interval,
-            fidelity=0,
+            fidelity=fidelity,
             delta=self.delta,
             epsilon=0.0,
             finished=self.finished,
@@ -329,26 +266,26 @@ class CensoredPolicy(Policy):
             remaining_cost=None,
             limit=limit,
             survival=tuple(curve),
-            censored=self._n_censored / max(1, self.pulls),
+            censored=self.n_censored / max(1, self.pulls),
         )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Arm, estimated gain, its bounds, and fidelity 0, of the best answer so far."""
         best = self._best_pair()
-        if best is None or self._gain is None:
+        if best is None:
             return None, math.nan, (-math.inf, math.inf), 0
-        return best[0], *self._estimate(self._gain, *best), 0
+        return best[0], *self._estimate(*best), 0
 
     def summary(self, arm: int, fidelity: int = 0) -> tuple[int, float, float]:
         """Pulls of an arm, and the estimated gain at its surest limit with half its interval."""
         self._check(Pull(arm, fidelity))
         if self._gain is None:
-            return self._arms.count(arm), math.nan, math.inf
+            return self._history.arms.count(arm), math.nan, math.inf
         count = int(self._gain.tallies.totals[arm])
         if not self._gain.counts(arm).any():
             return count, math.nan, math.inf
         point = int(np.argmax(self._lower_bounds(arm)))
-        mean, (low, high) = self._estimate(self._gain, arm, point)
+        mean, (low, high) = self._estimate(arm, point)
         return count, mean, 0.5 * (high - low)
 
     # What is known.
@@ -360,34 +297,26 @@ class CensoredPolicy(Policy):
 
     @property
     def plays(self) -> IntArray:
-        """Plays of every arm at every limit, shape (n, m).
+        """Plays of every arm at every limit, shape (n, m); ValueError before limits are known.
 
         Where arms differ in their limits there is room for more than each has, filled with 0.
-
-        Raises
-        ------
-        ValueError
-            If the limits are not known yet.
         """
         return self._known().tallies.cells[:, :, PLAYS].astype(np.int64)
 
     @property
     def n_censored(self) -> int:
         """Number of pulls that were stopped at their limit."""
-        return self._n_censored
+        return self._history.n_censored
 
     @property
     def pulls(self) -> int:
         """Number of rounds: pulls that ended with a reward or were stopped."""
-        return len(self._arms)
+        return len(self._history)
 
     def estimate(self, arm: int) -> FloatArray:
         """Estimated gain of an arm at each of its limits, shape (m,), NaN where unknown.
 
-        Raises
-        ------
-        ValueError
-            If the limits are not known yet.
+        Raises ValueError if the limits are not known yet, as `interval` and `survival` do.
         """
         self._check_arm(arm)
         return self._known().gains(arm)
@@ -395,10 +324,7 @@ class CensoredPolicy(Policy):
     def interval(self, arm: int, point: int) -> tuple[float, float]:
         """Bounds on the gain of an arm at a limit, valid at all times for all pairs together.
 
-        Raises
-        ------
-        ValueError
-            If the limits are not known yet, or the arm has no such limit, as when it left the race.
+        Raises ValueError, too, if the arm has no such limit, as when it left the race.
         """
         self._check_arm(arm)
         estimates = self._known()
@@ -408,13 +334,7 @@ class CensoredPolicy(Policy):
         return estimates.bounds(arm, point, self._share_of_delta(estimates, arm)[point])
 
     def survival(self, arm: int) -> FloatArray:
-        """Estimated probability that a pull runs beyond each of the arm's limits, shape (m,).
-
-        Raises
-        ------
-        ValueError
-            If the limits are not known yet.
-        """
+        """Estimated probability that a pull runs beyond each of the arm's limits, shape (m,)."""
         self._check_arm(arm)
         return self._known().survival(arm)
 
@@ -423,7 +343,7 @@ class CensoredPolicy(Policy):
         """Least and largest reward: declared, or seen so far."""
         if self._declared_range is not None:
             return self._declared_range
-        low, high = self._seen_range
+        low, high = self._history.lowest, self._history.highest
         if not low <= high:
             return 0.0, 1.0
         # One value alone has no range; any positive one will do until there are more.
@@ -433,7 +353,7 @@ class CensoredPolicy(Policy):
     @property
     def range_is_known(self) -> bool:
         """Whether the range of the rewards is declared, or two different ones were seen."""
-        return self._declared_range is not None or self._seen_range[0] < self._seen_range[1]
+        return self._declared_range is not None or self._history.lowest < self._history.highest
 
     @property
     def active(self) -> IntArray:
@@ -459,12 +379,7 @@ class CensoredPolicy(Policy):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
-        stopped = [math.isinf(seconds) for seconds in self._seconds]
-        return {
-            "arms": list(self._arms),
-            "limits": [None if math.isinf(limit) else limit for limit in self._run_limits],
-            "rewards": [None if s else r for r, s in zip(self._rewards, stopped, strict=True)],
-            "seconds": [None if s else c for c, s in zip(self._seconds, stopped, strict=True)],
+        return self._history.state_dict() | {
             "grid": None if self._limits is None else self._limits.tolist(),
             "roster": self._roster.state_dict(),
             "owners": [list(pair) for pair in self._owners.items()],
@@ -475,15 +390,9 @@ class CensoredPolicy(Policy):
         """Go on from a saved state (see `Policy.load_state_dict`)."""
         self._check_shape(state)
         self._roster.load_state_dict(state["roster"])
+        self._history = History.of(state)
         self._owners = {int(arm): int(owner) for arm, owner in state["owners"]}
-        self._arms = [int(arm) for arm in state["arms"]]
-        self._run_limits = [math.inf if v is None else float(v) for v in state["limits"]]
-        self._rewards = [math.nan if v is None else float(v) for v in state["rewards"]]
-        self._seconds = [math.inf if v is None else float(v) for v in state["seconds"]]
         self._spent = float(state["spent"])
-        self._n_censored = sum(map(math.isinf, self._seconds))
-        seen = [reward for reward in self._rewards if not math.isnan(reward)]
-        self._seen_range = (min(seen), max(seen)) if seen else (math.inf, -math.inf)
         self._limits = None if state["grid"] is None else np.array(state["grid"])
         self._retell()
 
@@ -509,12 +418,11 @@ class CensoredPolicy(Policy):
             raise ValueError(f"arm must be 0 to {self.n_arms - 1}, got {arm}.")
 
     def _next_pull(self, under_way: Sequence[Pull], allowed: BoolArray) -> Pull:
-        if self._gain is None or self._limits is None:
-            counts = np.bincount(
-                [*self._arms, *(pull.arm for pull in under_way)], minlength=self.n_arms
-            )
-            arms = np.flatnonzero(allowed)
-            arm = int(arms[np.argmin(counts[arms])])
+        if self._gain is None:
+            arms = [*self._history.arms, *(pull.arm for pull in under_way)]
+            counts = np.bincount(arms, minlength=self.n_arms)
+            left = np.flatnonzero(allowed)
+            arm = int(left[np.argmin(counts[left])])
             return Pull(arm, 0, None if math.isinf(self._longest) else self._longest)
         shape = self._gain.tallies.cells.shape[:2]
         extra, all_extra = np.zeros(shape), np.zeros(self.n_arms)
@@ -529,38 +437,33 @@ class CensoredPolicy(Policy):
         return self._choose(extra, all_extra, exactly, allowed)
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
-        self._arms.append(arm)
-        self._run_limits.append(limit)
-        self._rewards.append(reward)
-        self._seconds.append(seconds)
-        if math.isinf(seconds):
-            self._n_censored += 1
-        elif self._note_range(reward):
-            self._retell()
-            return
+        seen = self._history.lowest, self._history.highest
+        self._history.add(arm, limit, reward, seconds)
+        self._check_reward(reward)
         if self._gain is None:
             self._derive_limits()
+            return
+        is_seen = seen == (self._history.lowest, self._history.highest)
+        if self._declared_range is None and not is_seen:
+            self._retell()  # on another scale
             return
         stopped = math.isinf(seconds)
         self._gain.record(arm, limit, None if stopped else reward, None if stopped else seconds)
         self._lowest.pop(arm, None)
         self._take_note(arm, limit)
 
-    def _note_range(self, reward: float) -> bool:
-        """Note a reward, and return whether the scale changes with it."""
-        low, high = self._seen_range
-        self._seen_range = (min(low, reward), max(high, reward))
-        if self._declared_range is None:
-            return self._gain is not None and self._seen_range != (low, high)
+    def _check_reward(self, reward: float) -> None:
+        """Warn once of a reward outside the declared range."""
+        if self._declared_range is None or self._warned_of_range or math.isnan(reward):
+            return
         least, most = self._declared_range
-        if not least <= reward <= most and not self._warned_of_range:
+        if not least <= reward <= most:
             self._warned_of_range = True
             warnings.warn(
                 f"a reward of {reward!r} lies outside reward_range={self._declared_range}: it is "
                 f"taken for the nearest one inside, and so will be others; declare a wider range.",
                 stacklevel=4,
             )
-        return False
 
     def _rounds_to_play(self, rounds: int) -> int:
         """How many rounds a block may have, if it may be played at once at all."""
@@ -572,18 +475,13 @@ class CensoredPolicy(Policy):
 
     def _note_plays(self, arms: IntArray, notes: FloatArray) -> None:
         """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
-        self._arms.extend(arms.tolist())
-        limits, rewards, seconds = notes.T
-        self._run_limits.extend(limits.tolist())
-        self._rewards.extend(rewards.tolist())
-        self._seconds.extend(seconds.tolist())
-        self._n_censored += int(np.isinf(seconds).sum())
-        self._spent += float(np.minimum(limits, seconds).sum())
+        self._history.add_all(arms, notes)
+        self._spent += float(np.minimum(notes[:, 0], notes[:, 2]).sum())
         self._lowest.clear()
-        seen = rewards[~np.isnan(rewards)]
+        seen = notes[~np.isnan(notes[:, 1]), 1]
         if seen.size:
-            self._note_range(float(seen.min()))
-            self._note_range(float(seen.max()))
+            self._check_reward(float(seen.min()))
+            self._check_reward(float(seen.max()))
 
     def _count_failure(self, arm: int) -> None:
         self._roster.failures[arm] += 1
@@ -601,35 +499,11 @@ class CensoredPolicy(Policy):
     # Limits and scale.
 
     def _derive_limits(self) -> None:
-        """Derive the limits, if every arm was tried and there are enough durations.
-
-        Where no pull ended, each arm is tried again, and then limits up to the one that they were
-        stopped at have to do.
-        """
-        arms = np.array(self._arms, dtype=np.int64)
-        ran = np.minimum(self._seconds, self._run_limits)
-        # Equally many of each arm: where several run at once, quick ones come back more often.
-        each = -(-_FEWEST_DURATIONS // len(self.active)) if len(self.active) else 1
-        firsts = [np.flatnonzero(arms == arm)[:each] for arm in self.active]
-        if not firsts or min(map(len, firsts)) < each:
-            return
-        chosen = np.concatenate(firsts)
-        if np.isfinite(np.array(self._seconds)[chosen]).any():
-            first, last = np.quantile(ran[chosen], _QUANTILES)
-        elif min(np.bincount(arms, minlength=self.n_arms)[self.active]) < _TRIES:
-            return
-        else:
-            first, last = 0.0, float(ran.max())
-        if first == last:
-            last = 2.0 * first
-        # A clock may measure 0 seconds; a limit must be positive.
-        last = max(min(last, self._longest), _SHORTEST)
-        if first == 0.0:
-            first = last / self._n_derived
-        self._limits = np.unique(np.linspace(max(first, 1e-3 * last), last, self._n_derived))
-        if self._n_derived == 1:
-            self._limits = np.array([last])
-        self._retell()
+        """Derive the limits, if enough is known."""
+        limits = derived_limits(self._history, self.active, self._n_derived, self._longest)
+        if limits is not None:
+            self._limits = limits
+            self._retell()
 
     def _scale(self, limits: Sequence[float]) -> dict[str, Any]:
         low, high = self.reward_range
@@ -653,15 +527,11 @@ class CensoredPolicy(Policy):
             return
         self._gain = GainEstimates(self.n_arms, self._limits, **self._scale(self._limits.tolist()))
         self._set_points(self._gain)
-        self._gain.record_all(
-            np.array(self._arms, dtype=np.int64),
-            np.array(self._run_limits),
-            np.array(self._rewards),
-            np.array(self._seconds),
-        )
-        if self._arms:
+        self._gain.record_all(*self._history.arrays())
+        if self.pulls:
             # Of pairs that are equally good, the one that was played last is played on.
-            forget(self._gain.tallies, self._gain.ceilings, self._arms[-1], self._run_limits[-1])
+            arm, limit = self._history.arms[-1], self._history.limits[-1]
+            forget(self._gain.tallies, self._gain.ceilings, arm, limit)
         for arm in np.flatnonzero(~self._roster.active).tolist():
             self._gain.leave_out(arm)
 
@@ -701,12 +571,10 @@ class CensoredPolicy(Policy):
                     best, highest = (arm, point), float(bounds[point])
         return best
 
-    def _estimate(
-        self, estimates: GainEstimates, arm: int, point: int
-    ) -> tuple[float, tuple[float, float]]:
+    def _estimate(self, arm: int, point: int) -> tuple[float, tuple[float, float]]:
         """Estimated gain, within its bounds, and these."""
         low, high = self.interval(arm, point)
-        return min(max(float(estimates.gains(arm)[point]), low), high), (low, high)
+        return min(max(float(self._known().gains(arm)[point]), low), high), (low, high)
 
     def _reason(self, arm: int | None) -> str:
         if not self._roster.active.any():

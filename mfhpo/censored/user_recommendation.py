@@ -21,34 +21,25 @@ class UserLimitRecommendation:
 
     Parameters
     ----------
-    params
-        The configuration; empty when there is none.
-    arm
-        Its index among the arms, or None.
+    params, arm
+        The configuration, empty when there is none, and its index among the arms, or None.
     limit
         The time limit in seconds to run it with; None while limits are being derived.
-    gain
-        Estimated gain of a trial under that limit, in the unit and the direction of the
-        objective: its value, charged with the cost of its time; or, if it is stopped, the worst
-        value, charged with the penalty.
-    interval
-        Bounds on it.
+    gain, interval
+        Estimated gain of a trial under that limit, in the unit and the direction of the objective,
+        and bounds on it. The gain is the value, charged with the cost of its time; or, if it is
+        stopped, the worst value, charged with the penalty.
     delta
-        Probability with which any of the bounds, on all pairs of arm and limit and at any time,
-        may fail.
+        Probability with which any of the bounds, on all pairs of arm and limit and at any time, may
+        fail.
     survival
-        Points of the arm's survival curve: how probably a trial runs beyond each of its limits,
-        with bounds.
+        Points of the arm's survival curve: how probably a trial runs beyond each of its limits.
     censored
         Share of the trials, of all arms, that were stopped at their limits.
-    finished
-        Whether the horizon is reached.
-    reason
-        Why it is over, or that it is not.
-    seconds
-        What all trials took.
-    trials
-        Number of trials behind it.
+    finished, reason
+        Whether the horizon is reached; why it is over, or that it is not.
+    seconds, trials
+        What all trials took, and how many they are.
     survivors
         Indices of the arms in play: those that did not keep failing.
     assumptions
@@ -74,17 +65,7 @@ class UserLimitRecommendation:
     def of(
         cls: type[AnswerT], answer: LimitRecommendation, sign: float, params: dict[str, Any]
     ) -> AnswerT:
-        """Translate a policy's answer.
-
-        Parameters
-        ----------
-        answer
-            The answer, in values that are maximised.
-        sign
-            -1 for an objective that is minimised; else 1.
-        params
-            What the answer's arm stands for.
-        """
+        """Translate an answer about the arm of these `params`; `sign` is -1 to minimise."""
         low, high = sorted(sign * bound for bound in answer.interval)
         return cls(
             params=params,

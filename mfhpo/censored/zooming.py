@@ -126,13 +126,7 @@ class ZoomingRCUCB(IndexPolicy):
         )
 
     def points(self, arm: int) -> FloatArray:
-        """The arm's limits so far, in seconds, increasing.
-
-        Raises
-        ------
-        ValueError
-            If there is no such arm.
-        """
+        """The arm's limits so far, in seconds, increasing."""
         self._check_arm(arm)
         return self._points[arm].copy()
 
@@ -141,15 +135,15 @@ class ZoomingRCUCB(IndexPolicy):
         return self._bare_rule._replace(level=level)
 
     def _rounds_at_this_level(self) -> int:
-        if self.horizon is None and self.pulls >= self._planned:
-            self._plan_further()
+        self._plan_further(self._known())
         return self._planned - self.pulls
 
-    def _plan_further(self) -> None:
-        """Double the horizon: the bounds become wider, and the grid stays."""
+    def _plan_further(self, estimates: GainEstimates) -> None:
+        """Double a horizon that is reached: the bounds become wider, and the grid stays."""
+        if self.horizon is not None or self.pulls < self._planned:
+            return
         while self.pulls >= self._planned:
             self._planned *= 2
-        estimates = self._known()
         estimates.rule = estimates.rule._replace(level=self._rule().level)
         estimates.ceilings.latest[0] = 0
 
@@ -166,10 +160,11 @@ class ZoomingRCUCB(IndexPolicy):
         super()._take_note(arm, limit)
         estimates = self._known()
         point = int(estimates.ceilings.latest[2])
-        if point >= 0 and is_refinable(estimates.tallies, estimates.rule, arm, point):
+        if point >= 0 and is_refinable(
+            estimates.tallies, estimates.rule, estimates.ceilings, arm, point
+        ):
             self._refine(estimates, arm)
-        if self.horizon is None and self.pulls >= self._planned:
-            self._plan_further()
+        self._plan_further(estimates)
 
     def _refine(self, estimates: GainEstimates, arm: int) -> None:
         point = int(estimates.ceilings.latest[2])
@@ -178,13 +173,7 @@ class ZoomingRCUCB(IndexPolicy):
         parts = np.linspace(below, limits[point], self._splits + 1)[1:-1]
         self._points[arm] = np.union1d(limits, parts)
         estimates.set_limits(arm, self._points[arm])
-        mine = np.flatnonzero(np.array(self._arms) == arm)
-        estimates.record_all(
-            np.full(len(mine), arm),
-            np.array(self._run_limits)[mine],
-            np.array(self._rewards)[mine],
-            np.array(self._seconds)[mine],
-        )
+        estimates.record_all(*self._history.arrays(arm))
         forget(estimates.tallies, estimates.ceilings, arm, float(limits[point]))
         self._lowest.pop(arm, None)
 

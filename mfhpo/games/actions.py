@@ -31,19 +31,10 @@ _SHARES = (-1.0, -0.5, 0.5, 1.0)  # of a distance, by which actions near others 
 
 
 class Actions:
-    """The parameters of all players.
+    """The parameters of all players, by name, and which profiles are looked at.
 
-    Parameters
-    ----------
-    players
-        By name, each player's parameters by name, `Numeric` or `OneOf`.
-    seed
-        Of quasi-random profiles.
-
-    Raises
-    ------
-    ValueError
-        If there is no player, a player has no parameter, or two players have the same one.
+    Raises ValueError if there is no player, a player has no parameter, or two have the same one.
+    The seed is that of quasi-random profiles.
 
     Examples
     --------
@@ -107,13 +98,27 @@ class Actions:
         n_parameters = len(self.parameters)
         if self.shape is None:
             design = qmc.Sobol(n_parameters, rng=np.random.default_rng(self._seed))
-            drawn: FloatArray = design.random(_PROFILES)
-            return drawn
+            return design.random(_PROFILES)
         profiles = np.zeros((math.prod(self.shape), n_parameters))
         chosen = np.indices(self.shape).reshape(len(self), -1)
         for player, columns in enumerate(self.cube_columns):
             profiles[:, columns] = self.own[player][chosen[player]]
         return profiles
+
+    def check(self, name: str, profile: Point) -> None:
+        """Raise ValueError unless an argument is a profile of the game."""
+        if set(profile) != set(self.parameters):
+            raise ValueError(
+                f"{name} must have the parameters {list(self.parameters)}, got {list(profile)}."
+            )
+        for parameter, kind in self.parameters.items():
+            place = profile[parameter]
+            if isinstance(kind, OneOf):
+                fits, expected = place in range(kind.n), f"an index from 0 to {kind.n - 1}"
+            else:
+                fits, expected = 0.0 <= place <= 1.0, "a place from 0 to 1"
+            if not fits:
+                raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
 
     def features(self, cube: FloatArray) -> FloatArray:
         """What a model sees of points of the unit cube, shape (n, n_features)."""
@@ -132,31 +137,19 @@ class Actions:
         """A player's columns of the features of actions, shape (n, number of columns)."""
         cube = np.full((len(own), len(self.parameters)), 0.5)
         cube[:, self.cube_columns[player]] = own
-        columns: FloatArray = self.features(cube)[:, self.columns[player]]
-        return columns
+        return self.features(cube)[:, self.columns[player]]
 
     def around(self, profile: FloatArray, step: float) -> Actions:
         """The same game with further actions of each player, near its own in a profile.
 
-        Parameters
-        ----------
-        profile
-            A point of the unit cube, shape (number of parameters,).
-        step
-            How far away they are, in distances of the values that are looked at already.
+        `step` is how far away they are, in distances of the values that are looked at already.
         """
         return self._with(
             [self._near(columns, profile[columns], step) for columns in self.cube_columns]
         )
 
     def including(self, cube: FloatArray) -> Actions:
-        """The same game with the actions of some profiles among those that are looked at.
-
-        Parameters
-        ----------
-        cube
-            Points of the unit cube, shape (n, number of parameters).
-        """
+        """The same game with the actions of some profiles, shape (n, number of parameters)."""
         return self._with([cube[:, columns] for columns in self.cube_columns])
 
     def _with(self, further: Sequence[FloatArray]) -> Actions:
@@ -211,8 +204,7 @@ class Actions:
             if math.prod(len(axis) for axis in axes) <= 2 * _OWN:
                 return np.array(list(itertools.product(*axes)))
         design = qmc.Sobol(len(owned), rng=np.random.default_rng(self._seed + 1))
-        drawn: FloatArray = design.random(_DRAWN)
-        return drawn
+        return design.random(_DRAWN)
 
 
 def _per_axis(n_parameters: int) -> int:
@@ -234,8 +226,7 @@ def _n_values(parameter: Numeric | OneOf) -> float:
 def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
     """At most so many places in the unit range, of choices all."""
     if isinstance(parameter, OneOf):
-        middles: FloatArray = (np.arange(parameter.n) + 0.5) / parameter.n
-        return middles
+        return (np.arange(parameter.n) + 0.5) / parameter.n
     if not parameter.places:
         return np.linspace(0.0, 1.0, most)
     places = np.array(parameter.places)

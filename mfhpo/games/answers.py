@@ -34,10 +34,9 @@ class Answers:
     ----------
     actions
         The players' actions.
-    likeliest
-        Of each player the model of the largest density.
-    possible
-        Of each player the models that may be true, as many for each.
+    likeliest, possible
+        Of each player the model of the largest density, and those that may be true, as many for
+        each.
     constants
         Of each player the utility that it seems to have everywhere, or None. The scale of such a
         utility is as small as rounding. What its player might gain is nothing, and is not divided
@@ -63,14 +62,7 @@ class Answers:
         self._units = np.median(self._games.units, axis=0)
 
     def most_stable(self, start: FloatArray) -> FloatArray:
-        """The profile to recommend, shape (number of parameters,).
-
-        Parameters
-        ----------
-        start
-            Where searching begins: that of the smallest largest dissatisfaction by the means of the
-            likeliest models.
-        """
+        """The profile to recommend, shape (number of parameters,), searched for from `start`."""
         actions, games = self._actions, self._games
         reached = start
         if not actions.is_finite:
@@ -98,15 +90,7 @@ class Answers:
     def dissatisfaction(
         self, profile: FloatArray, probability: float
     ) -> dict[str, Dissatisfaction]:
-        """What each player may gain by deviating from a profile.
-
-        Parameters
-        ----------
-        profile
-            A point of the unit cube, shape (number of parameters,).
-        probability
-            Of the intervals.
-        """
+        """What each player may gain by deviating from a profile, shape (number of parameters,)."""
         finer = None if self._actions.is_finite else self._actions.around(profile, step=1.0)
         drawn = self._games.dissatisfaction(profile[None, :], finer)[0]
         outside = (1.0 - probability) / 2.0
@@ -123,7 +107,7 @@ class Answers:
         return found
 
     def utilities(self, profile: FloatArray, probability: float) -> dict[str, Utility]:
-        """What each player has of a profile; see `dissatisfaction` for the parameters."""
+        """What each player has of a profile."""
         features = self._actions.features(profile[None, :])
         outside = (1.0 - probability) / 2.0
         found = {}
@@ -140,10 +124,7 @@ class Answers:
         return found
 
     def deviations(self, profile: FloatArray, probability: float) -> dict[str, Deviation]:
-        """What each player may gain, and the best deviation by the likeliest models.
-
-        See `dissatisfaction` for the parameters.
-        """
+        """What each player may gain by deviating, and how, by the likeliest models."""
         gains = self.dissatisfaction(profile, probability)
         finer = self._actions.around(profile, step=1.0)
         found = {}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.games.equilibrium import Query
-from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.policy import Awaited, GamePolicy
 from mfhpo.search.space import Numeric, OneOf
 
@@ -28,19 +27,14 @@ class ProbabilityOfEquilibrium(GamePolicy):
 
     Whether a player would deviate depends on its utilities at all its actions with the others'
     actions as they are; they are drawn from its posterior, and the probability of a profile is the
-    product over the players. It needs a game with few profiles.
+    product over the players. It needs a game with few profiles, and raises ValueError for others.
 
     Parameters
     ----------
+    players, costs, budget, **options
+        See `GamePolicy`.
     draws
         From the posterior, of each player.
-
-    See `GamePolicy` for the others.
-
-    Raises
-    ------
-    ValueError
-        If the players' actions have too many combinations.
 
     References
     ----------
@@ -54,27 +48,10 @@ class ProbabilityOfEquilibrium(GamePolicy):
         costs: Sequence[float] | Mapping[str, Sequence[float]],
         budget: float,
         *,
-        joint: bool = False,
-        beta: float = 1.5,
-        probability: float = 0.9,
-        hyperparameters: Sequence[Hyperparameters] | None = None,
-        averaging: bool = False,
-        sigma: float | None = None,
         draws: int = 200,
-        seed: int = 0,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            players,
-            costs,
-            budget,
-            joint=joint,
-            beta=beta,
-            probability=probability,
-            hyperparameters=hyperparameters,
-            averaging=averaging,
-            sigma=sigma,
-            seed=seed,
-        )
+        super().__init__(players, costs, budget, **options)
         self._draws = check_count("draws", draws, 1)
         if self.actions.shape is None:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,21 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 class LevelCosts:
     """Costs of the levels at which players' utilities are measured.
 
-    Parameters
-    ----------
-    costs
-        Of one evaluation at each level, increasing, the target last: the same for all players, or
-        by player.
-    players
-        Names of the players.
-    joint
-        Whether one run serves all players: they are at the same level then, and it is paid for
-        once.
-
-    Raises
-    ------
-    ValueError
-        If costs are not positive, do not increase or are not those of the players.
+    See `GamePolicy` for `costs` and `joint`. ``by_player`` holds those of each player's levels.
 
     Examples
     --------
@@ -90,21 +77,30 @@ class LevelCosts:
         return self.of(self.tops)
 
     def of(self, levels: Sequence[int]) -> float:
-        """What a query costs.
-
-        Parameters
-        ----------
-        levels
-            Index of each player's level.
-        """
+        """What a query at these levels costs."""
         paid = [own[level] for own, level in zip(self.by_player, levels, strict=True)]
         return float(paid[0] if self._joint else sum(paid))
 
+    def check(self, name: str, levels: Sequence[int]) -> None:
+        """Raise ValueError unless an argument is an index of a level for each player."""
+        fits = len(levels) == len(self.tops) and all(
+            isinstance(level, numbers.Integral) and 0 <= level <= top
+            for level, top in zip(levels, self.tops, strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                f"{name} must be an index for each player, from 0 to {self.tops}, got {levels!r}."
+            )
+        if self._joint and len(set(levels)) > 1:
+            raise ValueError(
+                f"{name} must be the same for all players of a joint run, got {levels!r}."
+            )
+
     def table(self) -> FloatArray:
-        """Of each player's levels, shape (number of players, M).
+        """Of each player's levels, shape (number of players, M); one row if the run is joint.
 
         Where a player has fewer levels than others, its target's cost stands for those that it
-        does not have. Of a joint run there is one row.
+        lacks.
         """
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)

@@ -46,14 +46,9 @@ class Estimate(Enum):
 class Beliefs:
     """What is believed of all players' utilities.
 
-    Parameters
-    ----------
-    actions
-        The players' actions; the models keep predictions for its profiles.
-    models
-        One for each player.
-    beta
-        Half-width of the utilities' bounds, in posterior standard deviations (Eq. 31).
+    The models, one for each player, keep predictions for the actions' profiles; `beta` is the
+    half-width of the utilities' bounds, in posterior standard deviations (Eq. 31). Profiles are
+    points of the unit cube: `cube` has the shape (n, number of parameters).
     """
 
     actions: Actions
@@ -61,42 +56,17 @@ class Beliefs:
     beta: float
 
     def dissatisfaction(self, cube: FloatArray, estimate: Estimate) -> FloatArray:
-        """What each player may gain by deviating from profiles (Eq. 2 and 32).
+        """What players may gain by deviating from profiles (Eq. 2 and 32), shape (n, n_players).
 
         To stay is among a player's deviations: the gain by the means is never below 0, and that by
         the bounds never below their distance. The bounds are not cut off at 0, as their sign says
-        something. Players have units of their own; here all are the scales of their models, so that
-        one player's gains can be held against another's.
-
-        Parameters
-        ----------
-        cube
-            Points of the unit cube, shape (n, number of parameters).
-        estimate
-            Which.
-
-        Returns
-        -------
-        array of shape (n, n_players)
+        something. Gains are in the scales of the players' models, so that they can be held against
+        each other.
         """
         return self._gains_below(cube, estimate, None, np.arange(len(self.actions)))
 
     def best_response(self, cube: FloatArray, player: int, estimate: Estimate) -> FloatArray:
-        """Profiles in which a player has moved to its best action, others being as they are.
-
-        Parameters
-        ----------
-        cube
-            Points of the unit cube, shape (n, number of parameters).
-        player
-            Its index.
-        estimate
-            UPPER: the action with the best upper bound; LOWER; MEAN.
-
-        Returns
-        -------
-        array of shape (n, number of parameters)
-        """
+        """Profiles in which a player has moved to its best action, by its bound or mean."""
         return self._best_response(cube, player, estimate, len(cube))
 
     def least(
@@ -104,17 +74,8 @@ class Beliefs:
     ) -> FloatArray:
         """The profile of the smallest largest dissatisfaction, a point of the unit cube.
 
-        Where the players' actions are few, all profiles are compared. Otherwise the best of many
-        are improved, by best responses and by small moves.
-
-        Parameters
-        ----------
-        estimate
-            Which.
-        rng
-            Of the moves.
-        starts
-            Further profiles to go on from, shape (n, number of parameters).
+        Where the players' actions are few, all profiles are compared. Otherwise the best of many,
+        and of `starts`, are improved, by best responses and by small moves.
         """
         actions = self.actions
         if actions.shape is not None:
@@ -178,12 +139,7 @@ class Beliefs:
         return best
 
     def _responses(self, profiles: FloatArray, estimate: Estimate, n_asked: int) -> FloatArray:
-        """Profiles after each player's best response, and after all of them at once.
-
-        Returns
-        -------
-        array of shape (n_players + 1, n, number of parameters)
-        """
+        """Profiles after each player's best response, and after all: (n_players + 1, n, d)."""
         moves = [
             self._best_response(profiles, player, estimate, n_asked)
             for player in range(len(self.actions))
@@ -196,23 +152,11 @@ class Beliefs:
     def _gains_below(
         self, cube: FloatArray, estimate: Estimate, limits: FloatArray | None, order: IntArray
     ) -> FloatArray:
-        """What each player may gain, where nobody gains as much as a limit.
+        """What each player may gain, where nobody gains as much as a limit, shape (n, n_players).
 
-        Parameters
-        ----------
-        cube
-            Points of the unit cube, shape (n, number of parameters).
-        estimate
-            Which.
-        limits
-            Of each profile, shape (n,), or None. Once a player gains as much there, the others'
-            gains are of no interest, and infinite.
-        order
-            In which players are looked at: those who gain much first, for they settle most.
-
-        Returns
-        -------
-        array of shape (n, n_players)
+        Once a player gains as much as the limit of a profile, shape (n,), the others' gains are of
+        no interest there, and infinite. Players who gain much come first in the order: they settle
+        most.
         """
         features = self.actions.features(cube)
         gains = np.full((len(cube), len(self.actions)), np.inf)

@@ -12,15 +12,7 @@ __all__ = ["Deviation", "Dissatisfaction", "Equilibrium", "Query", "Utility"]
 
 @dataclass(frozen=True)
 class Query:
-    """A profile to evaluate.
-
-    Parameters
-    ----------
-    profile
-        All players' parameters.
-    levels
-        Index of the fidelity at which each player's utility is measured.
-    """
+    """A profile to evaluate: all players' parameters, and the index of each player's fidelity."""
 
     profile: Point
     levels: tuple[int, ...]
@@ -30,14 +22,9 @@ class Query:
 class Dissatisfaction:
     """What a player may gain by deviating from a profile, in the unit of its utility.
 
-    Parameters
-    ----------
-    mean
-        Over all that is believed; at least 0.
-    interval
-        What holds it with the probability of the answer, by the model.
-    unit
-        Standard deviation of the player's utility over profiles, by its model.
+    The mean, at least 0, is over all that is believed; the interval holds the gain with the
+    probability of the answer, by the model. The unit is the standard deviation of the player's
+    utility over profiles, by its model.
     """
 
     mean: float
@@ -58,15 +45,7 @@ class Dissatisfaction:
 
 @dataclass(frozen=True)
 class Utility:
-    """What a player has of a profile, at the target fidelity.
-
-    Parameters
-    ----------
-    mean
-        Over all that is believed.
-    interval
-        What holds it with the probability of the answer, by the model.
-    """
+    """What a player has of a profile, at the target fidelity: mean and interval as of the gain."""
 
     mean: float
     interval: tuple[float, float]
@@ -76,12 +55,7 @@ class Utility:
 class Deviation:
     """The best deviation of one player from a profile, all others staying.
 
-    Parameters
-    ----------
-    gain
-        What it may bring.
-    profile
-        Where it leads, by the means of the likeliest models: all players' parameters.
+    What it may gain, and where it leads, by the means of the likeliest models: all parameters.
     """
 
     gain: Dissatisfaction
@@ -128,23 +102,5 @@ class Equilibrium:
     @property
     def at_most(self) -> float:
         """The largest upper end of the intervals, in standard deviations of the utility."""
-        return max(
-            (gain.relative_interval[1] for gain in self.dissatisfaction.values()),
-            default=float("inf"),
-        )
-
-    def __str__(self) -> str:
-        state = "" if self.finished else ", not finished"
-        epsilon = f"{self.epsilon:.4g} (at most {self.at_most:.4g})"
-        lines = [
-            f"epsilon-equilibrium, epsilon = {epsilon} standard deviations of the utility{state}",
-            *(
-                f"  {player:<12} would gain {gain.mean:.4g} by deviating, "
-                f"in [{gain.interval[0]:.4g}, {gain.interval[1]:.4g}]"
-                for player, gain in self.dissatisfaction.items()
-            ),
-            f"  cost {self.cost:g} of {self.budget:g}: {self.n_queries} profiles, "
-            f"{self.n_evaluations} of them at the target fidelity",
-            f"  intervals: probability {self.probability:g}, by the models that go with them",
-        ]
-        return "\n".join(lines)
+        gains = self.dissatisfaction.values()
+        return max((gain.relative_interval[1] for gain in gains), default=float("inf"))

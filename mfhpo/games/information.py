@@ -21,15 +21,9 @@ def information_of_target(
 ) -> FloatArray:
     """Mutual information of an observation at a level and the utility at the target, in nats.
 
-    ``-ln(1 - r**2) / 2`` with ``r**2 = c**2 / (s_M**2 (s_m**2 + noise))``.
-
-    Parameters
-    ----------
-    variance, shared, target_variance
-        Posterior variance at the level, covariance with the target and variance there; any shapes
-        that go together.
-    noise
-        Variance of the observation's noise.
+    ``-ln(1 - r**2) / 2`` with ``r**2 = c**2 / (s_M**2 (s_m**2 + noise))``, for the posterior
+    variance at the level, the covariance with the target, the variance there and the variance of
+    the noise; any shapes that go together.
     """
     # One root at a time: products of variances have no place in a number where units are extreme.
     of_target, of_level = np.broadcast_arrays(np.sqrt(target_variance), np.sqrt(variance + noise))
@@ -42,8 +36,7 @@ def information_of_target(
 
 def information_at_level(variance: FloatArray, noise: FloatArray | float) -> FloatArray:
     """Mutual information of an observation and the utility at the same level (Eq. 24), in nats."""
-    information: FloatArray = 0.5 * np.log1p(variance / noise)
-    return information
+    return 0.5 * np.log1p(variance / noise)
 
 
 def best_levels(
@@ -51,10 +44,11 @@ def best_levels(
 ) -> tuple[IntArray, FloatArray]:
     """For each profile the players' levels of the most information for the cost (Eq. 28).
 
-    Dinkelbach's iteration: with a ratio given, the best levels are those of the largest information
-    minus ratio times cost, for each player by itself unless the budget binds; they give the next
-    ratio. It is exact, and ends after a few steps. Where a budget binds and costs have no common
-    unit, they are rounded up to a thousandth of the budget.
+    Dinkelbach's iteration (On nonlinear fractional programming, Management Science 1967): with a
+    ratio given, the best levels are those of the largest information minus ratio times cost, for
+    each player by itself unless the budget binds; they give the next ratio. It is exact, and ends
+    after a few steps. Where a budget binds and costs have no common unit, they are rounded up to a
+    thousandth of the budget.
 
     Parameters
     ----------
@@ -63,21 +57,12 @@ def best_levels(
     costs
         Of each player's levels, shape (n_players, M), positive.
     budget
-        Largest sum of the costs; at least that of the cheapest levels.
+        Largest sum of the costs; ValueError if the cheapest levels cost more.
 
     Returns
     -------
     levels, ratios
         Shapes (n_profiles, n_players) and (n_profiles,).
-
-    Raises
-    ------
-    ValueError
-        If the cheapest levels cost more than the budget.
-
-    References
-    ----------
-    Dinkelbach, On nonlinear fractional programming, Management Science 1967.
 
     Examples
     --------
@@ -127,18 +112,7 @@ def _in_units(costs: FloatArray, budget: float) -> tuple[IntArray, int]:
 def _within(worth: FloatArray, sizes: IntArray, capacity: int) -> IntArray:
     """Levels of the largest sum of worths within a capacity, by dynamic programming.
 
-    Parameters
-    ----------
-    worth
-        Shape (n_profiles, n_players, M).
-    sizes
-        Of each player's levels, shape (n_players, M).
-    capacity
-        Largest sum of sizes.
-
-    Returns
-    -------
-    array of shape (n_profiles, n_players)
+    Shapes: worth (n_profiles, n_players, M), sizes (n_players, M), result (n_profiles, n_players).
     """
     n_profiles, n_players, n_levels = worth.shape
     best = np.zeros((n_profiles, capacity + 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,6 @@ from mfhpo._validation import check_number
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
-from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.policy import Awaited, GamePolicy
 from mfhpo.search.space import Numeric, OneOf
 
@@ -70,6 +68,8 @@ class MFUCBPNE(UCBPNE):
 
     Parameters
     ----------
+    players, costs, budget, **options
+        See `GamePolicy`.
     eta
         Share of the players whose best level is the target from which on it is evaluated (Eq. 29):
         with 0.2, one of up to five. Players without a cheaper level do not count. A large share of
@@ -78,8 +78,6 @@ class MFUCBPNE(UCBPNE):
         "target": what a query tells of the utility at the target, the default; "level": what it
         tells of the utility at its own level, as Eq. 24 has it, which takes a cheap level that says
         nothing of the target for a good one. With "level", exploration has no limit, as published.
-
-    See `GamePolicy` for the others.
 
     References
     ----------
@@ -104,28 +102,11 @@ class MFUCBPNE(UCBPNE):
         costs: Sequence[float] | Mapping[str, Sequence[float]],
         budget: float,
         *,
-        joint: bool = False,
-        beta: float = 1.5,
-        probability: float = 0.9,
-        hyperparameters: Sequence[Hyperparameters] | None = None,
-        averaging: bool = False,
-        sigma: float | None = None,
         eta: float = 0.2,
         information: Literal["target", "level"] = "target",
-        seed: int = 0,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            players,
-            costs,
-            budget,
-            joint=joint,
-            beta=beta,
-            probability=probability,
-            hyperparameters=hyperparameters,
-            averaging=averaging,
-            sigma=sigma,
-            seed=seed,
-        )
+        super().__init__(players, costs, budget, **options)
         if not 0.0 < check_number("eta", eta) <= 1.0:
             raise ValueError(f"eta must be above 0 and at most 1, got {eta!r}; try 0.2.")
         if information not in ("target", "level"):
@@ -202,17 +183,14 @@ class MFUCBPNE(UCBPNE):
         return gains
 
     def _information_of(self, query: Query) -> float:
-        """What a query tells of all players' utilities."""
         features = self.actions.features_of([query.profile])
-        return sum(
-            self._information_at(model, features, level)
-            for model, level in zip(self.models, query.levels, strict=True)
-        )
-
-    def _information_at(self, model: MultiOutputGP, features: FloatArray, level: int) -> float:
-        noise = float(model.hyperparameters.noise[level])
-        variance, shared = model.with_target(features, level)
-        if self._information == "level":
-            return float(information_at_level(variance, noise)[0])
-        target_variance = model.predict(features, model.top)[1]
-        return float(information_of_target(variance, shared, target_variance, noise)[0])
+        told = 0.0
+        for model, level in zip(self.models, query.levels, strict=True):
+            noise = float(model.hyperparameters.noise[level])
+            variance, shared = model.with_target(features, level)
+            if self._information == "level":
+                told += float(information_at_level(variance, noise)[0])
+            else:
+                target_variance = model.predict(features, model.top)[1]
+                told += float(information_of_target(variance, shared, target_variance, noise)[0])
+        return told

@@ -18,7 +18,7 @@ from mfhpo.games.costs import LevelCosts
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
 from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.learning import LearnedUtility
+from mfhpo.games.model.learning import LearnedUtility, checked
 from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.native.threads import one_thread
@@ -128,15 +128,15 @@ class GamePolicy(abc.ABC):
                 f"players at the target costs, got {budget!r}."
             )
         variance = None if sigma is None else check_positive("sigma", sigma) ** 2
-        assumptions = [
-            _assumptions(own, self.actions.groups, averaging, variance)
-            for own in self.costs.by_player
-        ]
         if hyperparameters is not None and (sigma is not None or averaging):
             raise ValueError(
                 "hyperparameters say what noise there is; leave out sigma and averaging."
             )
-        declared = _checked(hyperparameters, assumptions)
+        assumptions = [
+            Assumptions.of_levels(own, self.actions.groups, averaging, variance)
+            for own in self.costs.by_player
+        ]
+        declared = checked(hyperparameters, assumptions)
         self.points: FloatArray = self.actions.features(self.actions.profiles)
         self._told: list[Told] = []
         self._evaluated: list[Query] = []
@@ -153,19 +153,10 @@ class GamePolicy(abc.ABC):
 
     @one_thread()
     def ask(self, pending: Sequence[Query] = ()) -> Query | None:
-        """Propose the next query.
+        """Propose the next query, or None if the budget does not pay for another one.
 
-        Asking changes nothing: the answer is a function of what was told and of `pending`.
-
-        Parameters
-        ----------
-        pending
-            Queries that are under way and not told yet: their costs count, and the models know
-            where they are.
-
-        Returns
-        -------
-        Query, or None if the budget does not pay for another one.
+        Asking changes nothing: the answer is a function of what was told and of `pending`, the
+        queries that are under way: their costs count, and the models know where they are.
         """
         for query in pending:
             self._check(query)
@@ -193,23 +184,13 @@ class GamePolicy(abc.ABC):
         return Query(self.actions.space.at(at), chosen.levels)
 
     def tell(self, query: Query, utilities: Sequence[float | None]) -> None:
-        """Learn what a query gave.
+        """Learn what a query gave: one utility for each player, ValueError for what does not fit.
 
-        Parameters
-        ----------
-        query
-            The query.
-        utilities
-            Of each player; None, or a number that is not finite or beyond 1e75, for one that could
-            not be measured. One that fails alone is no observation. Where one failed again, or two
-            near each other, the player's model counts them as the worst that was seen of that
-            player at that level, for a profile that crashes is none to stay at; unless something
-            was or will be observed near them, which tells that the profiles had no part in it.
-
-        Raises
-        ------
-        ValueError
-            If the query or the number of utilities does not fit the game.
+        None, or a number that is not finite or beyond 1e75, is for one that could not be measured.
+        One that fails alone is no observation. Where one failed again, or two near each other, the
+        player's model counts them as the worst that was seen of that player at that level, for a
+        profile that crashes is none to stay at; unless something was or will be observed near them,
+        which tells that the profiles had no part in it.
         """
         self._check(query)
         query = Query(dict(query.profile), tuple(int(level) for level in query.levels))
@@ -269,8 +250,8 @@ class GamePolicy(abc.ABC):
         Where the actions are so few that all profiles can be compared, it is the one whose largest
         dissatisfaction is smallest over games drawn from the posterior (the mean over them, or the
         median where hyperparameters are drawn, too). Elsewhere it is where best responses lead, by
-        the means of the likeliest models, or begin, if they lead to nothing better. What a player
-        might gain of whom nothing was observed is unknown, and without a limit.
+        the means of the likeliest models, or begin, if they lead to nothing better. A player of
+        whom nothing was observed might gain without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
@@ -297,17 +278,9 @@ class GamePolicy(abc.ABC):
     def deviations(self, profile: Point) -> dict[str, Deviation]:
         """What each player may gain by deviating from any profile, and how.
 
-        Parameters
-        ----------
-        profile
-            All players' parameters.
-
-        Raises
-        ------
-        ValueError
-            If the profile does not fit the game, or nothing was observed yet.
+        Raises ValueError if the profile does not fit the game, or nothing was observed yet.
         """
-        self._check_profile(profile, "profile")
+        self.actions.check("profile", profile)
         if not self.has_seen:
             raise ValueError("nothing was observed yet; tell utilities first.")
         cube = self.actions.space.place(profile, np.random.default_rng(self._seed))
@@ -327,13 +300,7 @@ class GamePolicy(abc.ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a new policy made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If this policy was told something already, or the state is of another game.
-        """
+        """Go on from a saved state of the same game, in a policy that was told nothing yet."""
         if self._told:
             raise ValueError("the policy was told something already; make a new one.")
         for entry in state["told"]:
@@ -384,15 +351,7 @@ class GamePolicy(abc.ABC):
 
     @abc.abstractmethod
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        """The next query.
-
-        Parameters
-        ----------
-        remaining
-            What is left of the budget once all that is under way is paid.
-        awaited
-            Queries that are under way; the models know where they are.
-        """
+        """The next query: `remaining` is what is left once all that is under way is paid."""
 
     def _information_of(self, query: Query) -> float:
         """What a query tells of all players' utilities, where a policy asks for it."""
@@ -408,76 +367,10 @@ class GamePolicy(abc.ABC):
         return Episode(episode.information + information, episode.cost + cost, episode.budget)
 
     def _check(self, query: Query) -> None:
-        self._check_profile(query.profile, "query.profile")
-        tops = self.costs.tops
-        fits = len(query.levels) == len(tops) and all(
-            isinstance(level, numbers.Integral) for level in query.levels
-        )
-        if not fits or not all(
-            0 <= level <= top for level, top in zip(query.levels, tops, strict=True)
-        ):
-            raise ValueError(
-                f"query.levels must be an index for each player, from 0 to {tops}, got "
-                f"{query.levels!r}."
-            )
-        if self.joint and len(set(query.levels)) > 1:
-            raise ValueError(
-                f"query.levels must be the same for all players of a joint run, got "
-                f"{query.levels!r}."
-            )
-
-    def _check_profile(self, profile: Point, name: str) -> None:
-        if set(profile) != set(self.actions.parameters):
-            raise ValueError(
-                f"{name} must have the parameters {list(self.actions.parameters)}, got "
-                f"{list(profile)}."
-            )
-        for parameter, kind in self.actions.parameters.items():
-            place = profile[parameter]
-            if isinstance(kind, OneOf):
-                fits = place in range(kind.n)
-                expected = f"an index from 0 to {kind.n - 1}"
-            else:
-                fits = 0.0 <= place <= 1.0
-                expected = "a place from 0 to 1"
-            if not fits:
-                raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
+        self.actions.check("query.profile", query.profile)
+        self.costs.check("query.levels", query.levels)
 
 
 def _key(query: Query) -> tuple[object, ...]:
     """What is the same for the same query."""
     return (*sorted(query.profile.items()), query.levels)
-
-
-def _assumptions(
-    costs: FloatArray, groups: IntArray, averaging: bool, noise: float | None
-) -> Assumptions:
-    """Of a player; the noise is that of an evaluation, of cost 1 where levels average."""
-    if noise is not None and averaging:
-        noise = noise / float(costs[0])
-    weights = costs[0] / costs if averaging else np.ones(len(costs))
-    return Assumptions(len(costs), groups, weights, averaging, noise)
-
-
-def _checked(
-    hyperparameters: Sequence[Hyperparameters] | None, assumptions: Sequence[Assumptions]
-) -> list[Hyperparameters | None]:
-    """One of each player; None for what is to be fitted."""
-    if hyperparameters is None:
-        return [None] * len(assumptions)
-    if len(hyperparameters) != len(assumptions):
-        raise ValueError(
-            f"hyperparameters must be one for each of the {len(assumptions)} players, got "
-            f"{len(hyperparameters)}."
-        )
-    for known in hyperparameters:
-        if not isinstance(known, Hyperparameters):
-            raise TypeError(f"hyperparameters must be of Hyperparameters, got {known!r}.")
-    for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
-        shape = (of_player.n_levels, len(of_player.groups))
-        if known.length_scales.shape != shape:
-            raise ValueError(
-                f"hyperparameters[{position}].length_scales must be of shape {shape} (levels, "
-                f"features), got {known.length_scales.shape}."
-            )
-    return list(hyperparameters)

@@ -29,21 +29,9 @@ def settled(
 ) -> FloatArray:
     """Where best responses lead, with ever nearer actions beside those that are looked at.
 
-    Parameters
-    ----------
-    profile
-        Where they begin, a point of the unit cube, shape (number of parameters,).
-    actions
-        The players' actions.
-    models
-        One for each player.
-    units
-        In which players' gains are held against each other, shape (n_players,).
-
-    Returns
-    -------
-    array of shape (number of parameters,)
-        Of the profiles on the way, the first one among them, that which players would leave least.
+    Of the profiles on the way, the first one among them, this is the one that players would leave
+    least. A profile is a point of the unit cube, shape (number of parameters,). In `units`, shape
+    (n_players,), players' gains are held against each other.
     """
     way = [profile]
     for step in _STEPS:
@@ -58,23 +46,10 @@ def settled(
 def best_response(
     profile: FloatArray, player: int, actions: Actions, model: MultiOutputGP, unit: float
 ) -> FloatArray:
-    """The profile in which a player has moved to its best action.
+    """The profile in which a player, given by its index, has moved to its best action.
 
-    A player that has nothing to gain stays: one to which all actions are alike, or of whom nothing
-    was observed.
-
-    Parameters
-    ----------
-    profile
-        A point of the unit cube, shape (number of parameters,).
-    player
-        Its index.
-    actions
-        What it can do.
-    model
-        Its utility's.
-    unit
-        In which its gains are counted.
+    A player that has nothing to gain, counted in its unit, stays: one to which all actions are
+    alike, or of whom nothing was observed.
     """
     utilities, stays = _utilities(profile, player, actions, model)
     best = int(np.argmax(utilities))

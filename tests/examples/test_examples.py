@@ -33,7 +33,7 @@ OPTIONS = {
 }
 # A process of Ray's takes longer to start than most trials take.
 WITH_RAY = ["ray_architecture_search.py", "ray_lightgbm.py"]
-SLOW = ["search_then_certify.py"]
+SLOW = ["automl_service.py", "certify_study.py", "quickstart.py", "search_then_certify.py"]
 RUNS = [
     pytest.param(
         path,

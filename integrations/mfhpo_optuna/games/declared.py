@@ -1,46 +1,182 @@
-"""A game as its sampler's arguments declare it."""
+"""A game as its sampler's arguments declare it: players, fidelity, costs and budget."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from optuna.distributions import BaseDistribution
 
 from mfhpo._validation import check_positive, check_probability
 from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search import Numeric, OneOf
-from mfhpo_optuna.games.fidelity import GameFidelity
-from mfhpo_optuna.games.players import Players
+from mfhpo_optuna.study.levels import levels_in
 
-__all__ = ["DeclaredGame"]
+__all__ = ["DeclaredGame", "GameFidelity", "Players"]
+
+FidelityLike: TypeAlias = str | Fidelity
+Costs: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]]
+
+
+class Players:
+    """The players of a game, in the order of the study's directions, and what each of them owns.
+
+    Examples
+    --------
+    >>> players = Players({"trainer": ["workers", "batch"], "server": ["threads"]})
+    >>> players.names, players.owners["threads"]
+    (('trainer', 'server'), 'server')
+    """
+
+    def __init__(self, owned: Mapping[str, Sequence[str]]) -> None:
+        right = (
+            "players must map each player's name to a list of its parameters' names, such as "
+            "{'row': ['x'], 'column': ['y']}"
+        )
+        if not isinstance(owned, Mapping):
+            raise TypeError(f"{right}, got {owned!r}.")
+        if not owned:
+            raise ValueError(f"{right}, got none.")
+        self.owned: dict[str, tuple[str, ...]] = {}
+        self.owners: dict[str, str] = {}
+        for player, names in owned.items():
+            if not isinstance(player, str) or not _is_list_of_names(names):
+                raise TypeError(f"{right}, got players[{player!r}]={names!r}.")
+            if not names:
+                raise ValueError(
+                    f"players[{player!r}] has no parameters, so it has nothing to decide; leave "
+                    f"the player and its objective out."
+                )
+            for name in names:
+                if name in self.owners:
+                    raise ValueError(
+                        f"the parameter {name!r} belongs to {self.owners[name]!r} and to "
+                        f"{player!r}; each must have one owner."
+                    )
+                self.owners[name] = player
+            self.owned[player] = tuple(names)
+        self.names = tuple(self.owned)
+        self.parameters = tuple(self.owners)
+
+
+def _is_list_of_names(names: Any) -> bool:
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        return False
+    return all(isinstance(name, str) and name for name in names)
+
+
+class GameFidelity:
+    """How much cheaper, and how much less faithfully, players' utilities can be measured.
+
+    It is declared as for `NashSampler`. ``fidelities`` holds one if all players share it
+    (``joint``), one for each of them, or none; ``names`` are their parameters.
+    """
+
+    def __init__(
+        self, declared: FidelityLike | Mapping[str, FidelityLike] | None, players: Players
+    ) -> None:
+        self.joint = not isinstance(declared, Mapping)
+        listed: list[FidelityLike] = []
+        if isinstance(declared, Mapping):
+            if set(declared) != set(players.names):
+                raise ValueError(
+                    f"fidelity must have an entry for each of the players {list(players.names)}, "
+                    f"got {sorted(map(str, declared))}."
+                )
+            listed = [declared[player] for player in players.names]
+        elif declared is not None:
+            listed = [declared]
+        self._players = players.names
+        self.fidelities = tuple(map(_fidelity, listed))
+        self.names = tuple(fidelity.name for fidelity in self.fidelities)
+        for position, name in enumerate(self.names):
+            owner = players.owners.get(name)
+            if owner is not None:
+                raise ValueError(
+                    f"fidelity={name!r} is the sampler's to decide, but {owner!r} owns a parameter "
+                    f"of that name; leave it out of players[{owner!r}]."
+                )
+            if name in self.names[:position]:
+                raise ValueError(
+                    f"fidelity has {name!r} for several players; one run serves them all then: "
+                    f"give fidelity={name!r}."
+                )
+
+    def levels(
+        self, distributions: Mapping[str, BaseDistribution]
+    ) -> tuple[tuple[Any, ...], ...] | None:
+        """Each fidelity's levels, by the distributions that are known; None if too few are.
+
+        Raises ValueError if a declared level is not in its parameter's distribution.
+        """
+        levels: list[tuple[Any, ...]] = []
+        for fidelity in self.fidelities:
+            if fidelity.name in distributions:
+                levels.append(levels_in(fidelity, distributions[fidelity.name]))
+            elif fidelity.levels is not None:
+                levels.append(tuple(fidelity.levels))
+            else:
+                return None
+        return tuple(levels)
+
+    def costs(
+        self, levels: Sequence[tuple[Any, ...]]
+    ) -> tuple[float, ...] | dict[str, tuple[float, ...]]:
+        """Cost of one evaluation at each level, by player if each has a fidelity of its own.
+
+        Raises ValueError if costs are neither declared nor to be had from the levels, or if levels
+        that differ from player to player do not say what they cost in one unit.
+        """
+        if not self.fidelities:
+            return (1.0,)
+        by_fidelity = []
+        for fidelity, own in zip(self.fidelities, levels, strict=True):
+            costs = fidelity.costs_of(own)
+            if costs is None:
+                raise ValueError(f"the costs of {fidelity.name!r} must be numbers.")
+            by_fidelity.append(costs)
+        if self.joint:
+            return by_fidelity[0]
+        without = [fidelity.name for fidelity in self.fidelities if fidelity.costs is None]
+        if without and len(set(by_fidelity)) > 1:
+            raise ValueError(
+                f"the levels of {without} differ from those of other players and do not say what "
+                f"they cost; give Fidelity(name, levels=[...], costs=[...]) for each player, with "
+                f"costs in the unit of the budget."
+            )
+        return dict(zip(self._players, by_fidelity, strict=True))
+
+
+def _fidelity(declared: FidelityLike) -> Fidelity:
+    fidelity = Fidelity(declared) if isinstance(declared, str) else declared
+    if not isinstance(fidelity, Fidelity):
+        raise TypeError(
+            f"fidelity must be a name, a Fidelity, a mapping from players to them, or None, got "
+            f"{declared!r}."
+        )
+    if fidelity.costs == "measured":
+        raise ValueError(
+            "costs='measured' cannot be had for games: what a query will cost must be known before "
+            "it is made. Give costs=[...], such as seconds that were measured before."
+        )
+    return fidelity
 
 
 class DeclaredGame:
-    """Players, fidelity and budget, and what makes a policy of them.
-
-    Parameters
-    ----------
-    players, fidelity, costs, budget, joint, beta, probability, averaging
-        See `NashSampler`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
-    """
+    """Players, fidelity and budget, and what makes a policy of them; see `NashSampler`."""
 
     def __init__(
         self,
         players: Mapping[str, Sequence[str]],
-        fidelity: str | Fidelity | Mapping[str, str | Fidelity] | None,
-        costs: Sequence[float] | Mapping[str, Sequence[float]] | None,
+        fidelity: FidelityLike | Mapping[str, FidelityLike] | None,
         budget: float,
-        joint: bool | None,
         beta: float,
         probability: float,
         averaging: bool,
     ) -> None:
         self.players = Players(players)
-        self.fidelity = GameFidelity(fidelity, costs, joint, self.players)
+        self.fidelity = GameFidelity(fidelity, self.players)
         self.budget = check_positive("budget", budget)
         self.probability = check_probability("probability", probability)
         self._beta = check_positive("beta", beta)
@@ -59,27 +195,9 @@ class DeclaredGame:
             self.policy(actions, self.fidelity.costs(levels), 0)
 
     def policy(
-        self,
-        actions: Mapping[str, Mapping[str, Numeric | OneOf]],
-        costs: Sequence[float] | Mapping[str, Sequence[float]],
-        seed: int,
+        self, actions: Mapping[str, Mapping[str, Numeric | OneOf]], costs: Costs, seed: int
     ) -> GamePolicy:
-        """Make the policy.
-
-        Parameters
-        ----------
-        actions
-            What each player can choose, by parameter.
-        costs
-            Of an evaluation at each level, for all players or by player.
-        seed
-            Makes what is drawn repeatable.
-
-        Raises
-        ------
-        ValueError
-            If the budget does not pay for one evaluation at the target.
-        """
+        """Make the policy; ValueError if the budget does not pay for one full evaluation."""
         kind: type[GamePolicy] = MFUCBPNE if self.fidelity.fidelities else UCBPNE
         return kind(
             actions,

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mfhpo.games import Dissatisfaction, Utility
+from mfhpo.games import Dissatisfaction, Equilibrium, Utility
 from mfhpo.problem import plain
 from mfhpo.racing.recommendation import short
+from mfhpo_optuna.games.study import NashStudy
 
-__all__ = ["StudyDeviation", "StudyEquilibrium"]
+__all__ = ["StudyDeviation", "StudyEquilibrium", "answer_of", "deviations_of"]
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,8 @@ class StudyEquilibrium:
         By player, its objective at the profile, in the study's own sign and unit.
     probability
         With which the model that was fitted believes in each interval.
-    finished
-        Whether the budget is used up.
-    reason
-        Why the answer is what it is.
+    finished, reason
+        Whether the budget is used up; why the answer is what it is.
     cost, budget
         What was paid, and what may be paid.
     trials, evaluations
@@ -77,9 +76,8 @@ class StudyEquilibrium:
     @property
     def at_most(self) -> float:
         """The largest upper end of their intervals, in standard deviations of the objective."""
-        return max(
-            (gain.relative_interval[1] for gain in self.dissatisfaction.values()), default=math.inf
-        )
+        gains = self.dissatisfaction.values()
+        return max((gain.relative_interval[1] for gain in gains), default=math.inf)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain JSON values."""
@@ -119,3 +117,70 @@ class StudyEquilibrium:
             f"the trials; no guarantee",
         ]
         return "\n".join(lines)
+
+
+def answer_of(game: NashStudy) -> StudyEquilibrium:
+    """The answer of a study's game at the moment, also before anything is known."""
+    answer = game.recommend()
+    signs = dict(zip(game.players.names, game.signs, strict=True))
+    return StudyEquilibrium(
+        params=game.space.params(answer.profile) if answer.profile else {},
+        dissatisfaction=answer.dissatisfaction,
+        utilities={
+            player: _in_own_sign(utility, signs[player])
+            for player, utility in answer.utilities.items()
+        },
+        probability=answer.probability,
+        finished=answer.finished,
+        reason=_reason(game, answer),
+        cost=answer.cost,
+        budget=answer.budget,
+        trials=answer.n_queries,
+        evaluations=answer.n_evaluations,
+    )
+
+
+def deviations_of(game: NashStudy, params: Mapping[str, Any]) -> dict[str, StudyDeviation]:
+    """What each player may gain by deviating from a profile; fidelities are ignored.
+
+    Raises ValueError if parameters are missing or out of range, or nothing was observed yet.
+    """
+    if game.policy is None:
+        raise ValueError("no trial has told all players' parameters and objectives yet.")
+    profile = {}
+    for name in game.players.parameters:
+        if name not in params:
+            raise ValueError(
+                f"params must have the parameters {list(game.players.parameters)}, got "
+                f"{list(params)}."
+            )
+        place = game.space.place(name, params[name])
+        if place is None:
+            raise ValueError(
+                f"params[{name!r}] must be within {game.space.distributions[name]}, got "
+                f"{params[name]!r}."
+            )
+        profile[name] = place
+    # Those with one value alone are no part of the policy's game.
+    own = {name: profile.get(name, 0.0) for name in game.policy.actions.parameters}
+    return {
+        player: StudyDeviation(found.gain, game.space.params(found.profile))
+        for player, found in game.policy.deviations(own).items()
+    }
+
+
+def _reason(game: NashStudy, answer: Equilibrium) -> str:
+    if game.policy is None:
+        return "no trial has told all players' parameters and objectives yet"
+    if not answer.profile:
+        return f"none of the {answer.n_queries} trials gave a value"
+    if answer.finished:
+        return "the budget is used up"
+    if not answer.n_evaluations:
+        return "nothing was evaluated at the target fidelity yet"
+    return f"{answer.budget - answer.cost:.6g} of the budget is left"
+
+
+def _in_own_sign(utility: Utility, sign: float) -> Utility:
+    lower, upper = sorted(sign * end for end in utility.interval)
+    return Utility(sign * utility.mean, (lower, upper))

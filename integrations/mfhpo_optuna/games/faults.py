@@ -8,23 +8,14 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
-from mfhpo_optuna.games.fidelity import GameFidelity
-from mfhpo_optuna.games.players import Players
+from mfhpo_optuna.games.declared import GameFidelity, Players
 from mfhpo_optuna.games.space import GameSpace
 
 __all__ = ["fault_of", "other_game", "unowned"]
 
 
 def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space: GameSpace) -> str:
-    """Why a trial that succeeded is no evaluation of the game: a sentence, or nothing.
-
-    Parameters
-    ----------
-    trial
-        The trial; its parameters and their distributions are looked at.
-    players, fidelity, space
-        The game.
-    """
+    """Why a trial that succeeded is no evaluation of the game: a sentence, or nothing."""
     asked = trial.distributions
     # A parameter with one value alone decides nothing, whoever suggests it.
     foreign = [name for name, how in asked.items() if name not in space and not how.single()]
@@ -63,15 +54,10 @@ def unowned(
 
 
 def other_game(study_name: str, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """That a study was begun with another game, or nothing if it was not.
+    """That a study was begun with another game: a sentence, or nothing.
 
-    Parameters
-    ----------
-    study_name
-        The study's.
-    earlier, now
-        What was noted of the game then, if anything was, and what would be noted now. Levels and
-        costs are noted as soon as they are known.
+    What was noted of the game then is held against what would be noted now. Levels and costs are
+    noted as soon as they are known.
     """
     # Objectives are told apart by the order of the players alone.
     have_other_order = bool(earlier) and list(earlier["players"]) != list(now["players"])

@@ -1,91 +1,160 @@
-"""What trials evaluate: profiles of a game, at levels of its fidelity."""
+"""What trials evaluate, a profile at levels of the fidelity, and which are waited for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from optuna.trial import FrozenTrial
 
 from mfhpo.games import Query
-from mfhpo_optuna.games.fidelity import GameFidelity
+from mfhpo.search import Point
+from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
-from mfhpo_optuna.games.under_way import Plan
 
-__all__ = ["Queries"]
+__all__ = ["QUERY_KEY", "Plan", "Queries", "UnderWay"]
+
+QUERY_KEY = "mfhpo:query"
+"""User attribute of a trial: the query that it is."""
+
+_LEAST_LEASE = 60.0  # seconds
+_PATIENCE = 10.0  # times what the slowest trial would have taken
 
 
-class Queries:
-    """Finds out what trials evaluate.
+@dataclass(frozen=True)
+class Plan:
+    """What a trial is to evaluate, at the level of each player, given by its index.
 
-    Parameters
-    ----------
-    space
-        The parameters.
-    parameters
-        Names of those that a profile has.
-    fidelity, levels
-        The fidelity, and the levels of each of its parameters.
-    n_players
-        Number of players.
+    The profile is None while the game is not known: parameters are drawn at random.
     """
 
-    def __init__(
-        self,
-        space: GameSpace,
-        parameters: Sequence[str],
-        fidelity: GameFidelity,
-        levels: tuple[tuple[Any, ...], ...],
-        n_players: int,
-    ) -> None:
-        self._space = space
-        self._parameters = tuple(parameters)
-        self._fidelity = fidelity
-        self._levels = levels
-        self._n_players = n_players
+    levels: tuple[int, ...]
+    profile: Point | None = None
+
+    @classmethod
+    def of(cls, trial: FrozenTrial) -> Plan | None:
+        """What was noted on a trial, or None if nothing was planned for it."""
+        tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
+        return cls(tuple(tag["levels"]), tag.get("profile")) if "levels" in tag else None
+
+    @property
+    def tag(self) -> dict[str, Any]:
+        """What tells other workers of it, as plain JSON values."""
+        tag: dict[str, Any] = {"levels": list(self.levels)}
+        return tag if self.profile is None else tag | {"profile": dict(self.profile)}
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Finds out what trials evaluate, of a game with these parameters, fidelity and levels."""
+
+    space: GameSpace
+    parameters: tuple[str, ...]
+    fidelity: GameFidelity
+    levels: tuple[tuple[Any, ...], ...]
+    n_players: int
 
     def of(self, trial: FrozenTrial, plan: Plan | None) -> Query | None:
         """What a trial evaluates, or None if that is no profile of the game at one of its levels.
 
-        What was asked for counts, then what it was enqueued with, then what was planned for it, and
-        then what it would have drawn.
-
-        Parameters
-        ----------
-        trial
-            The trial, running or finished.
-        plan
-            What the sampler planned for it; None for a trial that is not its own.
+        What was asked for counts, then what it was enqueued with, then what was planned for it (if
+        the trial is the sampler's own), and then what it would have drawn.
         """
         set_by = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-        point = {name: self._place(trial, name, set_by, plan) for name in self._parameters}
-        levels = [self._level(player, set_by, plan) for player in range(self._n_players)]
-        known = {name: place for name, place in point.items() if place is not None}
-        at = tuple(level for level in levels if level is not None)
-        if len(known) < len(point) or len(at) < len(levels):
-            return None
-        return Query(known, at)
+        profile = {}
+        for name in self.parameters:
+            place = self._place(trial, name, set_by, plan)
+            if place is None:
+                return None
+            profile[name] = place
+        levels = []
+        for player in range(self.n_players):
+            level = self._level(player, set_by, plan)
+            if level is None:
+                return None
+            levels.append(level)
+        return Query(profile, tuple(levels))
 
     def _place(
         self, trial: FrozenTrial, name: str, set_by: Mapping[str, Any], plan: Plan | None
     ) -> float | None:
         if name in set_by:
-            return self._space.place(name, set_by[name])
+            return self.space.place(name, set_by[name])
         if plan is None:
             return None
         if plan.profile is not None and name in plan.profile:
             return plan.profile[name]
-        drawn = self._space.drawn(trial.number, name, self._space.distributions[name])
-        return self._space.place(name, drawn)
+        drawn = self.space.drawn(trial.number, name, self.space.distributions[name])
+        return self.space.place(name, drawn)
 
     def _level(self, player: int, set_by: Mapping[str, Any], plan: Plan | None) -> int | None:
-        fidelity = self._fidelity.of_player(player)
-        if fidelity is None:
+        if not self.levels:
             return 0
-        known = self._levels[0 if self._fidelity.joint else player]
-        if fidelity.name in set_by:
-            value = set_by[fidelity.name]
-            return known.index(value) if value in known else None
+        position = 0 if self.fidelity.joint else player
+        name, known = self.fidelity.names[position], self.levels[position]
+        if name in set_by:
+            return known.index(set_by[name]) if set_by[name] in known else None
         if plan is None or not plan.levels[player] < len(known):
             return None
         return plan.levels[player]
+
+
+class UnderWay:
+    """Running trials and their plans.
+
+    They are waited for until their lease in seconds is over; None: ten times what the slowest one
+    so far would have taken, and at least a minute.
+    """
+
+    def __init__(self, lease: float | None) -> None:
+        self._lease = lease
+        self._seconds_per_cost = 0.0
+        self._running: dict[int, tuple[FrozenTrial, Plan]] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def add(self, trial: FrozenTrial, plan: Plan) -> None:
+        """Note what a trial evaluates, as it is known now."""
+        self._running[trial.number] = trial, plan
+
+    def remove(self, trial_number: int) -> None:
+        """Forget a trial: it has ended, or nothing is planned for it any more."""
+        self._running.pop(trial_number, None)
+
+    def plan(self, trial_number: int) -> Plan | None:
+        """What a trial is to evaluate."""
+        return self._running[trial_number][1] if trial_number in self._running else None
+
+    def ahead_of(self, trial_number: int) -> dict[int, Plan]:
+        """Plans of trials with lower numbers: those to which this one gives way."""
+        return {
+            number: plan for number, (_, plan) in self._running.items() if number < trial_number
+        }
+
+    def took(self, trial: FrozenTrial, ended: datetime | None, cost: float) -> None:
+        """Learn from a trial of this cost how long trials take."""
+        if ended is not None and trial.datetime_start is not None:
+            rate = (ended - trial.datetime_start).total_seconds() / cost
+            self._seconds_per_cost = max(self._seconds_per_cost, rate)
+
+    def waited_for(
+        self, trial_number: int, cost_of: Callable[[FrozenTrial, Plan], float]
+    ) -> list[tuple[FrozenTrial, Plan]]:
+        """All but the given trial, and but those whose lease is over, by their numbers."""
+        now = datetime.now()
+        return [
+            (trial, plan)
+            for number, (trial, plan) in sorted(self._running.items())
+            if number != trial_number and not self._expired(trial, cost_of(trial, plan), now)
+        ]
+
+    def _expired(self, trial: FrozenTrial, cost: float, now: datetime) -> bool:
+        if trial.datetime_start is None:
+            return False
+        lease = self._lease
+        if lease is None:
+            lease = max(_LEAST_LEASE, _PATIENCE * self._seconds_per_cost * cost)
+        return (now - trial.datetime_start).total_seconds() > lease

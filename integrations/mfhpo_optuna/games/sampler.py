@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -13,14 +14,17 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_number
+from mfhpo._validation import check_count, check_limit
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna.games.answer import answer_of, deviations_of
 from mfhpo_optuna.games.declared import DeclaredGame
-from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium
-from mfhpo_optuna.games.games import StudyGames
+from mfhpo_optuna.games.equilibrium import (
+    StudyDeviation,
+    StudyEquilibrium,
+    answer_of,
+    deviations_of,
+)
+from mfhpo_optuna.games.queries import QUERY_KEY
 from mfhpo_optuna.games.study import Listener, NashStudy
-from mfhpo_optuna.games.under_way import QUERY_KEY
 from mfhpo_optuna.samplers.policy_sampler import stop, write_attribute
 from mfhpo_optuna.study.progress import ProgressLine
 
@@ -32,21 +36,19 @@ _CHOICES = 8  # of a trial that other workers get in the way of
 class NashSampler(BaseSampler):
     """Looks for a profile from which no player wants to deviate: a pure Nash equilibrium.
 
-    When to use it: several parties decide over parameters of their own and each has an objective of
-    its own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
+    Use it where several parties each decide over parameters of their own and have an objective of
+    their own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
     dear. The study has one objective per player, in the order of `players`, each maximised or
     minimised. The answer is ``sampler.equilibrium(study)``, and not ``study.best_trials``: the
-    Pareto front holds what players would agree on if agreements could be enforced. There a player
-    may gain by deviating alone, and in an equilibrium, all may be worse off than in another
-    profile; so the front may not hold the equilibrium at all.
+    Pareto front holds what players would agree on if agreements could be enforced, and need not
+    hold the equilibrium.
 
-    Which parameters there are, and their ranges, is learned from the objective: trials are random
-    until one has told of all of them. Each trial is one evaluation of one profile. When the budget
-    is spent, the study stops. Its state is the study's trials: all that are there are learned from
-    and paid for out of the budget, also those of another sampler, if they were at one of the
-    levels. A trial that fails alone is no observation; where one failed again, or two near each
-    other, and none near them gave values, each player is taken to have got the worst that was seen
-    of it.
+    The sampler learns parameters and ranges from the objective: trials are random until one has
+    told of all of them. Each trial evaluates one profile. When the budget is spent, the study
+    stops. All trials of the study are learned from and paid for out of the budget, also those of
+    another sampler, if they were at one of the levels. A trial that fails alone is no observation;
+    where one failed again, or two near each other, and none near them gave values, each player is
+    taken to have got the worst that was seen of it.
 
     No guarantee is made: intervals are those of a model that was fitted.
 
@@ -60,15 +62,9 @@ class NashSampler(BaseSampler):
         used); one run serves all players then. A mapping from players to such: each player's
         objective is measured at a level of its own, and is paid for by itself; levels that differ
         from player to player need costs. None: each trial is a full evaluation.
-    costs
-        Of an evaluation at each level, by player if they differ. None: those of the `Fidelity`, or
-        in proportion to the level.
     budget
         What may be paid in all, in the unit of the costs: for epochs, the sum of all trials'
         epochs. Without a fidelity, trials.
-    joint
-        Whether one run serves all players. None: yes, unless `fidelity` is a mapping; anything else
-        is an error.
     beta
         Half-width of the bounds that choose what is evaluated, in standard deviations: 1 to 2.
     probability
@@ -121,9 +117,7 @@ class NashSampler(BaseSampler):
         players: Mapping[str, Sequence[str]],
         fidelity: str | Fidelity | Mapping[str, str | Fidelity] | None = None,
         *,
-        costs: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
         budget: float,
-        joint: bool | None = None,
         beta: float = 1.5,
         probability: float = 0.9,
         averaging: bool = False,
@@ -131,18 +125,13 @@ class NashSampler(BaseSampler):
         progress: bool | None = None,
         seed: int | None = None,
     ) -> None:
-        declared = DeclaredGame(
-            players, fidelity, costs, budget, joint, beta, probability, averaging
-        )
-        self._players = declared.players
+        self._declared = DeclaredGame(players, fidelity, budget, beta, probability, averaging)
         if progress is not None and not isinstance(progress, bool):
             raise TypeError(f"progress must be True, False or None, got {progress!r}.")
-        if lease is not None and not check_number("lease", lease, " of seconds or None") > 0.0:
-            raise ValueError(f"lease must be positive or None, got {lease!r}.")
-        if seed is not None:
-            seed = check_count("seed", seed, 0)
+        self._lease = check_limit("lease", lease)
+        self._seed = None if seed is None else check_count("seed", seed, 0)
         self._progress = ProgressLine(progress)
-        self._games = StudyGames(declared, seed, lease)
+        self._games: dict[tuple[int, int], tuple[object, NashStudy]] = {}
         self._lock = threading.RLock()
 
     # What users call.
@@ -150,42 +139,26 @@ class NashSampler(BaseSampler):
     def equilibrium(self, study: optuna.Study) -> StudyEquilibrium:
         """The profile from which players are believed to gain least by deviating.
 
-        It can be asked for at any time, and of any study whose trials have the parameters.
-
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If the study is of another game.
+        It can be asked for at any time, and of any study whose trials have the parameters: one that
+        was run with this sampler, or with one made with the same arguments. Raises ValueError for a
+        study of another game.
         """
         with self._lock:
-            game = self._games.read(study)
-            if game.trouble:
-                raise ValueError(game.trouble)
-            return answer_of(game)
+            return answer_of(self._playable(self._read(study)))
 
     def deviations(
         self, study: optuna.Study, params: Mapping[str, Any]
     ) -> dict[str, StudyDeviation]:
-        """What each player may gain by deviating alone from any profile, and where to.
+        """What each player may gain by deviating alone from any profile, and where to, by player.
 
         Ask it of the parameters that are in use, or of those that players have agreed on.
 
         Parameters
         ----------
         study
-            The study that was run with this sampler, or with one made with the same arguments.
+            See `equilibrium`.
         params
             All players' parameters, as in a trial; others, such as fidelities, are ignored.
-
-        Returns
-        -------
-        dict
-            By player.
 
         Raises
         ------
@@ -194,24 +167,16 @@ class NashSampler(BaseSampler):
             given values yet.
         """
         with self._lock:
-            game = self._games.read(study)
-            if game.trouble:
-                raise ValueError(game.trouble)
-            return deviations_of(game, params)
+            return deviations_of(self._playable(self._read(study)), params)
 
     def replay(self, study: optuna.Study, listen: Callable[[NashStudy], Listener]) -> NashStudy:
-        """Go through the study's observations once more, as plots do.
+        """Go through a study's observations once more, as plots do.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler.
-        listen
-            Given the game, returns what is called after each observation.
+        Given the game, `listen` returns what is called after each observation.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            game = self._games.new(study)
+            game = self._new_game(study)
             game.listener = listen(game)
             game.read(study)
         return game
@@ -241,21 +206,19 @@ class NashSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """The profile's value of a parameter, or a level at which it is to be evaluated."""
-        self._games.check_objectives(study)
+        self._check_objectives(study)
         with self._lock:
-            game = self._games.of(study)
-            if game.trouble:
-                raise ValueError(game.trouble)
+            game = self._playable(self._game_of(study))
             if trial.number in game.over:
                 raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
             return game.value_for(trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the query that the trial evaluates, and note it where other workers see it."""
-        if len(study.directions) != len(self._players):
+        if len(study.directions) != len(self._declared.players.names):
             return  # the first suggestion raises; raising here would leave the trial running
         with self._lock:
-            game = self._games.read(study)
+            game = self._read(study)
             if game.trouble:
                 return
             for _ in range(_CHOICES):
@@ -267,7 +230,7 @@ class NashSampler(BaseSampler):
                 game.under_way.add(trial, plan)
                 write_attribute(study, trial, QUERY_KEY, plan.tag)
                 # Of workers that choose at the same moment, those that came later choose again.
-                game = self._games.read(study)
+                game = self._read(study)
                 if game.under_way.ahead_of(trial.number) == ahead:
                     return
 
@@ -279,9 +242,9 @@ class NashSampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial; when the budget is spent, stop the study."""
-        self._games.check_objectives(study)
+        self._check_objectives(study)
         with self._lock:
-            game = self._games.read(study)
+            game = self._read(study)
             problem = game.finish(trial, state, values, datetime.now()) or game.trouble
             if problem:
                 raise ValueError(problem)
@@ -290,7 +253,7 @@ class NashSampler(BaseSampler):
             if game.hopeless and stop(study):
                 before = (
                     f"before it had asked for all players' parameters "
-                    f"{list(self._players.parameters)}"
+                    f"{list(self._declared.players.parameters)}"
                     if game.policy is None
                     else "and none gave any player a value"
                 )
@@ -310,7 +273,7 @@ class NashSampler(BaseSampler):
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
+        state = self.__dict__ | {"_games": {}}  # a function of the studies' trials
         del state["_lock"]
         return state
 
@@ -319,6 +282,46 @@ class NashSampler(BaseSampler):
         self._lock = threading.RLock()
 
     # Helpers.
+
+    def _game_of(self, study: optuna.Study) -> NashStudy:
+        """The game of a study, as it was last read: only what is new has to be read."""
+        # The storage is kept along, so that no other one can take its identity.
+        key = (study._study_id, id(study._storage))
+        if key not in self._games:
+            self._games[key] = (study._storage, self._new_game(study))
+        return self._games[key][1]
+
+    def _read(self, study: optuna.Study) -> NashStudy:
+        """The game of a study, as it is now."""
+        game = self._game_of(study)
+        if not game.read(study):
+            del self._games[study._study_id, id(study._storage)]
+            game = self._game_of(study)
+            game.read(study)
+        return game
+
+    def _new_game(self, study: optuna.Study) -> NashStudy:
+        """The game of a study of which nothing is read yet."""
+        self._check_objectives(study)
+        # Without a seed, the study's name gives one that all its workers agree on.
+        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+        return NashStudy(study, self._declared, seed, self._lease)
+
+    def _check_objectives(self, study: optuna.Study) -> None:
+        """Raise ValueError unless the study has one objective for each player."""
+        names = self._declared.players.names
+        if len(study.directions) != len(names):
+            raise ValueError(
+                f"study {study.study_name!r} has {len(study.directions)} objectives, but there are "
+                f"{len(names)} players {list(names)}; make it with "
+                f"optuna.create_study(directions=[...]), one for each player in their order."
+            )
+
+    def _playable(self, game: NashStudy) -> NashStudy:
+        """The game, unless it cannot be played: then ValueError."""
+        if game.trouble:
+            raise ValueError(game.trouble)
+        return game
 
     def _end(self, study: optuna.Study, game: NashStudy, trial: FrozenTrial) -> None:
         """End the loop when nothing is left to begin, though trials may still be under way."""

@@ -10,7 +10,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
 from mfhpo.search import Numeric, OneOf, Point
-from mfhpo_optuna.games.players import Players
+from mfhpo_optuna.games.declared import Players
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.places import kind_of, place_of, value_at
 from mfhpo_optuna.study.unit import from_unit
@@ -23,14 +23,8 @@ _ALONE = OneOf(1)  # stands for all parameters of a player that has nothing to c
 class GameSpace:
     """What is known of the distributions with which an objective asks for parameters.
 
-    Parameters
-    ----------
-    players
-        Who owns which parameter.
-    fidelities
-        Names of the parameters that the sampler decides.
-    seed
-        Of values that are drawn while too little is known.
+    Those are the players' and the fidelities'. The seed is that of values that are drawn while too
+    little is known.
     """
 
     def __init__(self, players: Players, fidelities: tuple[str, ...], seed: int) -> None:

@@ -16,9 +16,8 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.faults import fault_of, other_game, unowned
-from mfhpo_optuna.games.queries import Queries
+from mfhpo_optuna.games.queries import QUERY_KEY, Plan, Queries, UnderWay
 from mfhpo_optuna.games.space import GameSpace
-from mfhpo_optuna.games.under_way import QUERY_KEY, Plan, UnderWay
 from mfhpo_optuna.study.levels import levels_in
 
 __all__ = ["GAME_KEY", "Listener", "NashStudy"]
@@ -35,31 +34,16 @@ _OFTEN, _MANY = 0.3, 10  # share of trials that failed, and their number, that d
 class NashStudy:
     """Translates between the trials of one study and a policy.
 
-    Parameters
-    ----------
-    study
-        The study; its directions are remembered.
-    declared
-        The game.
-    seed
-        Makes what is drawn repeatable, and the same for all workers.
-    lease
-        See `UnderWay`.
-
     Attributes
     ----------
     signs
         By player, -1 where its objective is minimised: values are mirrored. Else 1.
-    space
-        The parameters, as far as trials told of them.
-    levels
-        Each fidelity's, once they are known.
+    space, levels
+        The parameters, as far as trials told of them, and each fidelity's levels.
     policy
         What chooses the queries, or None until the game is known.
-    under_way
-        Trials that are running.
-    over
-        Numbers of running trials that began when nothing was left for them.
+    under_way, over
+        Trials that are running, and the numbers of those that began when nothing was left for them.
     trouble
         Why the game cannot be played: a sentence, or nothing.
     listener
@@ -72,8 +56,8 @@ class NashStudy:
         self.declared = declared
         self.players = declared.players
         self.fidelity = declared.fidelity
-        maximised = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
-        self.signs = tuple(1.0 if up else -1.0 for up in maximised)
+        maximise = StudyDirection.MAXIMIZE
+        self.signs = tuple(1.0 if way == maximise else -1.0 for way in study.directions)
         self.space = GameSpace(self.players, self.fidelity.names, seed)
         self.levels: tuple[tuple[Any, ...], ...] = ()
         self.policy: GamePolicy | None = None
@@ -99,10 +83,7 @@ class NashStudy:
     def read(self, study: optuna.Study) -> bool:
         """Tell the policy of the trials that finished since the last reading.
 
-        Returns
-        -------
-        bool
-            False if the study has lost trials: it was deleted and made again.
+        Returns False if the study has lost trials: it was deleted and made again.
         """
         if self.trouble:
             return True
@@ -177,8 +158,8 @@ class NashStudy:
         if self.trouble:
             self.policy = None
             return
-        parameters = list(policy.actions.parameters)
-        self._queries = Queries(self.space, parameters, self.fidelity, levels, len(self.players))
+        parameters, n_players = tuple(policy.actions.parameters), len(self.signs)
+        self._queries = Queries(self.space, parameters, self.fidelity, levels, n_players)
         for trial in self._early_failures:
             self._tell(policy, trial, None, trial.datetime_complete)
         self._early_failures.clear()
@@ -196,7 +177,7 @@ class NashStudy:
                 self._warn_of_outside(trial)
             return
         self.under_way.took(trial, ended, policy.cost_of(query))
-        told: list[float | None] = [None] * len(self.players)
+        told: list[float | None] = [None] * len(self.signs)
         if values is not None:
             told = [sign * value for sign, value in zip(self.signs, values, strict=True)]
         policy.tell(query, told)
@@ -210,14 +191,14 @@ class NashStudy:
                 f"their errors, and mend the objective or narrow the ranges.",
             )
         if self.listener is not None:
-            self.listener(trial, query, values or [None] * len(self.players))
+            self.listener(trial, query, values or [None] * len(self.signs))
 
     # What trials evaluate.
 
     def propose(self, trial: FrozenTrial) -> Plan | None:
         """What a trial that begins is to evaluate; None if nothing is left of the budget."""
         if self.policy is None:
-            return Plan((0,) * len(self.players))
+            return Plan((0,) * len(self.signs))
         query = self.policy.ask(self._pending(trial.number))
         if query is None:
             return None
@@ -231,10 +212,7 @@ class NashStudy:
     def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         """The value of a parameter that an objective asks for.
 
-        Raises
-        ------
-        ValueError
-            If nobody owns it, or if it was asked for in another way before.
+        Raises ValueError if nobody owns it, or if it was asked for in another way before.
         """
         if name not in self.space:
             raise ValueError(unowned(trial, [name], self.players, self.fidelity))
@@ -278,10 +256,11 @@ class NashStudy:
             return len(self._early_failures) >= _HOPELESS
         return self._told >= _HOPELESS and not self.policy.has_seen
 
-    def recommend(self) -> Equilibrium | None:
-        """The policy's answer, or None while the game is not known."""
+    def recommend(self) -> Equilibrium:
+        """The policy's answer, or an empty one while the game is not known."""
         if self.policy is None:
-            return None
+            budget, probability = self.declared.budget, self.declared.probability
+            return Equilibrium({}, {}, {}, 0.0, budget, 0, 0, probability, False)
         if self._answer is None or self._answer[0] != self._told:
             self._answer = self._told, self.policy.recommend()
         return self._answer[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -28,58 +29,21 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     the recommendation that would have been given there, by the model that was fitted there: some
     twenty of them are computed anew.
 
-    Parameters
-    ----------
-    study
-        A study that was run with `NashSampler`; it need not have ended.
-    sampler
-        The sampler that it was run with, or one made with the same arguments. None: the study's.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        The figure; ``figure.write_html("dissatisfaction.html")`` saves it.
-
-    Raises
-    ------
-    ImportError
-        If plotly is not installed.
-    TypeError
-        If the sampler does not look for equilibria.
-    ValueError
-        If no trial has given values yet.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import NashSampler, plot_dissatisfaction
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def objective(trial):
-    ...     x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-    ...     return (x - 0.6 * y) ** 2, (y - 0.5) ** 2
-    >>> sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=6, seed=0)
-    >>> study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    >>> study.optimize(objective)
-    >>> plot_dissatisfaction(study).layout.xaxis.title.text
-    'cost paid'
+    See `plot_equilibrium` for the parameters, the figure and the errors.
     """
     go, _ = import_plotly()
     story = NashStory(study, sampler_of(study, sampler, "plot_dissatisfaction"))
     figure = go.Figure()
     costs = [stage.cost for stage in story.stages]
     _draw_band(go, figure, story, costs)
-    for player, name in enumerate(story.game.players.names):
+    for name, colour in zip(story.game.players.names, itertools.cycle(_PLAYER_COLOURS)):
         means = [stage.answer.dissatisfaction[name].relative for stage in story.stages]
         figure.add_trace(
             go.Scatter(
                 x=costs,
                 y=[_rounded(mean) for mean in means],
                 mode="lines",
-                line={
-                    "color": _PLAYER_COLOURS[player % len(_PLAYER_COLOURS)],
-                    "width": 1,
-                    "dash": "dot",
-                },
+                line={"color": colour, "width": 1, "dash": "dot"},
                 name=escape(name),
             )
         )

@@ -26,15 +26,6 @@ class DrawnUtilities:
     A function is drawn from the prior, by random Fourier features, and moved by what the model
     learns from the difference of the observations and its own values there.
 
-    Parameters
-    ----------
-    model
-        The player's.
-    n_draws
-        Number of functions.
-    rng
-        Source of randomness.
-
     References
     ----------
     Rahimi and Recht, Random features for large-scale kernel machines, NIPS 2007. Wilson et al.,
@@ -93,17 +84,12 @@ class DrawnGames:
     models
         Of each player those that may be true, as many for each: games are drawn from all of them.
     least_units
-        Smallest scale that a player's utility is taken to have, shape (n_players,).
+        Smallest scale that a player's utility is taken to have, shape (n_players,); ``units`` are
+        the scales in each game, shape (n_draws, n_players).
     n_draws
         Number of games; a multiple of the number of each player's models.
     rng
         Source of randomness.
-
-    Attributes
-    ----------
-    units
-        Scale of each player's utility in each game, in which gains are compared, shape (n_draws,
-        n_players).
     """
 
     def __init__(
@@ -129,19 +115,10 @@ class DrawnGames:
         self._known = [player for player, (model, *_) in enumerate(models) if model.n]
 
     def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
-        """What each player would gain by deviating (Eq. 2), in each game.
+        """What each player would gain by deviating (Eq. 2), shape (n, n_draws, n_players).
 
-        Parameters
-        ----------
-        cube
-            Profiles, points of the unit cube, shape (n, number of parameters).
-        actions
-            To which players may deviate; None: those of the game.
-
-        Returns
-        -------
-        array of shape (n, n_draws, n_players)
-            In each player's own unit, at least 0.
+        In each player's own unit, at least 0, from profiles of shape (n, number of parameters).
+        Players may deviate to `actions`, or those of the game.
         """
         actions = self._actions if actions is None else actions
         features = actions.features(cube)
@@ -157,36 +134,19 @@ class DrawnGames:
         return gains
 
     def worst(self, cube: FloatArray) -> FloatArray:
-        """The largest dissatisfaction of any player, over the games, in their units.
+        """The largest dissatisfaction of any player, in their units, over the games, shape (n,).
 
-        Players of whom nothing was observed do not count.
-
-        It is the mean over games if the models are known, and the median if they are drawn: some of
-        these are far off, and must not decide alone.
-
-        Parameters
-        ----------
-        cube
-            Profiles, points of the unit cube, shape (n, number of parameters).
-
-        Returns
-        -------
-        array of shape (n,)
+        Players of whom nothing was observed do not count. It is the mean over games if the models
+        are known, and the median if they are drawn: some of these are far off, and must not decide
+        alone.
         """
         gains = (self.dissatisfaction(cube) / self.units)[:, :, self._known]
         return self._over_games(gains.max(axis=2, initial=0.0))
 
     def worst_of_all_profiles(self) -> FloatArray:
-        """What `worst` says of each of the actions' profiles, in less time.
+        """What `worst` says of each of the actions' profiles, in less time, shape (n_profiles,).
 
-        Returns
-        -------
-        array of shape (n_profiles,)
-
-        Raises
-        ------
-        ValueError
-            If the profiles are not all combinations of the players' actions.
+        Raises ValueError if the profiles are not all combinations of the players' actions.
         """
         shape = self._actions.shape
         if shape is None:
@@ -200,8 +160,7 @@ class DrawnGames:
         return self._over_games(worst.reshape(-1, self._n_draws))
 
     def _over_games(self, worst: FloatArray) -> FloatArray:
-        over: FloatArray = worst.mean(axis=1) if self._is_sure else np.median(worst, axis=1)
-        return over
+        return worst.mean(axis=1) if self._is_sure else np.median(worst, axis=1)
 
 
 def _values(utilities: Sequence[DrawnUtilities], features: FloatArray) -> FloatArray:

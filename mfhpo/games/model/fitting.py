@@ -11,7 +11,6 @@ from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.marginal_likelihood import (
     Assumptions,
     Layout,
-    Observations,
     Standardised,
     jitter,
     loss,
@@ -21,6 +20,7 @@ from mfhpo.games.model.marginal_likelihood import (
     unpacked,
 )
 from mfhpo.games.model.mogp import covariance
+from mfhpo.games.model.observed import Observations
 
 __all__ = ["drawn_hyperparameters", "first_guess", "fit"]
 
@@ -46,16 +46,10 @@ def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperpa
 def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
     """Hyperparameters of the largest posterior density, with weak priors.
 
-    The mean of each level is integrated out, and taken at its posterior mean afterwards. Levels may
-    be of units of their own: their scales have priors with heavy tails, and noise is relative to
-    them. Of many observations, `_MOST` are taken, evenly spread over their order.
-
-    Parameters
-    ----------
-    observations
-        At least one.
-    assumptions
-        What is known.
+    There is at least one observation. The mean of each level is integrated out, and taken at its
+    posterior mean afterwards. Levels may be of units of their own: their scales have priors with
+    heavy tails, and noise is relative to them. Of many observations, `_MOST` are taken, evenly
+    spread over their order.
     """
     some = _some(observations)
     layout = Layout(assumptions)
@@ -66,27 +60,13 @@ def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters
 def drawn_hyperparameters(
     observations: Observations, assumptions: Assumptions, n_draws: int, rng: np.random.Generator
 ) -> list[Hyperparameters]:
-    """Hyperparameters drawn from what may be believed of them.
+    """Hyperparameters drawn from what may be believed of them, by one observation or more.
 
     Where observations are few, those of the largest density say too surely what utilities are like.
     More are drawn than asked for, around these, and chosen in proportion to their density over that
-    with which they were drawn; less than in proportion where too few would be chosen. The means of
+    with which they were drawn (Rubin, Using the SIR algorithm to simulate posterior distributions,
+    Bayesian Statistics 1988); less than in proportion where too few would be chosen. The means of
     levels are drawn from their posterior, given the rest.
-
-    Parameters
-    ----------
-    observations
-        At least one.
-    assumptions
-        What is known.
-    n_draws
-        How many.
-    rng
-        Source of randomness.
-
-    References
-    ----------
-    Rubin, Using the SIR algorithm to simulate posterior distributions, Bayesian Statistics 1988.
     """
     some = _some(observations)
     layout = Layout(assumptions)
@@ -144,7 +124,8 @@ def _some(observations: Observations) -> Observations:
     n = len(observations.values)
     if n <= _MOST:
         return observations
-    return observations.chosen(np.unique(np.linspace(0, n - 1, _MOST).round().astype(int)))
+    rows = np.unique(np.linspace(0, n - 1, _MOST).round().astype(int))
+    return Observations(**{name: values[rows] for name, values in vars(observations).items()})
 
 
 def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) -> FloatArray:
@@ -161,8 +142,7 @@ def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) ->
         )
         for start in _starts(standard.observations, layout)
     ]
-    best: FloatArray = min(results, key=lambda result: float(result.fun)).x
-    return best
+    return min(results, key=lambda result: float(result.fun)).x
 
 
 def _starts(observations: Observations, layout: Layout) -> list[FloatArray]:

@@ -112,34 +112,6 @@ class Hyperparameters:
             offsets=np.zeros(n_levels),
         )
 
-    @classmethod
-    def averaging(
-        cls, rate: float, *, costs: npt.ArrayLike, noise: float, n_features: int
-    ) -> Hyperparameters:
-        """Levels that average more or fewer evaluations of the same utility.
-
-        There is one latent function; an observation at a level has the variance ``noise / cost``.
-
-        Parameters
-        ----------
-        rate
-            h of the kernel ``exp(-h |x - x'|**2)``.
-        costs
-            Number of evaluations that each level averages, shape (M,).
-        noise
-            Variance of one evaluation.
-        n_features
-            d.
-        """
-        weights = np.asarray(costs, dtype=float)
-        return cls.shared(
-            rate,
-            rate,
-            correlations=np.ones(len(weights) - 1),
-            noise=noise / weights,
-            n_features=n_features,
-        )
-
     @property
     def n_levels(self) -> int:
         """M."""
@@ -148,8 +120,7 @@ class Hyperparameters:
     @property
     def least_noise(self) -> FloatArray:
         """Smallest variance that an observation is given at each level, shape (M,)."""
-        least: FloatArray = _LEAST_NOISE * self.scales**2
-        return least
+        return _LEAST_NOISE * self.scales**2
 
     @property
     def links(self) -> FloatArray:
@@ -169,5 +140,4 @@ class Hyperparameters:
 
 def _log(correlations: FloatArray) -> FloatArray:
     """Logarithms, of which sums and differences stay finite where a correlation is 0."""
-    logarithms: FloatArray = np.log(np.maximum(correlations, 1e-150))
-    return logarithms
+    return np.log(np.maximum(correlations, 1e-150))

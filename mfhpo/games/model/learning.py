@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.model.hyperparameters import Hyperparameters
-from mfhpo.games.model.marginal_likelihood import Assumptions, Observations
+from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
-from mfhpo.games.model.observed import Failure, ObservedUtilities
+from mfhpo.games.model.observed import Failure, Observations, ObservedUtilities
 
-__all__ = ["LearnedUtility"]
+__all__ = ["LearnedUtility", "checked"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -25,19 +25,8 @@ _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 class LearnedUtility:
     """A model of a player's utility, and the observations that it was made of.
 
-    Parameters
-    ----------
-    assumptions
-        What a fit leaves as it is.
-    points
-        Features of points at which the model keeps predictions at hand, shape (n_points, d).
-    declared
-        Hyperparameters that are known; None: they are fitted.
-
-    Attributes
-    ----------
-    model
-        By the hyperparameters of the largest density.
+    The ``model`` has the hyperparameters of the largest density, or those that are declared, and
+    keeps predictions at hand for some points, whose features have the shape (n_points, d).
 
     Examples
     --------
@@ -76,17 +65,7 @@ class LearnedUtility:
         return self._seen.constant
 
     def tell(self, features: FloatArray, level: int, value: float | None) -> None:
-        """Add an observation, and fit the model again when it is time.
-
-        Parameters
-        ----------
-        features
-            Of the profile, shape (d,).
-        level
-            Its index.
-        value
-            The utility; None for one that could not be measured.
-        """
+        """Add an observation, or None for a failure, and fit the model again when it is time."""
         seen, known = self._seen, self.model.hyperparameters
         lengths = known.length_scales[-1]
         before = _told_of(seen.failures(lengths))
@@ -112,15 +91,7 @@ class LearnedUtility:
         self.model = _informed(known, observations, self._points)
 
     def possible(self, n: int, rng: np.random.Generator) -> list[MultiOutputGP]:
-        """Models that may be true: the one there is if its hyperparameters are known.
-
-        Parameters
-        ----------
-        n
-            How many, with hyperparameters that are drawn.
-        rng
-            Source of randomness.
-        """
+        """Models that may be true: n with drawn hyperparameters; one if these are known."""
         if self._is_declared or not self.has_seen:
             return [self.model]
         lengths = self.model.hyperparameters.length_scales[-1]
@@ -156,3 +127,27 @@ def _informed(
     ):
         model.add(row, int(level), float(mean), int(count))
     return model
+
+
+def checked(
+    hyperparameters: Sequence[Hyperparameters] | None, assumptions: Sequence[Assumptions]
+) -> list[Hyperparameters | None]:
+    """Declared hyperparameters of each player, or raise; None for what is to be fitted."""
+    if hyperparameters is None:
+        return [None] * len(assumptions)
+    if len(hyperparameters) != len(assumptions):
+        raise ValueError(
+            f"hyperparameters must be one for each of the {len(assumptions)} players, got "
+            f"{len(hyperparameters)}."
+        )
+    for known in hyperparameters:
+        if not isinstance(known, Hyperparameters):
+            raise TypeError(f"hyperparameters must be of Hyperparameters, got {known!r}.")
+    for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
+        shape = (of_player.n_levels, len(of_player.groups))
+        if known.length_scales.shape != shape:
+            raise ValueError(
+                f"hyperparameters[{position}].length_scales must be of shape {shape} (levels, "
+                f"features), got {known.length_scales.shape}."
+            )
+    return list(hyperparameters)

@@ -12,11 +12,11 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.mogp import squared_distances
+from mfhpo.games.model.observed import Observations
 
 __all__ = [
     "Assumptions",
     "Layout",
-    "Observations",
     "Standardised",
     "jitter",
     "loss",
@@ -47,46 +47,6 @@ _APART = 3.0  # standard deviations within levels, from which on each has a mean
 
 
 @dataclass(frozen=True, eq=False)
-class Observations:
-    """What one player's utility was seen to be.
-
-    Parameters
-    ----------
-    features
-        Of the configurations, shape (n, d).
-    levels
-        Shape (n,).
-    values
-        Shape (n,).
-    counts
-        Of how many observations each value is the mean, shape (n,).
-    squares
-        Sum of their squared distances from it, shape (n,).
-    """
-
-    features: FloatArray
-    levels: IntArray
-    values: FloatArray
-    counts: FloatArray
-    squares: FloatArray
-
-    @classmethod
-    def once(cls, features: FloatArray, levels: IntArray, values: FloatArray) -> Observations:
-        """Each value is that of one observation."""
-        return cls(features, levels, values, np.ones(len(values)), np.zeros(len(values)))
-
-    def chosen(self, rows: IntArray) -> Observations:
-        """Some of them."""
-        return Observations(
-            self.features[rows],
-            self.levels[rows],
-            self.values[rows],
-            self.counts[rows],
-            self.squares[rows],
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class Assumptions:
     """What a fit leaves as it is.
 
@@ -111,15 +71,19 @@ class Assumptions:
     averaging: bool = False
     noise: float | None = None
 
+    @classmethod
+    def of_levels(
+        cls, costs: FloatArray, groups: IntArray, averaging: bool, noise: float | None
+    ) -> Assumptions:
+        """Of a player's levels; the noise is that of an evaluation of cost 1 where they average."""
+        if not averaging:
+            return cls(len(costs), groups, np.ones(len(costs)), noise=noise)
+        of_first = None if noise is None else noise / float(costs[0])
+        return cls(len(costs), groups, costs[0] / costs, averaging, of_first)
+
 
 class Layout:
-    """Where each hyperparameter is in the vector that is fitted, and its prior.
-
-    Parameters
-    ----------
-    assumptions
-        What a fit leaves as it is.
-    """
+    """Where each hyperparameter is in the vector that is fitted, and its prior."""
 
     def __init__(self, assumptions: Assumptions) -> None:
         n_lengths = int(assumptions.groups.max()) + 1
@@ -150,17 +114,9 @@ def loss(
 ) -> float:
     """Minus the logarithm of the posterior density.
 
-    Parameters
-    ----------
-    parameters
-        Logarithms of length scales, of the lower levels' ratios to them, logits of correlations,
-        logarithms of scales and of the noise.
-    observations
-        With standardised values.
-    assumptions
-        What is known.
-    unit
-        Of the values, in which a known noise is given.
+    The parameters are logarithms of length scales, of the lower levels' ratios to them, logits of
+    correlations, logarithms of scales and of the noise. Values are standardised; `unit` is theirs,
+    in which a known noise is given.
     """
     return _Evidence(parameters, observations, assumptions, unit).loss
 
@@ -297,17 +253,7 @@ def _share_slope(known: Hyperparameters, step: int) -> FloatArray:
 
 
 class Standardised(NamedTuple):
-    """Observations of mean 0 and variance 1, with what they were made of.
-
-    Parameters
-    ----------
-    observations
-        In the new unit.
-    means
-        Of each level before, shape (M,).
-    unit
-        Standard deviation before.
-    """
+    """Observations of mean 0 and variance 1; their levels' means, shape (M,), and unit before."""
 
     observations: Observations
     means: FloatArray
@@ -345,53 +291,21 @@ def standardised(observations: Observations, assumptions: Assumptions) -> Standa
 
 
 def offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptions) -> FloatArray:
-    """Prior covariance of the means of levels; levels that average have one mean.
-
-    Parameters
-    ----------
-    levels, others
-        Indices, shapes (n,) and (k,).
-    assumptions
-        What is known.
-
-    Returns
-    -------
-    array of shape (n, k)
-        Of standardised values.
-    """
+    """Prior covariance of the means of levels, shape (n, k); levels that average have one mean."""
     same = assumptions.averaging | (levels[:, None] == others[None, :])
     own: FloatArray = _OFFSET**2 + _LEVEL_OFFSET**2 * same
     return own
 
 
 def jitter(scales: FloatArray) -> FloatArray:
-    """Variances that keep the covariance of observations from becoming singular.
-
-    Parameters
-    ----------
-    scales
-        Of the observations' levels, of standardised values, shape (n,).
-    """
-    added: FloatArray = _JITTER * scales**2 + _ROUNDING
-    return added
+    """Variances that keep the covariance of observations from becoming singular, shape (n,)."""
+    return _JITTER * scales**2 + _ROUNDING
 
 
 def unpacked(
     parameters: FloatArray, layout: Layout, assumptions: Assumptions, unit: float
 ) -> Hyperparameters:
-    """Hyperparameters of standardised values; the offsets are 0.
-
-    Parameters
-    ----------
-    parameters
-        See `loss`.
-    layout
-        Of them.
-    assumptions
-        What is known.
-    unit
-        Of the values, in which a known noise is given.
-    """
+    """Hyperparameters of standardised values, with offsets of 0; see `loss`."""
     n_levels = assumptions.n_levels
     lengths = np.exp(parameters[layout.lengths])[assumptions.groups]
     ratios = np.zeros(n_levels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,22 +31,11 @@ def covariance(
     left: tuple[FloatArray, IntArray],
     right: tuple[FloatArray, IntArray],
 ) -> FloatArray:
-    """Prior covariance of utilities, each given by its features and its level (Eq. 19-21).
+    """Prior covariance of utilities, each given by features (n, d) and level (n,), shape (n, k).
 
-    With ``K[m, m']`` for levels ``m <= m'``: ``K[M, M]`` is the target's kernel, ``K[m, m] =
-    rho[m]**2 K[m+1, m+1] + (1 - rho[m]**2) kernel[m]``, and ``K[m, m'] = rho[m] ... rho[m'-1]
+    Eq. 19-21: with ``K[m, m']`` for levels ``m <= m'``, ``K[M, M]`` is the target's kernel, ``K[m,
+    m] = rho[m]**2 K[m+1, m+1] + (1 - rho[m]**2) kernel[m]``, and ``K[m, m'] = rho[m] ... rho[m'-1]
     K[m', m']``.
-
-    Parameters
-    ----------
-    hyperparameters
-        As named.
-    left, right
-        Features of shape (n, d) and levels of shape (n,).
-
-    Returns
-    -------
-    array of shape (n, k)
     """
     (x, levels), (y, others) = left, right
     higher = np.maximum(levels[:, None], others[None, :])
@@ -64,13 +53,8 @@ def covariance(
     return total * scales[levels][:, None] * scales[others][None, :]
 
 
-class Mark(NamedTuple):
-    """Where a process stood, to go back to."""
-
-    n: int
-    explained: FloatArray
-    shared: FloatArray
-    means: FloatArray
+Mark: TypeAlias = "tuple[int, FloatArray, FloatArray, FloatArray]"
+"""Where a process stood, to go back to."""
 
 
 class MultiOutputGP:
@@ -134,26 +118,10 @@ class MultiOutputGP:
         values: FloatArray,
         counts: FloatArray,
     ) -> MultiOutputGP:
-        """A process that learns observations of different utilities at once.
+        """A process that learns observations of different utilities, one or more, at once.
 
-        It takes half of the memory, or less, of one that learned them by `add`, and less time.
-
-        Parameters
-        ----------
-        hyperparameters
-            What is taken as known.
-        features
-            Shape (n, d), n at least 1.
-        levels, values, counts
-            Of each the level, the mean, and of how many observations it is that, shape (n,).
-
-        Examples
-        --------
-        >>> known = Hyperparameters.shared(1.0, 1.0, correlations=[0.8], noise=0.1, n_features=1)
-        >>> at, level = np.array([[0.5]]), np.array([1])
-        >>> gp = MultiOutputGP.of(known, at, level, np.array([1.1]), np.array([1.0]))
-        >>> gp.mean(at, level=1).item()
-        1.0
+        It takes half of the memory, or less, of one that learned them by `add`, and less time. Each
+        has features, shape (n, d), a level, and is the mean of `counts` observations.
         """
         process = cls(hyperparameters)
         n = process._n = len(values)
@@ -185,22 +153,11 @@ class MultiOutputGP:
     # Learning.
 
     def add(self, features: FloatArray, level: int, value: float | None, count: int = 1) -> None:
-        """Learn an observation.
+        """Learn an observation: features, shape (d,), a level, and the mean of `count` values.
 
-        Of observations of the same utility their mean is kept, unless their noise is so small that
-        the covariance would become singular.
-
-        Parameters
-        ----------
-        features
-            Shape (d,).
-        level
-            Its index.
-        value
-            None for one that is under way: where it will be is known, and what it will be is taken
-            to be as predicted.
-        count
-            Of how many observations it is the mean.
+        None stands for one that is under way: where it will be is known, and what it will be is
+        taken to be as predicted. Of observations of the same utility their mean is kept, unless
+        their noise is so small that the covariance would become singular.
         """
         known, n = self.hyperparameters, self._n
         self._weights_kept = None
@@ -277,7 +234,7 @@ class MultiOutputGP:
 
     def mark(self) -> Mark:
         """Remember what is known, to go back to it with `restore`."""
-        return Mark(self._n, self._explained, self._shared, self._means)
+        return self._n, self._explained, self._shared, self._means
 
     def restore(self, mark: Mark) -> None:
         """Forget what was added since: what is under way, for what was merged stays merged."""
@@ -299,17 +256,10 @@ class MultiOutputGP:
         return means
 
     def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
-        """What the utility at the target would be if some features were replaced.
+        """What the utility at the target would be at points (n, d) if some features were replaced.
 
-        Parameters
-        ----------
-        features
-            Of points, shape (n, d).
-        own
-            What features are replaced by, all others being as they are, shape (k, number of
-            columns).
-        columns
-            Which they are.
+        The columns are replaced by `own`, shape (k, number of columns), all others being as they
+        are.
         """
         known = self.hyperparameters
         told = self._features[: self._n]
@@ -332,16 +282,9 @@ class MultiOutputGP:
         return np.maximum(noise, known.least_noise[levels])
 
     def moves(self, drawn: FloatArray) -> FloatArray:
-        """Weights by which functions become ones that go with the observations.
+        """Weights by which functions become ones that go with the observations, shape (n, k).
 
-        Parameters
-        ----------
-        drawn
-            What would have been observed of each of k functions, with noise, shape (n, k).
-
-        Returns
-        -------
-        array of shape (n, k)
+        `drawn` is what would have been observed of each of k functions, with noise, shape (n, k).
         """
         n = self._n
         observed = self._values[:n, None] - drawn
@@ -349,16 +292,14 @@ class MultiOutputGP:
 
     def moved(self, features: FloatArray, moves: FloatArray) -> FloatArray:
         """By how much functions move at the target at points of shape (n, d), shape (n, k)."""
-        moved: FloatArray = self._prior(features, self.top).T @ moves
-        return moved
+        return self._prior(features, self.top).T @ moves
 
     def covariances(self, features: FloatArray, level: int) -> FloatArray:
         """Covariances of the utilities at points of shape (n, d) with each other, shape (n, n)."""
         rows = self._whiten(features, level)
         levels = np.full(len(features), level)
         prior = covariance(self.hyperparameters, (features, levels), (features, levels))
-        posterior: FloatArray = prior - rows.T @ rows
-        return posterior
+        return prior - rows.T @ rows
 
     def with_target(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         """Of points of shape (n, d): variance at a level, covariance with the target, each (n,)."""
@@ -400,8 +341,7 @@ class MultiOutputGP:
             return covariance(known, told, (features, np.full(len(features), level)))
         # What goes for most: the target's covariances have no part but its own kernel.
         squares = squared_distances(told[0], features, known.length_scales[-1])
-        prior: FloatArray = np.exp(-0.5 * squares) * self._scales_with_target()[:, None]
-        return prior
+        return np.exp(-0.5 * squares) * self._scales_with_target()[:, None]
 
     def _scales_with_target(self) -> FloatArray:
         """By what the target's kernel is multiplied for its covariance with each observation."""
@@ -429,14 +369,13 @@ class MultiOutputGP:
         n = self._n
         if n == 0:
             return np.zeros_like(right)
-        solved: FloatArray = solve_triangular(
+        return solve_triangular(
             self._factor[:n, :n],
             right,
             lower=True,
             trans="T" if transposed else "N",
             check_finite=False,
         )
-        return solved
 
     def _grow(self) -> None:
         size = len(self._levels)
@@ -453,16 +392,8 @@ class Deviations:
     """Utilities at the target with some features replaced by others.
 
     The kernel is a product over features: what all deviations cost is little more than what the
-    points and the replacements do.
-
-    Parameters
-    ----------
-    model
-        The player's.
-    stay
-        Kernel of the features that stay, between observations and points, shape (n_observed, n).
-    move
-        Of those that are replaced, between observations and replacements, shape (n_observed, k).
+    points and the replacements do. `stay`, shape (n_observed, n), is the kernel of the features
+    that stay; `move`, shape (n_observed, k), that of those that are replaced.
     """
 
     def __init__(self, model: MultiOutputGP, stay: FloatArray, move: FloatArray) -> None:
@@ -481,5 +412,4 @@ class Deviations:
         n_points, n_chosen = chosen.shape
         prior = np.repeat(self._stay, n_chosen, axis=1) * self._move[:, chosen.ravel()]
         variances = self._model._variances(prior, self._model.top)
-        of_each: FloatArray = variances.reshape(n_points, n_chosen)
-        return of_each
+        return variances.reshape(n_points, n_chosen)

@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from mfhpo.games.model.marginal_likelihood import Observations
-
-__all__ = ["Failure", "ObservedUtilities"]
+__all__ = ["Failure", "Observations", "ObservedUtilities"]
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 _NEAR, _TOGETHER = 0.5, 1.0  # length scales
 _SEVERAL = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What one player's utility was seen to be.
+
+    Parameters
+    ----------
+    features
+        Of the configurations, shape (n, d).
+    levels
+        Shape (n,).
+    values
+        Shape (n,).
+    counts
+        Of how many observations each value is the mean, shape (n,).
+    squares
+        Sum of their squared distances from it, shape (n,).
+    """
+
+    features: FloatArray
+    levels: IntArray
+    values: FloatArray
+    counts: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def once(cls, features: FloatArray, levels: IntArray, values: FloatArray) -> Observations:
+        """Each value is that of one observation."""
+        return cls(features, levels, values, np.ones(len(values)), np.zeros(len(values)))
 
 
 class Failure(NamedTuple):
@@ -24,14 +54,6 @@ class Failure(NamedTuple):
     features: FloatArray
     level: int
     worst: float
-
-
-class _Failed(NamedTuple):
-    """How many times a profile failed at a level."""
-
-    features: FloatArray
-    level: int
-    times: int
 
 
 class ObservedUtilities:
@@ -56,7 +78,8 @@ class ObservedUtilities:
         self._squares: list[float] = []
         self._least: dict[int, float] = {}
         self._n = 0
-        self._failed: dict[tuple[bytes, int], _Failed] = {}
+        # Features, level and how many times, of each profile that failed at a level.
+        self._failed: dict[tuple[bytes, int], tuple[FloatArray, int, int]] = {}
 
     def __len__(self) -> int:
         """Number of observations and failures."""
@@ -74,17 +97,7 @@ class ObservedUtilities:
         return self._means[0] if same and not any(self._squares) else None
 
     def add(self, features: FloatArray, level: int, value: float) -> None:
-        """Note an observation.
-
-        Parameters
-        ----------
-        features
-            Of the profile, shape (d,).
-        level
-            Its index.
-        value
-            The utility.
-        """
+        """Note the utility of a profile with these features, shape (d,), at a level."""
         key = (features.tobytes(), level)
         row = self._rows.setdefault(key, len(self._rows))
         if row == len(self._means):
@@ -102,20 +115,14 @@ class ObservedUtilities:
         self._least[level] = min(value, self._least.get(level, value))
 
     def fail(self, features: FloatArray, level: int) -> None:
-        """Note that a profile could not be measured; see `add` for the parameters."""
+        """Note that a profile could not be measured."""
         key = (features.tobytes(), level)
-        before = self._failed.get(key)
-        self._failed[key] = _Failed(features, level, 1 if before is None else before.times + 1)
+        *_, times = self._failed.get(key, (0,))
+        self._failed[key] = features, level, times + 1
         self._n += 1
 
     def observations(self, length_scales: FloatArray) -> Observations:
-        """All of them, those of the same utility as one, and failures as the worst utilities.
-
-        Parameters
-        ----------
-        length_scales
-            Of the player's model, shape (d,); see `failures`.
-        """
+        """All of them, those of the same utility as one, and failures as the worst utilities."""
         failed = self.failures(length_scales)
         return Observations(
             np.array(self._features + [one.features for one in failed]),
@@ -128,32 +135,26 @@ class ObservedUtilities:
     def failures(self, length_scales: FloatArray) -> list[Failure]:
         """Failures that are the profiles' own, one for each profile and level.
 
-        Those are that failed again at the same profile and level, and never gave a value there; and
-        those with another failure within a length scale, unless something was observed within half
-        of one, which tells that it can be measured there. What is observed below a failure's level
-        tells nothing of it. Where nothing was observed at its level, the worst utility is that of
-        all levels, until there is one.
-
-        Parameters
-        ----------
-        length_scales
-            Of the player's model, shape (d,).
+        These are the profiles that failed again at the same level, and never gave a value there;
+        and those with another failure within a length scale of the player's model, unless something
+        was observed within half of one, which tells that it can be measured there. What is observed
+        below a failure's level tells nothing of it. Where nothing was observed at its level, the
+        worst utility is that of all levels.
         """
         if not self._failed or not self.has_seen:
             return []
-        failed = list(self._failed.values())
+        failed, levels, times = zip(*self._failed.values(), strict=True)
         worst = min(self._least.values())
-        at = np.array([one.features for one in failed]) / length_scales
+        at = np.array(failed) / length_scales
         apart = cdist(at, at)
         np.fill_diagonal(apart, np.inf)
         observed = cdist(at, np.array(self._features) / length_scales)
-        levels = np.array([one.level for one in failed])
-        observed[np.array(self._levels)[None, :] < levels[:, None]] = np.inf
+        observed[np.array(self._levels)[None, :] < np.array(levels)[:, None]] = np.inf
         nearest = observed.min(axis=1)
-        again = np.array([one.times > 1 for one in failed]) & (nearest > 0.0)
+        again = (np.array(times) > 1) & (nearest > 0.0)
         has_company = (apart.min(axis=1) <= _TOGETHER) & (nearest > _NEAR)
         return [
-            Failure(one.features, one.level, self._least.get(one.level, worst))
-            for one, counts in zip(failed, again | has_company, strict=True)
+            Failure(features, level, self._least.get(level, worst))
+            for features, level, counts in zip(failed, levels, again | has_company, strict=True)
             if counts
         ]

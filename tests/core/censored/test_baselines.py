@@ -6,20 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfhpo import Observation, Pull
+from mfhpo import Pull
 from mfhpo.censored import LimitThompson, LimitUCB, Linear
 from mfhpo.simulation.censored import (
     PUBLISHED_COST,
     PUBLISHED_PENALTY,
     ArmStreams,
-    positively_correlated,
-    published_limits,
 )
 from tests.core.censored.naive import charged
 from tests.core.censored.test_rcucb import (
-    asked_and_told,
-    easy_arms,
-    pairs_of,
     tell_outcome,
     three_arms,
 )
@@ -33,33 +28,6 @@ ALL_PAIRS = [Pull(arm, 0, limit) for arm in range(2) for limit in LIMITS]
 
 @pytest.mark.parametrize("make", [LimitUCB, LimitThompson])
 class TestEveryPairOnce:
-    def test_in_turn(self, make: Any) -> None:
-        policy = make(2, LIMITS, **CHARGES)
-        for expected in ALL_PAIRS:
-            assert policy.ask() == [expected]
-            tell_outcome(policy, expected, 0.5, 1.5)
-        assert policy.plays.tolist() == [[1, 1], [1, 1]]
-
-    def test_by_several_workers(self, make: Any) -> None:
-        policy = make(2, LIMITS, **CHARGES)
-        assert policy.ask(4) == ALL_PAIRS
-        assert policy.ask(2, ALL_PAIRS[:2]) == ALL_PAIRS[2:]
-        tell_outcome(policy, ALL_PAIRS[2], 0.5, 1.5)
-        assert policy.ask(3) == [ALL_PAIRS[0], ALL_PAIRS[1], ALL_PAIRS[3]]
-
-    def test_at_once(self, make: Any) -> None:
-        policy = make(3, GRID, **PAPER)
-        policy.play(ArmStreams(three_arms(), 0), 9)
-        assert policy.plays.tolist() == [[1, 1, 1]] * 3
-
-    def test_what_was_seen_at_other_limits_is_no_play(self, make: Any) -> None:
-        policy = make(2, LIMITS, **CHARGES)
-        policy.tell(Pull(0, 0, None), Observation(0.5, cost=0.5))
-        policy.tell(Pull(0, 0, 1.5), Observation(0.5, cost=0.5))
-        assert policy.ask(4) == ALL_PAIRS
-        # The estimates know of it all the same.
-        assert policy.estimate(0) == pytest.approx([0.45, 0.45])
-
     def test_if_what_is_drawn_is_none_the_pairs_are_what_the_history_says(self, make: Any) -> None:
         policy = make(2, LIMITS, **CHARGES)
         calls = 0
@@ -103,17 +71,6 @@ class TestLimitUCB:
         assert indices.argmax() == 1
         assert policy.ask() == [ALL_PAIRS[1]]
 
-    def test_it_learns_from_a_pairs_own_plays_alone(self) -> None:
-        policy = LimitUCB(2, LIMITS, **CHARGES)
-        for pull in ALL_PAIRS:
-            tell_outcome(policy, pull, 0.5, 0.5)
-        before = np.array(policy.state_dict()["first"])
-        tell_outcome(policy, ALL_PAIRS[1], 0.5, 0.5)
-        after = policy.state_dict()
-        assert (np.array(after["first"]) - before).tolist() == [[0.0, 1.0], [0.0, 0.0]]
-        # (.5 - .05 + 1) / 2 each.
-        assert np.array(after["second"]) == pytest.approx(np.array([[1, 2], [1, 1]]) * 0.725)
-
     @pytest.mark.parametrize("exploration", [0.5, 1.0, 4.0])
     def test_as_the_naive_rule(self, exploration: float) -> None:
         policy = LimitUCB(3, GRID, exploration=exploration, **PAPER)
@@ -132,16 +89,6 @@ class TestLimitUCB:
             sums[arm, point] += (worth + penalties[-1]) / (1.0 + penalties[-1])
         assert policy.plays.tolist() == counts.tolist()
 
-    @pytest.mark.parametrize("instance", [three_arms(), easy_arms()], ids=["skewed", "ties"])
-    def test_played_at_once_or_asked_and_told(self, instance: Any) -> None:
-        at_once, one_by_one = LimitUCB(3, GRID, **PAPER), LimitUCB(3, GRID, **PAPER)
-        at_once.play(ArmStreams(instance, 6), 300)
-        asked_and_told(one_by_one, ArmStreams(instance, 6), 300)
-        assert pairs_of(at_once) == pairs_of(one_by_one)
-        assert at_once.ask(4) == one_by_one.ask(4)
-        for arm in range(3):
-            assert at_once.estimate(arm) == pytest.approx(one_by_one.estimate(arm))
-
     def test_compiled_or_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
         states = []
         for plain in (False, True):
@@ -154,16 +101,6 @@ class TestLimitUCB:
             states.append(policy.state_dict())
         assert states[0] == states[1]
 
-    def test_workers_spread(self) -> None:
-        policy = LimitUCB(3, GRID, **PAPER)
-        policy.play(ArmStreams(three_arms(), 6), 100)
-        assert len({(pull.arm, pull.limit) for pull in policy.ask(12)}) >= 3
-
-    @pytest.mark.parametrize("exploration", [0.0, -1.0, math.nan, math.inf])
-    def test_bad_exploration(self, exploration: float) -> None:
-        with pytest.raises(ValueError, match=f"exploration must be .* got {exploration}"):
-            LimitUCB(2, LIMITS, exploration=exploration)
-
 
 class TestLimitThompson:
     @staticmethod
@@ -173,20 +110,6 @@ class TestLimitThompson:
             tell_outcome(policy, pull, reward, seconds)
         state = policy.state_dict()
         return np.array(state["first"]), np.array(state["second"])
-
-    def test_all_lower_limits_learn(self) -> None:
-        successes, failures = self.told(Pull(0, 0, 2.0), 0.5, 0.5, 50)
-        assert (successes + failures).tolist() == [[50.0, 50.0], [0.0, 0.0]]
-        successes, failures = self.told(Pull(1, 0, 1.0), 0.5, 0.5, 50)
-        assert (successes + failures).tolist() == [[0.0, 0.0], [50.0, 0.0]]
-
-    def test_what_is_certain(self) -> None:
-        # A reward of 1 for nothing is the best there is, and being stopped at 2 the worst.
-        successes, failures = self.told(Pull(0, 0, 2.0), 1.0, 0.0, 50)
-        assert successes.tolist() == [[50.0, 50.0], [0.0, 0.0]]
-        successes, failures = self.told(Pull(0, 0, 2.0), 1.0, 9.0, 50)
-        assert failures[0, 1] == 50.0
-        assert 0.0 < failures[0, 0] < 50.0
 
     @pytest.mark.parametrize(
         ("reward", "seconds", "chances"),
@@ -224,39 +147,14 @@ class TestLimitThompson:
             tell_outcome(policy, Pull(0, 0, 1.0), 1.0, 0.5)
         tell_outcome(policy, Pull(1, 0, 1.0), 1.0, 0.5)
         picks = []
-        for seed in range(1200):
+        for seed in range(600):
             other = LimitThompson(2, [1.0], cost=Linear(0.0), penalty=Linear(0.0), seed=seed)
             other.load_state_dict(policy.state_dict())
             picks.append(other.ask()[0].arm)
         # Four standard errors.
-        assert np.mean(picks) == pytest.approx(1.0 / 6.0, abs=0.044)
-
-    def test_the_seed_decides(self) -> None:
-        plays = []
-        for seed in (1, 1, 2):
-            policy = LimitThompson(3, GRID, **PAPER, seed=seed)
-            policy.play(ArmStreams(three_arms(), 0), 200)
-            plays.append(pairs_of(policy))
-        assert plays[0] == plays[1]
-        assert plays[0] != plays[2]
-
-    def test_workers_draw_anew(self) -> None:
-        policy = LimitThompson(3, GRID, **PAPER, seed=1)
-        policy.play(ArmStreams(three_arms(), 0), 12)
-        assert len({(pull.arm, pull.limit) for pull in policy.ask(20)}) >= 3
+        assert np.mean(picks) == pytest.approx(1.0 / 6.0, abs=0.062)
 
     @pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), (0.5, TypeError)])
     def test_bad_seed(self, seed: Any, error: type[Exception]) -> None:
         with pytest.raises(error, match=f"seed must be .* got {seed}"):
             LimitThompson(2, LIMITS, seed=seed)
-
-
-def test_thompson_sampling_shares_and_is_ahead_on_poscorr() -> None:
-    # 1900 against 4200 when measured.
-    instance, limits = positively_correlated(), published_limits()
-    gains = instance.gains(limits, PUBLISHED_COST, PUBLISHED_PENALTY)
-    regrets = []
-    for policy in (LimitThompson(10, limits, **PAPER), LimitUCB(10, limits, **PAPER)):
-        policy.play(ArmStreams(instance, 0), 10_000)
-        regrets.append(float(((gains.max() - gains) * policy.plays).sum()))
-    assert regrets[0] < 0.7 * regrets[1]

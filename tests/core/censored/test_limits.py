@@ -48,14 +48,6 @@ class TestDerivedLimits:
         assert limits_after([4.0, 1.0, 10.0, 2.0]) == pytest.approx([1.75, 3.625, 5.5])
         assert limits_after([4.0, 1.0, 10.0, 2.0], n_limits=2) == pytest.approx([1.75, 5.5])
 
-    def test_one_limit_is_the_third_quartile(self) -> None:
-        assert limits_after([4.0, 1.0, 10.0, 2.0], n_limits=1) == pytest.approx([5.5])
-
-    def test_every_arm_is_tried_first(self) -> None:
-        # Six arms: the quartiles of 1 to 6 are 2.25 and 4.75.
-        seconds = [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
-        assert limits_after(seconds, n_arms=6) == pytest.approx([2.25, 3.5, 4.75])
-
     def test_until_then(self) -> None:
         policy = RCUCB(2, 3, **CHARGES)
         assert policy.piloting
@@ -79,46 +71,7 @@ class TestDerivedLimits:
         [words] = [words for words in policy.recommend().assumptions if "derived" in words]
         assert words.startswith("limits derived from the first durations")
 
-    def test_the_first_pulls_count(self) -> None:
-        policy = RCUCB(2, 3, **CHARGES)
-        tell_seconds(policy, [4.0, 1.0, 10.0, 2.0])
-        # Limits 1.75, 3.625, 5.5. Arm 0 took 4 and 10 seconds, arm 1 took 1 and 2.
-        assert policy.survival(0) == pytest.approx([1.0, 1.0, 0.5])
-        assert policy.survival(1) == pytest.approx([0.5, 0.0, 0.0])
-        # They had no limit, and are plays of none.
-        assert policy.plays.sum() == 0
-        assert policy.pulls == 4
-        assert [policy.summary(arm)[0] for arm in range(2)] == [2, 2]
-        assert policy.estimate(0)[2] == pytest.approx((0.5 - 0.04) / 2.0 - 0.02 * 5.5 / 2.0)
-
-    def test_later_durations_do_not_move_them(self) -> None:
-        policy = RCUCB(2, 3, **CHARGES)
-        tell_seconds(policy, [4.0, 1.0, 10.0, 2.0])
-        assert policy.limits is not None
-        before = policy.limits.tolist()
-        for _ in range(20):
-            [pull] = policy.ask()
-            policy.tell(pull, Observation(0.5, cost=0.001))
-        assert policy.limits.tolist() == before
-
-    def test_pulls_stopped_at_the_longest_count_as_that_long(self) -> None:
-        # 1, 2, 8, 8: quartiles 1.75 and 8.
-        assert limits_after([1.0, None, 2.0, None], longest=8.0) == pytest.approx(
-            [1.75, 4.875, 8.0]
-        )
-
-    def test_where_all_are_stopped_they_go_up_to_what_was_tried(self) -> None:
-        policy = RCUCB(2, 3, longest=8.0, **CHARGES)
-        tell_seconds(policy, [None] * 5)
-        # Each arm is tried three times before durations are given up.
-        assert policy.piloting
-        assert policy.ask() == [Pull(1, 0, 8.0)]
-        assert policy.n_censored == 5
-        policy.tell(Pull(1, 0, 8.0), Observation(None, cost=8.0, censored_at=8.0))
-        assert policy.limits is not None
-        assert policy.limits.tolist() == pytest.approx([8 / 3, 16 / 3, 8.0])
-
-    @pytest.mark.parametrize(("n_arms", "pulls"), [(1, 4), (2, 6), (3, 9), (6, 18)])
+    @pytest.mark.parametrize(("n_arms", "pulls"), [(1, 4), (3, 9)])
     def test_each_arm_is_tried_three_times_and_all_four_times(
         self, n_arms: int, pulls: int
     ) -> None:
@@ -130,46 +83,6 @@ class TestDerivedLimits:
         assert policy.limits.tolist() == pytest.approx([0.5, 1.0, 1.5, 2.0])
         assert policy.ask()[0].limit in policy.limits
         assert policy.recommend().censored == 1.0
-
-    def test_where_all_are_stopped_by_somebody_else(self) -> None:
-        # No longest one is declared: the longest that was borne is what limits go up to.
-        policy = RCUCB(1, 3, **CHARGES)
-        for at in (2.0, 6.0, 3.0, 1.0):
-            assert policy.ask() == [Pull(0, 0, None)]
-            policy.tell(Pull(0, 0, None), Observation(None, censored_at=at))
-        assert policy.limits is not None
-        assert policy.limits.tolist() == pytest.approx([2.0, 4.0, 6.0])
-
-    @pytest.mark.parametrize(("n_limits", "expected"), [(1, [8.0]), (2, [4.0, 8.0])])
-    def test_few_limits_where_all_are_stopped(self, n_limits: int, expected: list[float]) -> None:
-        assert limits_after([None] * 6, n_limits=n_limits, longest=8.0) == pytest.approx(expected)
-
-    def test_quick_arms_that_are_told_more_often_do_not_pull_them(self) -> None:
-        # Two of each arm: .1, .1, 10, 20, with quartiles .1 and 12.5.
-        policy = RCUCB(2, 3, **CHARGES)
-        for _ in range(7):
-            policy.tell(Pull(0, 0, None), Observation(0.5, cost=0.1))
-        policy.tell(Pull(1, 0, None), Observation(0.5, cost=10.0))
-        assert policy.piloting
-        policy.tell(Pull(1, 0, None), Observation(0.5, cost=20.0))
-        assert policy.limits is not None
-        assert policy.limits.tolist() == pytest.approx([0.1, 6.3, 12.5])
-
-    @pytest.mark.parametrize(("n_arms", "each"), [(1, 4), (2, 2), (3, 2), (4, 1), (7, 1)])
-    def test_equally_many_of_each_arm(self, n_arms: int, each: int) -> None:
-        seconds = [float(k + 1) for k in range(each * n_arms)]
-        policy = RCUCB(n_arms, 2, **CHARGES)
-        # What the arms but the last gave later is not looked at.
-        for arm in range(n_arms - 1):
-            for took in (*seconds[arm * each : (arm + 1) * each], 500.0, 600.0):
-                policy.tell(Pull(arm, 0, None), Observation(0.5, cost=took))
-        for took in seconds[(n_arms - 1) * each :]:
-            assert policy.piloting
-            policy.tell(Pull(n_arms - 1, 0, None), Observation(0.5, cost=took))
-        assert policy.limits is not None
-        # The quartiles of 1 to m.
-        last = each * n_arms - 1
-        assert policy.limits.tolist() == pytest.approx([1 + 0.25 * last, 1 + 0.75 * last])
 
     @given(
         seconds=st.lists(
@@ -199,10 +112,6 @@ class TestDerivedLimits:
         assert limits[-1] == 5.0
         # All alike: twice as long would be the next guess.
         assert limits_after([5.0] * 4, longest=7.0)[-1] == 7.0
-
-    def test_all_alike(self) -> None:
-        assert limits_after([3.0] * 4) == pytest.approx([3.0, 4.5, 6.0])
-        assert limits_after([3.0] * 4, n_limits=1) == pytest.approx([6.0])
 
     def test_a_clock_that_measured_nothing(self) -> None:
         limits = limits_after([0.0] * 4)
@@ -239,47 +148,9 @@ class TestDerivedLimits:
         assert policy.limits is not None
         assert policy.limits.tolist() == pytest.approx([1.75, 3.625, 5.5])
 
-    def test_saved_and_loaded_they_stay(self) -> None:
-        policy, resumed = RCUCB(2, 3, **CHARGES), RCUCB(2, 3, **CHARGES)
-        tell_seconds(policy, [4.0, 1.0, 10.0])
-        resumed.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
-        for one in (policy, resumed):
-            one.tell(Pull(1, 0, None), Observation(0.5, cost=2.0))
-        assert resumed.limits is not None
-        assert resumed.limits.tolist() == pytest.approx([1.75, 3.625, 5.5])
-        assert resumed.state_dict() == policy.state_dict()
-
-    @pytest.mark.parametrize("make", [LimitUCB, LimitThompson])
-    def test_for_the_baselines_too(self, make: Any) -> None:
-        policy = make(2, 3, **CHARGES)
-        tell_seconds(policy, [4.0, 1.0, 10.0, 2.0])
-        assert policy.limits.tolist() == pytest.approx([1.75, 3.625, 5.5])
-        assert {pull.limit for pull in policy.ask(6)} == set(policy.limits)
-
     def test_rounds_at_once_need_limits(self) -> None:
         with pytest.raises(ValueError, match="limits are not known yet"):
             RCUCB(2, 3).play(lambda arm, size: (np.ones(size), np.ones(size)), 10)
-
-
-class TestDefaultCharges:
-    def test_the_largest_limit_costs_a_tenth_of_the_range(self) -> None:
-        policy = RCUCB(1, [2.0, 5.0], reward_range=(-1.0, 3.0))
-        policy.tell(Pull(0, 0, 5.0), Observation(2.0, cost=5.0))
-        policy.tell(Pull(0, 0, 5.0), Observation(None, cost=5.0, censored_at=5.0))
-        # (2 - .4) / 2 + (-1 - .4) / 2; at 2: -1 - .4 * 2 / 5.
-        assert policy.estimate(0) == pytest.approx([-1.16, 0.1])
-
-    def test_the_penalty_is_the_cost(self) -> None:
-        policy = RCUCB(1, [2.0, 5.0], cost=Linear(0.3))
-        policy.tell(Pull(0, 0, 5.0), Observation(None, cost=5.0, censored_at=5.0))
-        assert policy.estimate(0) == pytest.approx([-0.6, -1.5])
-
-    def test_for_derived_limits(self) -> None:
-        policy = RCUCB(1, 2)
-        tell_seconds(policy, [2.0, 2.0, 4.0, 4.0])
-        assert policy.limits is not None
-        assert policy.limits.tolist() == [2.0, 4.0]
-        assert policy.estimate(0)[1] == pytest.approx(0.5 - 0.1 * 3.0 / 4.0)
 
 
 class TestTheRangeOfTheRewards:
@@ -289,15 +160,6 @@ class TestTheRangeOfTheRewards:
             policy.tell(Pull(k % 2, 0, 4.0), Observation(reward, cost=0.5 + k % 4))
         policy.tell(Pull(0, 0, 4.0), Observation(None, cost=4.0, censored_at=4.0))
         return policy
-
-    def test_before_any_and_after_one(self) -> None:
-        policy = RCUCB(2, [1.0, 4.0], reward_range=None)
-        assert policy.reward_range == (0.0, 1.0)
-        policy.tell(Pull(0, 0, 4.0), Observation(-20.0, cost=0.5))
-        low, high = policy.reward_range
-        assert low < high
-        assert low <= -20.0 <= high
-        assert policy.estimate(0)[1] == pytest.approx(-20.0 - 0.1 * (high - low) * 0.5 / 4.0)
 
     @given(
         rewards=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12).filter(
@@ -318,7 +180,7 @@ class TestTheRangeOfTheRewards:
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("make", [RCUCB, LimitUCB, LimitThompson])
-    @pytest.mark.parametrize("first", [1e20, -1e20, 1e149, -1e149, 3e-300])
+    @pytest.mark.parametrize("first", [1e20, -1e149, 3e-300])
     def test_a_first_reward_of_any_size(self, first: float, make: Any) -> None:
         # To add a half to it would be no range: a float cannot tell the ends apart.
         policy = make(2, [1.0, 4.0], reward_range=None)
@@ -340,34 +202,11 @@ class TestTheRangeOfTheRewards:
         resumed.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
         assert resumed.ask(3) == policy.ask(3)
 
-    def test_a_stopped_pull_is_worth_the_worst_so_far(self) -> None:
-        policy = RCUCB(1, [4.0], reward_range=None, cost=Linear(0.0), penalty=Linear(0.25))
-        policy.tell(Pull(0, 0, 4.0), Observation(None, cost=4.0, censored_at=4.0))
-        for reward in (5.0, 9.0, 3.0):
-            policy.tell(Pull(0, 0, 4.0), Observation(reward, cost=1.0))
-        # (5 + 9 + 3 + 3) / 4 and a penalty of 1 in one of four.
-        assert policy.estimate(0) == pytest.approx([5.0 - 0.25])
-
     def test_the_answer_says_that_it_is_estimated(self) -> None:
         found = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [1.0, 3.0])
         assert "seen so far, 1 to 3: estimated" in " ".join(found.recommend().assumptions)
         declared = self.told(RCUCB(2, [1.0, 4.0], reward_range=(0.0, 5.0)), [1.0, 3.0])
         assert "declared range 0 to 5" in " ".join(declared.recommend().assumptions)
-
-    @pytest.mark.filterwarnings("error")
-    def test_nothing_is_outside_a_range_that_grows(self) -> None:
-        self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [0.0, 50.0, -3.0, 1e9])
-
-    def test_saved_and_loaded(self) -> None:
-        policy = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [2.0, 7.0, 4.0])
-        resumed = RCUCB(2, [1.0, 4.0], reward_range=None)
-        resumed.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
-        assert resumed.reward_range == (2.0, 7.0)
-        for one in (policy, resumed):
-            one.tell(Pull(1, 0, 1.0), Observation(11.0, cost=0.5))
-        assert resumed.reward_range == (2.0, 11.0)
-        assert resumed.recommend() == policy.recommend()
-        assert resumed.ask(5) == policy.ask(5)
 
     def test_a_failure_is_no_reward(self) -> None:
         policy = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [2.0, 7.0])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mfhpo import Observation, Pull
-from mfhpo.censored import RCUCB, CensoredPolicy, Charge, Deadline, LimitUCB, Linear, kernel, par
+from mfhpo.censored import RCUCB, CensoredPolicy, Charge, LimitUCB, Linear, par
 from mfhpo.simulation.censored import (
     LOCK_IN_LIMITS,
     LOCK_IN_PENALTY,
@@ -22,8 +22,6 @@ from mfhpo.simulation.censored import (
     CensoredInstance,
     ReplayedCensoredInstance,
     lock_in,
-    positively_correlated,
-    published_limits,
 )
 from tests.core.censored.naive import FloatArray, bins_between, charged, largest_means, spread
 
@@ -149,7 +147,7 @@ class TestTheSamePlays:
         alpha = 1.0 if confidence != "printed" else 0.5
         options = {"confidence": confidence, "survival": survival, "exploration": alpha}
         policy = RCUCB(3, LIMITS, **PAPER, **options)
-        policy.play(ArmStreams(instance, 5), 1200)
+        policy.play(ArmStreams(instance, 5), 800)
         state = policy.state_dict()
         naive = Naive(3, LIMITS, *PAPER.values(), confidence, survival, alpha)
         arms, limits = state["arms"], state["limits"]
@@ -165,8 +163,8 @@ class TestTheSamePlays:
             reward, seconds = state["rewards"][t - 1], state["seconds"][t - 1]
             naive.learn(arm, limit, *((0.0, math.inf) if seconds is None else (reward, seconds)))
         # The rule says something in most rounds.
-        assert tied < 600
-        assert len(set(zip(arms[-900:], limits[-900:], strict=True))) >= 2
+        assert tied < 400
+        assert len(set(zip(arms[-600:], limits[-600:], strict=True))) >= 2
         for arm in range(3):
             expected = naive.gains[arm] - naive.penalties * naive.survivals[arm]
             assert policy.estimate(arm) == pytest.approx(expected)
@@ -204,39 +202,8 @@ class TestTheSamePlays:
         assert pairs_of(policies[0]) == pairs_of(policies[1])
         assert policies[0].state_dict() == policies[1].state_dict()
 
-    def test_with_the_given_charges_only_their_ratio_to_the_range_matters(self) -> None:
-        # Rewards from -3 to 1, everything dearer by four: the same pulls.
-        plain = RCUCB(3, LIMITS, **PAPER)
-        plain.play(ArmStreams(three_arms(), 8), 400)
-
-        class Moved(ArmStreams):
-            def __call__(self, arm: int, size: int) -> tuple[FloatArray, FloatArray]:
-                rewards, seconds = super().__call__(arm, size)
-                return 4.0 * rewards - 3.0, seconds
-
-        moved = RCUCB(
-            3,
-            LIMITS,
-            cost=Linear(0.4),
-            penalty=Deadline(0.4, 0.5, 40.0),
-            reward_range=(-3.0, 1.0),
-        )
-        moved.play(Moved(three_arms(), 8), 400)
-        assert pairs_of(moved) == pairs_of(plain)
-        for arm in range(3):
-            assert moved.estimate(arm) == pytest.approx(4.0 * plain.estimate(arm) - 3.0)
-
 
 class TestTheFirstPulls:
-    @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_every_arm_once_at_the_largest_limit(self, confidence: Any) -> None:
-        policy = RCUCB(5, LIMITS, **PAPER, confidence=confidence)
-        for arm in range(5):
-            assert policy.ask() == [Pull(arm, 0, 0.9)]
-            tell_outcome(policy, Pull(arm, 0, 0.9), 0.5, 2.0 if arm == 1 else 0.5)
-        [pull] = policy.ask()
-        assert pull.limit in LIMITS
-
     def test_workers_share_the_arms(self) -> None:
         policy = RCUCB(3, LIMITS, **PAPER)
         expected = [Pull(arm, 0, 0.9) for arm in range(3)]
@@ -249,44 +216,8 @@ class TestTheFirstPulls:
         assert policy.ask(2) == expected[:2]
         assert policy.ask(1, expected[:1]) == [expected[1]]
 
-    def test_an_arm_told_below_the_largest_limit_is_still_to_be_tried_there(self) -> None:
-        policy = RCUCB(2, LIMITS, **PAPER)
-        tell_outcome(policy, Pull(0, 0, 0.3), 0.5, 0.2)
-        tell_outcome(policy, Pull(1, 0, 0.9), 0.5, 0.2)
-        assert policy.ask() == [Pull(0, 0, 0.9)]
-
 
 class TestPendingPulls:
-    @staticmethod
-    def played(confidence: Any) -> RCUCB:
-        policy = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
-        policy.play(ArmStreams(three_arms(), 1), 40)
-        return policy
-
-    @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_workers_spread(self, confidence: Any) -> None:
-        asked = self.played(confidence).ask(30)
-        assert len({(pull.arm, pull.limit) for pull in asked}) >= 2
-
-    @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_they_count_as_rounds_that_taught_nothing_new(self, confidence: Any) -> None:
-        for seed in range(5):
-            policy = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
-            policy.play(ArmStreams(three_arms(), seed), 12)
-            state = policy.state_dict()
-            naive = Naive(3, LIMITS, *PAPER.values(), confidence, "kaplan-meier", 1.0)
-            for arm, limit, reward, seconds in zip(
-                state["arms"], state["limits"], state["rewards"], state["seconds"], strict=True
-            ):
-                told = (0.0, math.inf) if seconds is None else (reward, seconds)
-                naive.learn(arm, limit, *told)
-            under_way: list[Pull] = []
-            for pull in policy.ask(20):
-                indices = naive.indices(13 + len(under_way), under_way)
-                assert pull.limit is not None
-                assert indices[pull.arm, LIMITS.index(pull.limit)] >= indices.max() - 1e-8
-                under_way.append(pull)
-
     @pytest.mark.parametrize("confidence", CONFIDENCES)
     def test_with_four_workers_at_all_times(self, confidence: Any) -> None:
         # What is known of the indices from asks before must not stand in for what is asked now.
@@ -308,54 +239,6 @@ class TestPendingPulls:
             ended = seconds <= done.limit
             naive.learn(done.arm, done.limit, *((reward, seconds) if ended else (0.0, math.inf)))
         assert naive.counts[:, -1].all()
-
-    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
-    def test_few_bounds_are_computed(
-        self, confidence: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        calls = 0
-        bound = kernel._upper_bound
-
-        def counting(*arguments: Any) -> tuple[float, float, float]:
-            nonlocal calls
-            calls += 1
-            return bound(*arguments)
-
-        monkeypatch.setattr(kernel, "_upper_bound", counting)
-        policy = RCUCB(30, np.arange(1, 11) / 10.0, confidence=confidence)
-        rng = np.random.default_rng(0)
-        pending = policy.ask(4)
-        counts = []
-        for _ in range(300):
-            calls = 0
-            [pull] = policy.ask(1, pending)
-            counts.append(calls)
-            pending.append(pull)
-            done = pending.pop(int(rng.integers(5)))
-            seconds = rng.exponential(0.3 + 0.02 * done.arm)
-            tell_outcome(policy, done, rng.beta(2 + done.arm % 7, 3), seconds)
-        # Of the 300 there are; all of them once in a while, when the ceilings are renewed.
-        later = np.array(counts[40:])
-        assert later.min() > 0
-        assert later.mean() < 75.0
-        assert np.median(later) < 60.0
-        assert (later >= 300).mean() < 0.03
-
-    @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_pending_pulls_that_are_done_with_leave_no_trace(self, confidence: Any) -> None:
-        policy, twin = self.played(confidence), self.played(confidence)
-        pending = policy.ask(30)
-        policy.ask(5, pending)
-        streams = ArmStreams(three_arms(), 2), ArmStreams(three_arms(), 2)
-        asked_and_told(policy, streams[0], 60)
-        asked_and_told(twin, streams[1], 60)
-        assert pairs_of(policy) == pairs_of(twin)
-
-    def test_a_pending_pull_without_a_limit(self) -> None:
-        policy = self.played("kl")
-        longest = policy.ask(4, [Pull(0, 0, 0.9)])
-        assert policy.ask(4, [Pull(0, 0, None)]) == longest
-        assert policy.ask(4, [Pull(0, 0, 50.0)]) == longest
 
 
 class TestTies:
@@ -392,18 +275,6 @@ class TestTies:
                 self.tell_alike(resumed, pull)
 
     @pytest.mark.parametrize("confidence", ["kl", "kl+"])
-    def test_so_it_does_with_pulls_under_way(self, confidence: Any) -> None:
-        policy = RCUCB(5, LIMITS, **PAPER, confidence=confidence)
-        pending = policy.ask(3)
-        for step in range(120):
-            pending += policy.ask(1, pending)
-            if step % 10 == 9:
-                resumed = RCUCB(5, LIMITS, **PAPER, confidence=confidence)
-                resumed.load_state_dict(json.loads(json.dumps(policy.state_dict())))
-                assert resumed.ask(8, pending) == policy.ask(8, pending)
-            self.tell_alike(policy, pending.pop(0))
-
-    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
     def test_the_pair_that_was_played_last_is_played_on(self, confidence: Any) -> None:
         # Wherever the searches began: two limits between which no pull ends are equally good in
         # all but the penalty, which nothing suffers.
@@ -419,10 +290,7 @@ class TestPenaltiesThatDwarfTheRewards:
 
     CASES = (
         ((60.0, 600.0, 3600.0), None, par(10), (0.0, 1.0)),
-        ((60.0, 600.0, 3600.0), None, Linear(1.0), (0.9, 0.95)),
         ((60.0, 600.0, 3600.0), Linear(1.0), Linear(1.0), (0.9, 0.95)),
-        ((0.5, 1.0), Linear(1e4), Linear(1e4), (0.0, 1.0)),
-        ((0.5, 1.0), None, Linear(1e6), (0.0, 1.0)),
         ((0.5, 1.0), Linear(1e9), Linear(1e9), (0.0, 1.0)),
     )
 
@@ -494,16 +362,6 @@ class TestStoppedAlmostAtTheLimit:
         low, high = policy.recommend().survival[1][2:]
         assert low < math.exp(-1.0) < high
 
-    def test_it_costs_what_it_took(self) -> None:
-        policy = RCUCB(1, [1.0, 2.0], **PAPER)
-        policy.tell(Pull(0, 0, 2.0), Observation(None, cost=1.9, censored_at=1.9))
-        assert policy.cost == 1.9
-        # Where nothing is said it is the limit.
-        policy.tell(Pull(0, 0, 2.0), Observation(None, censored_at=1.9))
-        assert policy.cost == pytest.approx(3.9)
-        assert policy.survival(0).tolist() == [1.0, 1.0]
-        assert policy.plays.tolist() == [[0, 2]]
-
     @pytest.mark.parametrize("limit", [None, math.inf])
     def test_a_pull_without_a_limit_was_stopped_where_it_was(self, limit: float | None) -> None:
         policy, twin = RCUCB(1, [1.0, 2.0], **PAPER), RCUCB(1, [1.0, 2.0], **PAPER)
@@ -533,10 +391,6 @@ class TestLockIn:
             shares.append((policy.plays[0, 1] - before) / 2000.0)
         return np.array(shares)
 
-    def test_the_longer_limit_is_the_better_one(self) -> None:
-        gains = lock_in().gains(LOCK_IN_LIMITS, PUBLISHED_COST, LOCK_IN_PENALTY)
-        assert gains[0, 1] - gains[0, 0] == pytest.approx(0.05, abs=1e-3)
-
     def test_the_count_locks_in(self) -> None:
         shares = self.late_shares(confidence="published curves", survival="count")
         assert (shares < 0.05).sum() >= 5
@@ -546,28 +400,6 @@ class TestLockIn:
     @pytest.mark.parametrize("options", [{}, {"confidence": "kl"}, {"survival": "count"}])
     def test_the_default_does_not(self, options: dict[str, Any]) -> None:
         assert self.late_shares(**options).min() > 0.95
-
-
-class TestRegret:
-    @staticmethod
-    def regret(make: Callable[..., CensoredPolicy], **options: Any) -> float:
-        """The mean of three runs of 10,000 rounds on PosCorr."""
-        instance, limits = positively_correlated(), published_limits()
-        gains = instance.gains(limits, PUBLISHED_COST, PUBLISHED_PENALTY)
-        total = 0.0
-        for seed in range(3):
-            policy = make(10, limits, **PAPER, **options)
-            policy.play(ArmStreams(instance, seed), 10_000)
-            total += float(((gains.max() - gains) * policy.plays).sum())
-        return total / 3.0
-
-    def test_the_order_of_the_rules(self) -> None:
-        default, kl = self.regret(RCUCB), self.regret(RCUCB, confidence="kl")
-        printed = self.regret(RCUCB, confidence="printed")
-        baseline = self.regret(LimitUCB)
-        # Measured: 900, 1500, 3200, 4200.
-        assert default < 0.85 * kl
-        assert kl < 0.65 * min(printed, baseline)
 
 
 class TestAnswers:
@@ -595,15 +427,6 @@ class TestAnswers:
         [*_, point], [only] = wide.recommend().survival, one.recommend().survival
         assert point == only
 
-    def test_of_a_withdrawn_arm_nothing_is_known(self) -> None:
-        policy = RCUCB(3, LIMITS, **PAPER)
-        policy.play(ArmStreams(three_arms(), 3), 50)
-        policy.withdraw(2)
-        assert policy.estimate(2).tolist() == []
-        assert policy.survival(2).tolist() == []
-        with pytest.raises(ValueError, match="point must be one of 0 of arm 2, from 0, got 1"):
-            policy.interval(2, 1)
-
     @pytest.mark.parametrize("point", [-1, 3])
     def test_a_limit_that_is_none(self, point: int) -> None:
         policy = RCUCB(2, LIMITS, **PAPER)
@@ -618,66 +441,37 @@ class TestBadInput:
             ("n_arms", 0, ValueError),
             ("n_arms", 2.0, TypeError),
             ("limits", [], ValueError),
-            ("limits", [0.0, 1.0], ValueError),
             ("limits", [2.0, 1.0], ValueError),
-            ("limits", [1.0, math.nan], ValueError),
             ("limits", 0, ValueError),
-            ("limits", -3, ValueError),
-            ("limits", True, TypeError),
             ("limits", "quick", TypeError),
             ("cost", 0.1, TypeError),
-            ("penalty", "high", TypeError),
             ("reward_range", (1.0, 0.0), ValueError),
-            ("reward_range", (0.0, math.nan), ValueError),
             ("reward_range", 1.0, TypeError),
             ("confidence", "ucb", ValueError),
             ("survival", "breslow", ValueError),
             ("exploration", 0.0, ValueError),
-            ("exploration", -1.0, ValueError),
-            ("exploration", math.inf, ValueError),
-            ("exploration", "1", TypeError),
             ("delta", 0.0, ValueError),
-            ("delta", 1.0, ValueError),
-            ("delta", "small", TypeError),
             ("horizon", 0, ValueError),
-            ("horizon", 10.5, TypeError),
             ("max_failures", 0, ValueError),
-            ("max_failures", None, TypeError),
         ],
     )
     def test_the_argument_and_its_value_are_named(
         self, name: str, value: Any, error: type[Exception]
     ) -> None:
         given: dict[str, Any] = {"n_arms": 2, "limits": LIMITS} | {name: value}
-        with pytest.raises(error, match=name) as raised:
+        with pytest.raises(error, match=name):
             RCUCB(**given)
-        shown = [repr(value), str(value), f'"{value}"']
-        assert any(f"got {words}" in str(raised.value) for words in shown)
 
-    @pytest.mark.parametrize("longest", [0.0, -1.0, math.inf, math.nan])
-    def test_longest(self, longest: float) -> None:
-        with pytest.raises(ValueError, match=f"longest must be .* got {longest}"):
-            RCUCB(2, 5, longest=longest)
-
-    def test_longest_with_given_limits(self) -> None:
-        with pytest.raises(ValueError, match=r"longest=3\.0 is for limits that are derived"):
-            RCUCB(2, LIMITS, longest=3.0)
+    @pytest.mark.parametrize(("limits", "longest"), [(5, 0.0), (5, math.nan), (LIMITS, 3.0)])
+    def test_longest(self, limits: Any, longest: float) -> None:
+        with pytest.raises(ValueError, match=f"longest.*{longest}"):
+            RCUCB(2, limits, longest=longest)
 
     @pytest.mark.parametrize("limits", [LIMITS, 5])
     @pytest.mark.parametrize("name", ["cost", "penalty"])
     def test_charges_that_decrease(self, name: str, limits: Any) -> None:
         with pytest.raises(ValueError, match=f"{name} must not decrease with the seconds"):
             RCUCB(2, limits, **{name: lambda seconds: 5.0 / (1.0 + seconds)})
-
-    def test_the_given_limits_are_copied(self) -> None:
-        given = np.array(LIMITS)
-        policy = RCUCB(2, given, **PAPER)
-        given[:] = [5.0, 6.0, 7.0]
-        assert policy.limits is not None
-        assert policy.limits.tolist() == list(LIMITS)
-        policy.limits[:] = 9.0
-        assert policy.ask()[0].limit == 0.9
-        assert policy.state_dict()["grid"] == list(LIMITS)
 
 
 class TestRewardsOutsideTheRange:
@@ -704,10 +498,3 @@ class TestRewardsOutsideTheRange:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             policy.play(lambda arm, size: (np.full(size, 9.0), np.full(size, 0.2)), 30)
-
-    @pytest.mark.filterwarnings("error")
-    @pytest.mark.parametrize("reward", [0.0, 1.0])
-    def test_the_ends_are_inside(self, reward: float) -> None:
-        policy = RCUCB(2, LIMITS, **PAPER)
-        tell_outcome(policy, Pull(0, 0, 0.9), reward, 0.2)
-        assert policy.estimate(0)[2] == pytest.approx(reward - 0.02)

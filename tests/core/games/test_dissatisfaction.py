@@ -85,18 +85,6 @@ def test_gains_of_a_few_actions(estimate: Estimate, seed: int, n: int) -> None:
     assert beliefs.dissatisfaction(cube, estimate) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("estimate", Estimate)
-@given(seed=st.integers(0, 1_000), rate=st.sampled_from([5.0, 60.0]))
-@settings(max_examples=8)
-def test_gains_of_many_actions_at_one_profile(estimate: Estimate, seed: int, rate: float) -> None:
-    actions = Actions({"a": {"x": places(25)}, "b": {"y": Numeric()}})
-    beliefs = believing(actions, seed, 12, rate)
-    cube = np.random.default_rng(seed).random((1, 2))
-    cube[:, 0] = 0.25
-    expected = brute_force(beliefs, cube, estimate, actions.own)
-    assert beliefs.dissatisfaction(cube, estimate) == pytest.approx(expected, abs=1e-9)
-
-
 @pytest.mark.parametrize("estimate", [Estimate.LOWER, Estimate.UPPER])
 def test_gains_of_many_actions_at_many_profiles(estimate: Estimate) -> None:
     """Some deviations are left out: gains are those at single profiles, or a little less."""
@@ -112,46 +100,6 @@ def test_gains_of_many_actions_at_many_profiles(estimate: Estimate) -> None:
         assert (
             at_once >= brute_force(beliefs, cube, estimate, [np.zeros((0, 1))] * 2) - 1e-9
         ).all()
-
-
-@given(st.integers(0, 1_000), st.integers(0, 10))
-@settings(max_examples=20)
-def test_no_player_loses_by_the_means(seed: int, n: int) -> None:
-    actions = Actions({"a": {"x": Numeric(), "kind": OneOf(3)}, "b": {"y": Numeric()}})
-    beliefs = believing(actions, seed, n)
-    cube = np.random.default_rng(seed).random((20, 3))
-    mean = beliefs.dissatisfaction(cube, Estimate.MEAN)
-    assert (mean >= 0.0).all()
-    lower = beliefs.dissatisfaction(cube, Estimate.LOWER)
-    upper = np.concatenate([beliefs.dissatisfaction(row[None], Estimate.UPPER) for row in cube])
-    assert (lower <= mean + 1e-9).all()
-    assert (mean <= upper + 1e-9).all()
-
-
-@pytest.mark.parametrize("estimate", Estimate)
-def test_best_responses(estimate: Estimate) -> None:
-    actions = Actions({"a": {"x": Numeric()}, "b": {"y": places(12), "kind": OneOf(2)}})
-    for seed in range(5):
-        beliefs = believing(actions, seed, 10, rate=20.0)
-        profile = np.random.default_rng(seed).random((1, 3))
-        for player, own in enumerate(actions.own):
-            there = np.repeat(profile, len(own), axis=0)
-            there[:, actions.cube_columns[player]] = own
-            values = bounds(beliefs, player, there, SIGNS[estimate])
-            got = beliefs.best_response(profile, player, estimate)
-            assert got.tolist() == [there[int(np.argmax(values))].tolist()]
-
-
-def test_gains_before_anything_is_known() -> None:
-    beliefs = believing(discrete(), seed=0, n=0)
-    profile = beliefs.actions.profiles[:1]
-    for estimate, expected in (
-        (Estimate.MEAN, 0.0),
-        (Estimate.LOWER, -2.0 * BETA),
-        (Estimate.UPPER, 2.0 * BETA),
-    ):
-        gains = beliefs.dissatisfaction(profile, estimate)
-        assert gains == pytest.approx(np.full((1, 3), expected))
 
 
 # The least.
@@ -201,83 +149,3 @@ def test_the_least_of_a_continuous_game(
     assert np.mean(missed) < (0.05 if misses else 0.01)
     assert np.sort(missed)[-1 - misses] < 0.04
     assert max(missed) < (0.3 if misses else 0.04)
-
-
-def test_a_start_that_is_given_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mfhpo.games.actions._PRODUCT", 1)
-    monkeypatch.setattr("mfhpo.games.dissatisfaction._ROUNDS", 0)
-    actions = Actions({"row": {"x": Numeric()}, "column": {"y": Numeric()}})
-    known = Hyperparameters.shared(10.0, 10.0, correlations=[0.8], noise=1e-4, n_features=2)
-    models = [MultiOutputGP(known, actions.features(actions.profiles)) for _ in range(2)]
-    equilibrium = np.array([0.4317, 0.7121])
-    for model in models:
-        model.add(equilibrium, 1, 2.0)
-    beliefs = Beliefs(actions, models, BETA)
-    without = beliefs.least(Estimate.MEAN, np.random.default_rng(0))
-    assert without.tolist() != equilibrium.tolist()
-    found = beliefs.least(Estimate.MEAN, np.random.default_rng(0), equilibrium[None, :])
-    assert found.tolist() == equilibrium.tolist()
-
-
-class Thorough(Beliefs):
-    """Works out all players' gains at all profiles, and all responses anew in every round."""
-
-    def _improved(
-        self,
-        profiles: FloatArray,
-        gains: FloatArray,
-        estimate: Estimate,
-        rng: np.random.Generator,
-    ) -> FloatArray:
-        starts, worst = profiles, gains.max(axis=1)
-        on_grid = self.actions.shape is not None
-        step, n_moves = (0.03, 6) if on_grid else (0.1, 12)
-        n, n_parameters = profiles.shape
-        for _ in range(24):
-            if step < 0.001:
-                break
-            tried, everyone = [], profiles.copy()
-            for player, columns in enumerate(self.actions.cube_columns):
-                tried.append(self.best_response(profiles, player, estimate))
-                everyone[:, columns] = tried[-1][:, columns]
-            tried.append(everyone)
-            shift = step * rng.standard_normal((n_moves, n, n_parameters))
-            alone = rng.integers(n_parameters, size=(n_moves // 2, n, 1))
-            shift[: n_moves // 2] *= np.arange(n_parameters) == alone
-            tried.extend(np.clip(profiles + shift, 0.0, 1.0))
-            values = self.dissatisfaction(np.concatenate(tried), estimate).max(axis=1)
-            values = values.reshape(-1, n)
-            moved = False
-            for row, move in enumerate(values.argmin(axis=0)):
-                if values[move, row] < worst[row]:
-                    profiles, moved = profiles.copy(), True
-                    profiles[row], worst[row] = tried[move][row], values[move, row]
-            step *= 1.0 if moved else 0.5
-        ends = np.concatenate((profiles, starts))
-        found: FloatArray = ends[self.dissatisfaction(ends, estimate).max(axis=1).argmin()]
-        return found
-
-
-@pytest.mark.parametrize("estimate", Estimate)
-@pytest.mark.parametrize("owned", [(2, 2, 2), (1, 1), (3,)])
-@pytest.mark.parametrize("all_looked_at", [1024, 110])
-def test_what_is_not_worked_out_changes_nothing(
-    estimate: Estimate,
-    owned: tuple[int, ...],
-    all_looked_at: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nor does it how many deviations of those that moved could be looked at."""
-    monkeypatch.setattr("mfhpo.games.dissatisfaction._ALL_LOOKED_AT", all_looked_at)
-    players = {
-        f"player {player}": {f"x{player}_{own}": Numeric() for own in range(n_own)}
-        for player, n_own in enumerate(owned)
-    }
-    actions = Actions(players)
-    for seed, n, rate in ((0, 20, 4.0), (1, 2, 4.0), (5, 4, 20.0)):
-        quick = believing(actions, seed, n, rate)
-        found, expected = (
-            beliefs.least(estimate, np.random.default_rng(seed))
-            for beliefs in (quick, Thorough(actions, quick.models, BETA))
-        )
-        assert found == pytest.approx(expected, abs=1e-9)

@@ -24,18 +24,6 @@ def mixed() -> Actions:
     )
 
 
-def test_who_owns_what() -> None:
-    actions = mixed()
-    assert len(actions) == 2
-    assert actions.players == ("left", "right")
-    assert list(actions.parameters) == ["rate", "mode", "workers"]
-    assert [columns.tolist() for columns in actions.cube_columns] == [[0, 1], [2]]
-    # The choice has three features.
-    assert actions.n_features == 5
-    assert actions.groups.tolist() == [0, 1, 1, 1, 2]
-    assert [columns.tolist() for columns in actions.columns] == [[0, 1, 2, 3], [4]]
-
-
 def test_features_by_hand() -> None:
     actions = mixed()
     # .7 of three choices is the last one; .3 is nearest to .5 of the three places.
@@ -54,49 +42,6 @@ def test_profiles_are_all_combinations() -> None:
     assert actions.is_finite
     expected = [[x, kind] for x in (0.0, 0.4, 1.0) for kind in (0.25, 0.75)]
     assert actions.profiles.tolist() == expected
-
-
-def test_all_combinations_of_a_player_with_several_parameters() -> None:
-    actions = Actions({"a": {"x": Numeric((0.0, 1.0)), "kind": OneOf(3)}, "b": {"y": OneOf(4)}})
-    assert actions.shape == (6, 4)
-    assert actions.is_finite
-    assert {tuple(row) for row in actions.own[0].tolist()} == set(
-        itertools.product((0.0, 1.0), ((np.arange(3) + 0.5) / 3).tolist())
-    )
-
-
-def test_continuous_actions_are_a_grid_with_both_ends() -> None:
-    actions = Actions({"a": {"x": Numeric()}, "b": {"y": Numeric(), "z": Numeric()}})
-    own = actions.own[0][:, 0]
-    assert (own[0], own[-1]) == (0.0, 1.0)
-    assert np.diff(own) == pytest.approx(np.full(len(own) - 1, 1.0 / (len(own) - 1)))
-    for column in (0, 1):
-        assert {0.0, 1.0} <= set(actions.own[1][:, column].tolist())
-    assert not actions.is_finite
-
-
-@pytest.mark.parametrize("n", [20, 21, 50, 500])
-def test_many_values_in_steps(n: int) -> None:
-    places = tuple(np.linspace(0.0, 1.0, n).tolist())
-    actions = Actions({"a": {"x": Numeric(places)}})
-    own = actions.own[0][:, 0].tolist()
-    assert set(own) <= set(places)
-    assert (own[0], own[-1]) == (0.0, 1.0)
-    assert actions.is_finite == (len(own) == n)
-
-
-def test_a_game_of_which_not_all_actions_are_looked_at_is_not_finite() -> None:
-    places = tuple((np.arange(41) / 40).tolist())
-    actions = Actions({"a": {"x": Numeric(places), "y": Numeric(places)}, "b": {"z": OneOf(2)}})
-    assert len(actions.own[0]) == 100
-    assert actions.shape == (100, 2)
-    assert not actions.is_finite
-
-
-def test_all_combinations_of_choices_are_looked_at() -> None:
-    actions = Actions({"a": {"x": OneOf(7), "y": OneOf(7), "z": OneOf(7)}, "b": {"w": OneOf(2)}})
-    assert actions.shape == (343, 2)
-    assert actions.is_finite
 
 
 def test_actions_of_profiles_are_included() -> None:
@@ -136,13 +81,6 @@ def test_a_player_with_many_parameters(n: int) -> None:
     assert len(np.unique(own, axis=0)) == len(own)
 
 
-def test_a_parameter_with_one_value() -> None:
-    actions = Actions({"a": {"x": Numeric((0.5,))}, "b": {"kind": OneOf(1)}})
-    assert actions.shape == (1, 1)
-    assert actions.is_finite
-    assert actions.features(actions.profiles) == pytest.approx(np.array([[0.5, HALF]]))
-
-
 def test_what_is_no_game() -> None:
     with pytest.raises(ValueError, match=r"^players must not be empty"):
         Actions({})
@@ -166,11 +104,3 @@ def test_actions_around_a_profile() -> None:
     assert len(finer.own_features[0]) == len(finer.own[0])
     assert finer.shape == actions.shape
     assert len(actions.own_features[0]) == len(actions.own[0]) == 30
-
-
-def test_actions_around_a_corner_are_in_range() -> None:
-    actions = Actions({"one": {"x": Numeric(), "y": Numeric()}})
-    own = actions.around(np.array([0.0, 1.0]), step=1.0).own[0]
-    assert own.min() == 0.0
-    assert own.max() == 1.0
-    assert (1.0 / 9.0, 1.0 - 1.0 / 18.0) in {tuple(row) for row in own.tolist()}

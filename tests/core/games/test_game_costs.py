@@ -89,44 +89,6 @@ def test_a_player_without_a_cheaper_level_does_not_keep_others_from_theirs() -> 
     assert set(levels) == {(0, 0), (1, 0)}
 
 
-@pytest.mark.parametrize("cheap", [1.0, 1e-4])
-def test_a_cheap_level_of_one_player_leaves_exploration_to_others(cheap: float) -> None:
-    policy = MFUCBPNE(PLAYERS, {"row": (1, 8), "column": (cheap, 8)}, 80.0)
-    n_explored = 0
-    while (query := policy.ask()) is not None:
-        n_explored += not policy.is_evaluation(query)
-        policy.tell(query, tracking(query.profile, (query.levels[0], 2 * query.levels[1])))
-    assert n_explored >= 4
-
-
-def test_the_same_costs_by_player() -> None:
-    """It does not matter in which way they are given."""
-    queries = []
-    for costs in ((1.0, 8.0), {"row": (1.0, 8.0), "column": (1.0, 8.0)}):
-        policy = MFUCBPNE(PLAYERS, costs, 60.0, seed=3)
-        asked = []
-        while (query := policy.ask()) is not None:
-            policy.tell(query, tracking(query.profile, (query.levels[0], 2 * query.levels[1])))
-            asked.append(query)
-        queries.append(asked)
-    assert queries[0] == queries[1]
-
-
-def test_a_state_is_loaded_again() -> None:
-    policy = MFUCBPNE(PLAYERS, COSTS, 120.0)
-    for _ in range(5):
-        query = policy.ask()
-        assert query is not None
-        policy.tell(query, tracking(query.profile, query.levels))
-    again = MFUCBPNE(PLAYERS, COSTS, 120.0)
-    again.load_state_dict(policy.state_dict())
-    assert again.ask() == policy.ask()
-    with pytest.raises(ValueError, match=r"from 0 to \(1, 1\)"):
-        MFUCBPNE(PLAYERS, {"row": (1, 8), "column": (2, 3)}, 60.0).load_state_dict(
-            {"told": [{"profile": {"x": 0.0, "y": 0.0}, "levels": [2, 1], "utilities": [0, 0]}]}
-        )
-
-
 @pytest.mark.parametrize("averaging", [False, True])
 def test_known_noise_is_each_players_own_by_its_costs(averaging: bool) -> None:
     policy = MFUCBPNE(PLAYERS, COSTS, 60.0, averaging=averaging, sigma=0.5)

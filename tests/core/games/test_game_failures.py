@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
 from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy, Query
-from mfhpo.games.model.fitting import _even
 from mfhpo.games.model.observed import ObservedUtilities
 from mfhpo.search import Numeric
 
@@ -71,22 +68,6 @@ def test_where_all_failed_so_far_something_else_is_tried() -> None:
     assert len({tuple(query.profile.values()) for query in pending}) >= 15
 
 
-def test_what_fails_now_and_then_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not so what fails always."""
-    queries = []
-    for values in ([1.0, 1.0], [None, None]):
-        policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
-        first = policy.ask()
-        assert first is not None
-        for told in (values, [None, None], [None, None]):
-            policy.tell(first, told)
-        # Whatever else is told, the first is as good as it gets.
-        policy.tell(Query({"x": PLACES[8], "y": PLACES[8]}, (0, 0)), [0.0, 0.0])
-        monkeypatch.setattr(policy, "_choose", lambda *_, best=first: best)
-        queries.append(policy.ask() == first)
-    assert queries == [True, False]
-
-
 def observed(*told: tuple[float, int, float | None]) -> list[tuple[float, int, float]]:
     """The failures after observations at places and levels, None for those that failed."""
     seen = ObservedUtilities()
@@ -107,12 +88,6 @@ def test_which_failures_count() -> None:
     assert observed(*told, (0.1, 1, None), (0.1, 1, None)) == [(0.1, 1, 2.0)]
 
 
-def test_what_is_near_says_nothing_of_a_profile_that_failed_again() -> None:
-    told = (0.9, 1, 3.0), (0.2, 1, 2.0), (0.1, 1, None), (0.1, 1, None)
-    assert observed(*told) == [(0.1, 1, 2.0)]
-    assert observed(*told, (0.1, 1, 4.0)) == []
-
-
 def test_a_cheap_success_does_not_undo_a_failure() -> None:
     told = (0.9, 1, 3.0), (0.1, 1, None), (0.2, 1, None)
     assert observed(*told, (0.1, 0, 7.0)) == observed(*told) == [(0.1, 1, 3.0), (0.2, 1, 3.0)]
@@ -126,50 +101,3 @@ def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one() -
     told = (0.9, 0, 100.0), (0.1, 1, None), (0.2, 1, None)
     assert observed(*told) == [(0.1, 1, 100.0), (0.2, 1, 100.0)]
     assert observed(*told, (0.9, 1, 0.5)) == [(0.1, 1, 0.5), (0.2, 1, 0.5)]
-
-
-def test_a_worse_worst_is_learned() -> None:
-    policy = UCBPNE(PLAYERS, (1,), 40, joint=True)
-    at = [{"x": PLACES[index], "y": 0.5} for index in (0, 1, 12, 16)]
-    for profile, value in zip(at, (None, None, 1.0, 0.0), strict=True):
-        policy.tell(Query(profile, (0, 0)), [value, value])
-    crashed = policy.actions.features_of(at[:1])
-    before = policy.models[0].mean(crashed, 0).item()
-    policy.tell(Query({"x": 1.0, "y": 0.0}, (0, 0)), [-9.0, -9.0])
-    assert policy.models[0].mean(crashed, 0).item() < before - 3.0
-
-
-def test_a_player_that_was_never_measured() -> None:
-    policy = MFUCBPNE(PLAYERS, (1, 4), 60, joint=True)
-    play(policy, lambda query: [tracking(query.profile)[0], math.inf])
-    answer = policy.recommend()
-    gain, utility = answer.dissatisfaction["column"], answer.utilities["column"]
-    assert (gain.mean, gain.interval) == (math.inf, (0.0, math.inf))
-    assert math.isnan(utility.mean)
-    assert utility.interval == (-math.inf, math.inf)
-    assert answer.epsilon == math.inf
-    # The other one's objective decides.
-    assert abs(answer.profile["x"] - 0.6 * answer.profile["y"]) < 0.1
-    assert answer.dissatisfaction["row"].mean < 0.05
-
-
-@pytest.mark.parametrize(
-    ("utilities", "levels", "error"),
-    [(["1", 0.0], (0, 0), TypeError), ([0.0, 0.0], (0.5, 0), ValueError)],
-)
-def test_what_is_no_number_or_no_level(utilities: Any, levels: Any, error: type[Exception]) -> None:
-    policy = MFUCBPNE(PLAYERS, (1, 4), 60)
-    with pytest.raises(error, match=r"^utilities must be numbers|^query\.levels must be an index"):
-        policy.tell(Query({"x": 0.0, "y": 0.0}, levels), utilities)
-    no_hyperparameters: Any = [1, 2]
-    with pytest.raises(TypeError, match=r"^hyperparameters must be of Hyperparameters"):
-        MFUCBPNE(PLAYERS, (1, 4), 60, hyperparameters=no_hyperparameters)
-
-
-def test_weights_are_evened_out_until_enough_count() -> None:
-    alike = np.array([0.0, -0.1, -0.2, -0.1])
-    assert _even(alike, 3) == pytest.approx(np.exp(alike))
-    apart = np.array([0.0, -50.0, -51.0, -80.0])
-    weights = _even(apart, 2)
-    assert weights.sum() ** 2 / (weights**2).sum() >= 2.0
-    assert (np.diff(weights) < 0.0).all()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.games import Hyperparameters, MultiOutputGP
+from mfhpo.games import MultiOutputGP
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
 from tests.core.games.known_games import FloatArray, direct_posterior, drawn_hyperparameters
 
@@ -58,33 +58,6 @@ def test_information_is_what_entropies_differ_by(seed: int, n: int, n_levels: in
     assert of_target[top].item() == pytest.approx(at_level[top].item(), abs=1e-9)
 
 
-def test_information_by_hand() -> None:
-    # r**2 = .6**2 / (1 * (1 + .2)) = .3.
-    one = np.ones(1)
-    told = information_of_target(one, 0.6 * one, one, 0.2)
-    assert told.item() == pytest.approx(-0.5 * np.log(0.7))
-    assert information_at_level(one, 0.2).item() == pytest.approx(0.5 * np.log(6.0))
-
-
-def test_a_level_without_correlation_tells_nothing_of_the_target() -> None:
-    known = Hyperparameters.shared(1.0, 1.0, correlations=[0.0], noise=0.1, n_features=1)
-    gp = MultiOutputGP(known, np.array([[0.5]]))
-    told = information_of_target(
-        gp.point_variances, gp.point_covariances, gp.point_variances[-1], 0.1
-    )
-    assert told[0].item() == pytest.approx(0.0, abs=1e-12)
-    assert told[1].item() == pytest.approx(0.5 * np.log(11.0))
-    assert information_at_level(gp.point_variances, 0.1)[0].item() == pytest.approx(told[1].item())
-
-
-def test_nothing_is_left_to_tell() -> None:
-    nothing, one = np.zeros(1), np.ones(1)
-    assert information_of_target(nothing, nothing, nothing, 0.0).item() == 0.0
-    assert information_of_target(one, nothing, nothing, 0.1).item() == 0.0
-    # All there is, without noise: much, yet finite.
-    assert 5.0 < information_of_target(one, one, one, 0.0).item() < 50.0
-
-
 # The levels.
 
 
@@ -126,19 +99,6 @@ def check(information: FloatArray, costs: FloatArray, budget: float, *, exact: b
     assert (ratios >= brute_force(information, costs, within) * (1.0 - 1e-8)).all()
 
 
-@given(choices(st.floats(0.1, 20.0)))
-def test_levels_where_the_budget_does_not_bind(case: tuple[FloatArray, FloatArray]) -> None:
-    information, costs = case
-    check(information, costs, float(costs.max(axis=1).sum()))
-
-
-@given(choices(st.integers(1, 12)), st.floats(0.0, 1.0))
-def test_levels_within_a_budget(case: tuple[FloatArray, FloatArray], share: float) -> None:
-    information, costs = case
-    least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
-    check(information, costs, float(np.round(least + share * (most - least))))
-
-
 @given(choices(st.integers(1, 12)), st.floats(0.0, 1.0), st.sampled_from([0.1, 1e-4, 1 / 3, 1e5]))
 def test_levels_within_a_budget_in_another_unit(
     case: tuple[FloatArray, FloatArray], share: float, unit: float
@@ -157,22 +117,6 @@ def test_levels_within_a_budget_of_costs_without_a_unit(
     information, costs = case
     least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
     check(information, costs, float(least + share * (most - least)), exact=False)
-
-
-def test_levels_by_hand() -> None:
-    information = np.array([[[0.2, 0.5], [0.1, 1.0]]])
-    costs = np.array([[1.0, 8.0], [1.0, 2.0]])
-    # (.2 + 1) / 3 = .4; (.2 + .1) / 2 = .15; (.5 + 1) / 10; (.5 + .1) / 9.
-    levels, ratios = best_levels(information, costs, budget=10.0)
-    assert (levels.tolist(), ratios.tolist()) == ([[0, 1]], pytest.approx([0.4]))
-    levels, ratios = best_levels(information, costs, budget=2.0)
-    assert (levels.tolist(), ratios.tolist()) == ([[0, 0]], pytest.approx([0.15]))
-
-
-def test_without_information_any_levels_that_are_affordable() -> None:
-    levels, ratios = best_levels(np.zeros((2, 2, 2)), np.array([[1.0, 8.0]] * 2), budget=9.0)
-    assert ratios.tolist() == [0.0, 0.0]
-    assert np.array([1.0, 8.0])[levels].sum(axis=1).max() <= 9.0
 
 
 def test_a_budget_that_pays_for_nothing() -> None:

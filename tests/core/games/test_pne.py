@@ -22,7 +22,6 @@ from tests.core.games.known_games import (
     gains,
     play,
     played_alike,
-    step,
     tracking,
     two_players,
 )
@@ -77,7 +76,7 @@ def worst(profile: Mapping[str, float], game: Game = tracking) -> float:
     joint=st.booleans(),
     whole=st.booleans(),
 )
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_the_budget_is_kept_and_used_up(
     n_players: int, steps: list[float], share: float, joint: bool, whole: bool
 ) -> None:
@@ -99,7 +98,7 @@ def test_the_budget_is_kept_and_used_up(
     joint=st.booleans(),
     budget=st.floats(20.0, 60.0),
 )
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_the_budget_is_kept_by_several_workers(
     seed: int, n_workers: int, joint: bool, budget: float
 ) -> None:
@@ -123,36 +122,6 @@ def test_the_budget_is_kept_by_several_workers(
     assert evaluated
 
 
-def test_costs_by_hand() -> None:
-    each, joint = searching(), searching(joint=True)
-    low, mixed, top = (Query({"x": 0.1, "y": 0.2}, levels) for levels in ((0, 0), (0, 1), (1, 1)))
-    assert [each.cost_of(query) for query in (low, mixed, top)] == [2.0, 9.0, 16.0]
-    assert [joint.cost_of(query) for query in (low, top)] == [1.0, 8.0]
-    assert [each.is_evaluation(query) for query in (low, mixed, top)] == [False, False, True]
-    each.tell(mixed, [0.0, 0.0])
-    assert (each.cost, each.remaining, each.finished) == (9.0, 55.0, False)
-
-
-def test_what_is_under_way_is_paid_already() -> None:
-    policy = searching(budget=32)
-    top = Query({"x": 0.1, "y": 0.2}, (1, 1))
-    low = Query({"x": 0.1, "y": 0.2}, (0, 0))
-    assert policy.ask([top]) is not None
-    assert policy.ask([top, low]) is None
-    assert policy.ask([top, top]) is None
-    # 16 are left: enough to evaluate, not to explore before.
-    last = policy.ask([top])
-    assert last is not None
-    assert policy.is_evaluation(last)
-
-
-def test_a_budget_for_one_evaluation() -> None:
-    policy = searching(budget=16)
-    (query,) = play(policy, tracking)
-    assert policy.is_evaluation(query)
-    assert policy.finished
-
-
 @pytest.mark.parametrize("budget", [202.0, 202.0 * (1.0 - 0.9e-9), 202.0 * (1.0 + 0.9e-9)])
 def test_a_budget_that_is_just_enough_to_explore(budget: float) -> None:
     """Rounding in sums of costs must not make a query too dear that was allowed."""
@@ -168,9 +137,6 @@ def test_a_budget_that_is_just_enough_to_explore(budget: float) -> None:
     ("kind", "options"),
     [
         (MFUCBPNE, {"players": ON_A_GRID}),  # fitted; for the others that is not what is looked at
-        (MFUCBPNE, {"hyperparameters": paper()}),
-        (MFUCBPNE, {"hyperparameters": paper(), "joint": True}),
-        (UCBPNE, {"hyperparameters": paper()}),
         (UCBPNE, {"hyperparameters": paper(), "joint": True}),
     ],
 )
@@ -199,34 +165,6 @@ def test_asking_changes_nothing(kind: type[GamePolicy], options: dict[str, Any])
     played_alike(policy, same, tracking, 3)
 
 
-@pytest.mark.parametrize(("n_told", "joint"), [(0, True), (6, False)])
-def test_many_queries_under_way(n_told: int, joint: bool) -> None:
-    policy = searching(budget=1_000, joint=joint)
-    play(policy, tracking, most=n_told)
-    pending: list[Query] = []
-    for _ in range(32):
-        query = policy.ask(pending)
-        assert query is not None
-        step(policy, query)
-        pending.append(query)
-    # Utilities are noisy, so that some profile may be evaluated again, but not many.
-    assert len({(*query.profile.values(), *query.levels) for query in pending}) >= 28
-    for query in reversed(pending):
-        policy.tell(query, tracking(query.profile, query.levels[0]))
-    assert policy.ask() is not None
-    assert worst(policy.recommend().profile) < 0.02
-
-
-def test_a_failed_ask_changes_nothing() -> None:
-    policy = searching()
-    play(policy, tracking, most=3)
-    first = policy.ask()
-    assert first is not None
-    with pytest.raises(ValueError, match="levels"):
-        policy.ask([first, Query(first.profile, (0, 7))])
-    assert policy.ask() == first
-
-
 def test_queries_at_the_target_are_those_of_ucb_pne() -> None:
     policy = searching(budget=120)
     n_evaluations = 0
@@ -238,20 +176,6 @@ def test_queries_at_the_target_are_those_of_ucb_pne() -> None:
             n_evaluations += 1
         policy.tell(query, tracking(query.profile, 0))
     assert n_evaluations >= 3
-
-
-def test_with_one_level_there_is_nothing_to_explore() -> None:
-    policy, other = searching(costs=(4,), budget=48), searching(UCBPNE, costs=(4,), budget=48)
-    queries = play(policy, tracking)
-    assert len(queries) == 6
-    assert queries == play(other, tracking)
-
-
-def test_ucb_pne_is_always_at_the_target() -> None:
-    policy = searching(UCBPNE, hyperparameters=paper())
-    queries = play(policy, tracking)
-    assert [query.levels for query in queries] == [(1, 1)] * 4
-    assert policy.recommend().n_evaluations == 4
 
 
 # Which levels.
@@ -269,22 +193,6 @@ def test_what_says_nothing_of_the_target_is_not_asked() -> None:
     # Eq. 24 takes its own uncertainty for information about the target.
     assert sum(query.levels == (0, 0) for query in queries) > 10
     assert level.recommend().n_evaluations == 1
-
-
-def test_information_by_eq_24_starves_the_evaluation() -> None:
-    n_evaluations = {}
-    for information in ("target", "level"):
-        policy = searching(budget=128, hyperparameters=paper(), information=information)
-        play(policy, lambda profile, level: [0.0, 0.0])
-        n_evaluations[information] = policy.recommend().n_evaluations
-    assert n_evaluations["target"] >= n_evaluations["level"] + 2
-
-
-def test_cheap_levels_that_are_as_good_are_taken() -> None:
-    policy = searching(hyperparameters=paper(rho=0.999), budget=60)
-    queries = play(policy, tracking)
-    assert queries[0].levels == (0, 0)
-    assert sum(query.levels == (0, 0) for query in queries) > len(queries) / 2
 
 
 @pytest.mark.parametrize(("eta", "explores"), [(0.5, False), (0.6, True), (1.0, True)])
@@ -318,10 +226,8 @@ def tracked() -> Equilibrium:
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        (MFUCBPNE, {"budget": 110, "seed": 1}),
         (MFUCBPNE, {"budget": 64, "joint": True, "seed": 0}),
         (MFUCBPNE, {"budget": 200, "information": "level", "seed": 1}),  # evaluates least
-        (MFUCBPNE, {"budget": 160, "sigma": 0.01, "seed": 0}),
         (UCBPNE, {"budget": 192, "seed": 1}),
     ],
 )
@@ -344,18 +250,6 @@ def is_at_the_continuous_equilibrium(answer: Equilibrium) -> None:
     assert max(gain.mean for gain in answer.dissatisfaction.values()) < 0.02
 
 
-def test_cheap_levels_that_are_biased() -> None:
-    def biased(profile: Mapping[str, float], level: int) -> list[float]:
-        off = 0.0 if level else 1.0
-        row, column = tracking(profile, level)
-        return [row + off + 0.1 * off * profile["x"], 2.0 * column - off]
-
-    policy = searching(budget=160)
-    queries = play(policy, biased)
-    assert any(query.levels != (1, 1) for query in queries)
-    assert worst(policy.recommend().profile) < 0.02
-
-
 def three_players(profile: Mapping[str, float], level: int) -> list[float]:
     """Player a follows b, b follows c, c goes against a; cheap levels are off by a little.
 
@@ -367,7 +261,7 @@ def three_players(profile: Mapping[str, float], level: int) -> list[float]:
     return [off - place**2 for place in places]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_a_discrete_equilibrium_of_three_players(seed: int) -> None:
     owned = {name: {name: QUARTERS} for name in "abc"}
     profiles = [
@@ -384,136 +278,7 @@ def test_a_discrete_equilibrium_of_three_players(seed: int) -> None:
     assert policy.recommend().profile == stable[0]
 
 
-def test_actions_of_all_kinds() -> None:
-    # Left wants kind 2 and x at the place of n; right wants n = .6 and mode 1 if kind is 2.
-    def utilities(profile: Mapping[str, float], level: int) -> list[float]:
-        match = profile["mode"] == float(profile["kind"] == 2)
-        left = -((profile["x"] - profile["n"]) ** 2) - 0.3 * (profile["kind"] != 2)
-        return [left, -((profile["n"] - 0.5 * profile["x"] - 0.3) ** 2) - 0.2 * (not match)]
-
-    players: dict[str, dict[str, Numeric | OneOf]] = {
-        "left": {"x": Numeric(), "kind": OneOf(3)},
-        "right": {"n": Numeric((0.0, 0.3, 0.6, 1.0)), "mode": OneOf(2)},
-    }
-    policy = MFUCBPNE(players, (1, 8), budget=160)
-    play(policy, utilities)
-    profile = policy.recommend().profile
-    assert (profile["kind"], profile["mode"], profile["n"]) == (2, 1, 0.6)
-    assert abs(profile["x"] - 0.6) < 0.1
-
-
-def test_more_players_than_there_are_profiles_for() -> None:
-    def utilities(profile: Mapping[str, float], level: int) -> list[float]:
-        mean = sum(profile.values()) / 4.0
-        return [-((value - 0.2 - 0.5 * mean) ** 2) for value in profile.values()]
-
-    policy = MFUCBPNE({name: {name: Numeric()} for name in "abcd"}, (1, 4), budget=200)
-    play(policy, utilities)
-    # All are at .4.
-    assert all(abs(value - 0.4) < 0.15 for value in policy.recommend().profile.values())
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_one_player_is_an_optimisation(seed: int) -> None:
-    def wave(profile: Mapping[str, float], level: int) -> list[float]:
-        x = profile["x"]
-        return [math.sin(9.0 * x) * math.exp(-x) + (0.1 * math.cos(11.0 * x) if level == 0 else 0)]
-
-    policy = MFUCBPNE({"player": {"x": Numeric()}}, (1, 6), budget=60, seed=seed)
-    play(policy, wave)
-    answer = policy.recommend()
-    values = [wave({"x": x}, 1)[0] for x in GRID]
-    assert wave(answer.profile, 1)[0] > max(values) - 0.01
-    assert len(answer.dissatisfaction) == 1
-
-
-def test_levels_that_average() -> None:
-    rng = np.random.default_rng(3)
-    costs = (1, 8)
-
-    def noisy(profile: Mapping[str, float], level: int) -> list[float]:
-        noise = 0.1 / math.sqrt(costs[level]) * rng.standard_normal(2)
-        return (np.array(tracking(profile, level)) + noise).tolist()
-
-    policy = searching(averaging=True, sigma=0.1, budget=160)
-    play(policy, noisy)
-    for model in policy.models:
-        assert model.hyperparameters.noise == pytest.approx(np.array([0.01, 0.00125]))
-    assert worst(policy.recommend().profile) < 0.03
-
-
 # Models that are wrong, and utilities that are odd.
-
-
-@pytest.mark.parametrize("factor", [0.1, 10.0])
-def test_length_scales_that_are_far_off(factor: float) -> None:
-    """Nothing breaks, and the answer is better than a profile at random."""
-    known = Hyperparameters(
-        length_scales=np.full((2, 2), 0.5 * factor),
-        correlations=np.array([0.8]),
-        scales=np.full(2, 0.2),
-        noise=np.full(2, 1e-3),
-        offsets=np.full(2, -0.2),
-    )
-    at_random = np.mean([worst({"x": x, "y": y}) for x in GRID[::10] for y in GRID[::10]])
-    regrets = []
-    for seed in range(2):
-        policy = searching(hyperparameters=[known, known], budget=130, seed=seed)
-        play(policy, tracking)
-        answer = policy.recommend()
-        regrets.append(worst(answer.profile))
-        assert math.isfinite(answer.at_most)
-    assert np.mean(regrets) < at_random
-
-
-@pytest.mark.parametrize("constant", [0.0, -1e7])
-def test_a_player_that_does_not_care(constant: float) -> None:
-    def utilities(profile: Mapping[str, float], level: int) -> list[float]:
-        return [tracking(profile, level)[0], constant]
-
-    policy = searching(budget=110)
-    play(policy, utilities)
-    answer = policy.recommend()
-    assert worst(answer.profile, utilities) < 0.01
-    assert answer.dissatisfaction["column"].relative_interval[1] < 0.01
-    assert answer.epsilon == answer.dissatisfaction["row"].relative
-
-
-def test_players_that_do_not_care_at_all() -> None:
-    policy = searching(budget=60)
-    play(policy, lambda profile, level: [1.0, 1.0])
-    answer = policy.recommend()
-    assert set(answer.profile) == {"x", "y"}
-    assert answer.at_most < 0.01
-
-
-def crashing(failure: float | None) -> Game:
-    """Utilities that cannot be measured at some profiles, and what is told instead."""
-
-    def utilities(profile: Mapping[str, float], level: int) -> list[float | None]:
-        row, column = tracking(profile, level)
-        return [failure if profile["x"] > 0.7 else row, failure if profile["y"] < 0.2 else column]
-
-    return utilities
-
-
-def test_profiles_that_crash() -> None:
-    policy = searching(budget=110)
-    queries = play(policy, crashing(None))
-    assert any(query.profile["x"] > 0.7 or query.profile["y"] < 0.2 for query in queries)
-    answer = policy.recommend()
-    assert worst(answer.profile) < 0.03
-    assert answer.profile["x"] < 0.7
-    json.dumps(policy.state_dict(), allow_nan=False)
-
-
-@pytest.mark.parametrize("failure", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_a_failure(failure: float) -> None:
-    policies = [searching(budget=110) for _ in range(2)]
-    for policy, value in zip(policies, (None, failure), strict=True):
-        play(policy, crashing(value))
-    assert policies[0].state_dict() == policies[1].state_dict()
-    assert any(None in entry["utilities"] for entry in policies[1].state_dict()["told"])
 
 
 def test_nothing_can_be_measured() -> None:
@@ -548,48 +313,7 @@ def test_a_failure_counts_as_the_worst_at_its_level() -> None:
         assert model.predict(at, level)[0].item() == pytest.approx(least, abs=0.3)
 
 
-def test_failures_that_have_nothing_to_do_with_the_profile() -> None:
-    rng = np.random.default_rng(0)
-
-    def flaky(profile: Mapping[str, float], level: int) -> list[float | None]:
-        return [None, None] if rng.random() < 0.2 else list(tracking(profile, level))
-
-    for seed in range(2):
-        policy = searching(budget=200, seed=seed)
-        queries = play(policy, flaky)
-        assert policy.cost == sum(policy.cost_of(query) for query in queries)
-        assert worst(policy.recommend().profile) < 0.02
-
-
 # Answers.
-
-
-def test_before_anything_is_told() -> None:
-    answer = searching().recommend()
-    assert dict(answer.profile) == {}
-    assert (answer.cost, answer.n_queries, answer.n_evaluations) == (0.0, 0, 0)
-    assert not answer.finished
-
-
-def test_an_answer_says_what_was_paid() -> None:
-    policy = searching(budget=64, probability=0.8, hyperparameters=paper())
-    queries = play(policy, tracking)
-    answer = policy.recommend()
-    assert answer.n_queries == len(queries)
-    assert answer.n_evaluations == sum(query.levels == (1, 1) for query in queries)
-    assert (answer.cost, answer.budget, answer.probability) == (policy.cost, 64.0, 0.8)
-    assert list(answer.dissatisfaction) == ["row", "column"]
-    for gain in answer.dissatisfaction.values():
-        assert 0.0 <= gain.interval[0] <= gain.mean <= gain.interval[1]
-    gains = answer.dissatisfaction.values()
-    assert [gain.unit for gain in gains] == [model.unit for model in policy.models]
-    assert answer.epsilon == max(gain.mean / gain.unit for gain in gains)
-    assert answer.at_most == max(gain.interval[1] / gain.unit for gain in gains)
-    text = str(answer)
-    assert f"epsilon = {answer.epsilon:.4g}" in text
-    assert "row" in text
-    assert "column" in text
-    assert "not finished" not in text
 
 
 def smooth(rng: np.random.Generator, known: Hyperparameters) -> Game:
@@ -637,8 +361,6 @@ def test_intervals_hold_what_players_gain() -> None:
     [
         (MFUCBPNE, {}),
         (MFUCBPNE, {"joint": True, "players": ON_A_GRID}),
-        (MFUCBPNE, {"averaging": True, "players": ON_A_GRID}),
-        (UCBPNE, {"hyperparameters": paper()}),
     ],
 )
 def test_a_restored_policy_goes_on_alike(kind: type[GamePolicy], options: dict[str, Any]) -> None:
@@ -661,8 +383,7 @@ def test_a_restored_policy_goes_on_alike(kind: type[GamePolicy], options: dict[s
 
 def test_a_seed_decides_all() -> None:
     def answer(seed: int) -> tuple[list[Query], Equilibrium]:
-        players = {name: {name: Numeric()} for name in "abc"}
-        policy = MFUCBPNE(players, (1, 4), budget=40, seed=seed)
+        policy = searching(players=ON_A_GRID, budget=40, seed=seed)
         return play(policy, anything), policy.recommend()
 
     assert answer(1) == answer(1)
@@ -677,21 +398,14 @@ def test_a_seed_decides_all() -> None:
     [
         ({"players": {}}, ValueError, "^players must not be empty"),
         ({"costs": (8, 1)}, ValueError, "^costs"),
-        ({"costs": (1, 1)}, ValueError, "^costs"),
         ({"costs": (0, 1)}, ValueError, r"^costs\[0\] must be positive"),
-        ({"costs": (1, math.inf)}, ValueError, "costs|budget"),
         ({"costs": "18"}, TypeError, "^costs must be"),
-        ({"costs": (1, None)}, TypeError, r"^costs\[1\] must be a number"),
         ({"budget": 15}, ValueError, "^budget must be at least 16"),
         ({"budget": 7, "joint": True}, ValueError, "^budget must be at least 8"),
-        ({"budget": math.nan}, ValueError, "^budget must be positive"),
         ({"budget": "64"}, TypeError, "^budget must be a number"),
         ({"beta": 0.0}, ValueError, "^beta must be positive"),
-        ({"beta": "2"}, TypeError, "^beta must be a number"),
         ({"probability": 1.0}, ValueError, "^probability must"),
         ({"sigma": 0.0}, ValueError, "^sigma must be positive"),
-        ({"sigma": "1"}, TypeError, "^sigma must be a number"),
-        ({"seed": -1}, ValueError, "^seed must be at least 0"),
         ({"seed": 0.5}, TypeError, "^seed must be a whole number"),
         ({"hyperparameters": paper()[:1]}, ValueError, "^hyperparameters must be one for each"),
         (
@@ -711,8 +425,6 @@ def test_a_seed_decides_all() -> None:
             ValueError,
             "^hyperparameters say what noise there is",
         ),
-        ({"eta": 1.1}, ValueError, "^eta must be above 0 and at most 1"),
-        ({"eta": "all"}, TypeError, "^eta must be a number"),
         ({"information": "both"}, ValueError, "^information must be 'target' or 'level'"),
     ],
 )
@@ -724,34 +436,20 @@ def test_arguments_that_are_wrong(
 
 
 @pytest.mark.parametrize(
-    ("query", "utilities", "message"),
+    ("profile", "levels", "utilities", "message"),
     [
-        (Query({"x": 0.1}, (0, 0)), [0.0, 0.0], "^query.profile must have"),
-        (Query({"x": 0.1, "y": 0.1, "z": 0.1}, (0, 0)), [0.0, 0.0], "^query.profile must have"),
-        (
-            Query({"x": 0.1, "y": 0.1}, (0,)),
-            [0.0, 0.0],
-            "^query.levels must be an index",
-        ),
-        (
-            Query({"x": 0.1, "y": 0.1}, (0, 2)),
-            [0.0, 0.0],
-            "^query.levels must be an index",
-        ),
-        (
-            Query({"x": 0.1, "y": 0.1}, (-1, 0)),
-            [0.0, 0.0],
-            "^query.levels must be an index",
-        ),
-        (Query({"x": 0.1, "y": 0.1}, (0, 0)), [0.0], "^utilities must have one entry"),
+        ({"x": 0.1}, (0, 0), [0.0, 0.0], "^query.profile must have"),
+        ({"x": 0.1, "y": 0.1}, (0,), [0.0, 0.0], "^query.levels must be an index"),
+        ({"x": 0.1, "y": 0.1}, (0, 2), [0.0, 0.0], "^query.levels must be an index"),
+        ({"x": 0.1, "y": 0.1}, (0, 0), [0.0], "^utilities must have one entry"),
     ],
 )
 def test_what_cannot_have_been_asked_is_not_learned(
-    query: Query, utilities: list[float], message: str
+    profile: dict[str, float], levels: tuple[int, ...], utilities: list[float], message: str
 ) -> None:
     policy = searching()
     with pytest.raises(ValueError, match=message):
-        policy.tell(query, utilities)
+        policy.tell(Query(profile, levels), utilities)
     assert (policy.cost, policy.recommend().n_queries) == (0.0, 0)
 
 
@@ -787,14 +485,7 @@ def test_a_players_unit_does_not_matter(tracked: Equilibrium) -> None:
         assert theirs == pytest.approx(factor * ours, rel=1e-6)
 
 
-@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e6])
-def test_the_unit_of_the_costs_does_not_matter(unit: float) -> None:
-    policy = searching(costs=(unit, 8.0 * unit), budget=110.0 * unit)
-    other = searching(costs=(1.0, 8.0), budget=110.0)
-    assert play(policy, tracking) == play(other, tracking)
-
-
-@pytest.mark.parametrize("n_parameters", [3, 7])
+@pytest.mark.parametrize("n_parameters", [7])
 def test_a_player_with_many_parameters(n_parameters: int) -> None:
     best = np.random.default_rng(n_parameters).random(n_parameters)
     names = [f"x{index}" for index in range(n_parameters)]
@@ -808,17 +499,3 @@ def test_a_player_with_many_parameters(n_parameters: int) -> None:
     # The mean of random profiles is about .15 times the number of parameters.
     assert near(answer.profile, 0)[0] > -0.05
     assert answer.dissatisfaction["one"].interval[1] >= 0.0
-
-
-def test_the_best_of_many_combinations_is_recommended() -> None:
-    names = [f"x{index}" for index in range(4)]
-    worth = np.random.default_rng(1).random((4, 6))
-
-    def summed(profile: Mapping[str, float], level: int) -> list[float]:
-        return [float(sum(worth[index, int(profile[name])] for index, name in enumerate(names)))]
-
-    policy = UCBPNE({"one": {name: OneOf(6) for name in names}}, (1.0,), 60)
-    queries = play(policy, summed)
-    seen = max(summed(query.profile, 0)[0] for query in queries)
-    answer = policy.recommend()
-    assert summed(answer.profile, 0)[0] >= seen - 0.05

@@ -7,8 +7,8 @@ import pytest
 
 from mfhpo.games import Query
 from mfhpo.games.baselines import ProbabilityOfEquilibrium
-from mfhpo.search import Numeric, OneOf
-from tests.core.games.known_games import play, tracking, two_players
+from mfhpo.search import Numeric
+from tests.core.games.known_games import two_players
 
 PLACES = tuple((np.arange(11) / 10).tolist())
 
@@ -16,24 +16,6 @@ PLACES = tuple((np.arange(11) / 10).tolist())
 def searching(budget: float = 120.0, draws: int = 100) -> ProbabilityOfEquilibrium:
     players = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
     return ProbabilityOfEquilibrium(players, (1, 5), budget, draws=draws)
-
-
-def test_it_goes_to_the_equilibrium_where_utilities_are_known() -> None:
-    policy = searching(budget=1_000.0)
-    rng = np.random.default_rng(0)
-    for x, y in rng.choice(PLACES, (40, 2)).tolist():
-        profile = {"x": x, "y": y}
-        policy.tell(Query(profile, (1, 1)), tracking(profile, 1))
-    # Of the tenths, (.4, .6) is the only equilibrium.
-    assert policy.ask() == Query({"x": 0.4, "y": 0.6}, (1, 1))
-    assert policy.recommend().profile == {"x": 0.4, "y": 0.6}
-
-
-def test_it_evaluates_at_the_target_up_to_the_budget() -> None:
-    policy = searching()
-    queries = play(policy, tracking)
-    assert [query.levels for query in queries] == [(1, 1)] * 12
-    assert policy.finished
 
 
 def test_it_takes_the_profile_of_the_largest_probability() -> None:
@@ -57,28 +39,6 @@ def test_it_takes_the_profile_of_the_largest_probability() -> None:
         asked = round(110 * query.profile["x"] + 10 * query.profile["y"])
         assert policy.actions.profiles[asked].tolist() == list(query.profile.values())
         assert probability[asked] > probability.max() - 0.04
-
-
-def test_what_is_certain_has_probability_one() -> None:
-    """Both players have seen all profiles, without noise to speak of: one of them is stable."""
-    policy = ProbabilityOfEquilibrium(
-        {"row": {"a": OneOf(2)}, "column": {"b": OneOf(2)}}, (1,), 40, sigma=1e-3
-    )
-    # The prisoners' dilemma: to confess (1) is better whatever the other does.
-    payoff = {(0, 0): (2.0, 2.0), (0, 1): (0.0, 3.0), (1, 0): (3.0, 0.0), (1, 1): (1.0, 1.0)}
-    queries = play(policy, lambda at, level: payoff[int(at["a"]), int(at["b"])])
-    assert [query.profile for query in queries[-3:]] == [{"a": 1, "b": 1}] * 3
-    assert policy.recommend().profile == {"a": 1, "b": 1}
-
-
-def test_asking_changes_nothing() -> None:
-    policy = searching()
-    play(policy, tracking, most=3)
-    first = policy.ask()
-    assert first is not None
-    second = policy.ask([first])
-    assert policy.ask([first]) == second
-    assert policy.ask() == first
 
 
 def test_what_it_cannot_do() -> None:

@@ -124,20 +124,6 @@ def worker(storage: InMemoryStorage, budget: float = 12.0) -> optuna.Study:
     )
 
 
-def test_two_samplers_side_by_side_share_one_budget() -> None:
-    storage = InMemoryStorage()
-    one, two = worker(storage), worker(storage)
-    for _ in range(6):
-        first, second = one.ask(), two.ask()
-        assert first.user_attrs[QUERY] != second.user_attrs[QUERY] or first.number == 0
-        for study, trial in ((two, second), (one, first)):
-            study.tell(trial, tracking(trial))
-    for study in (one, two):
-        answer = study.sampler.equilibrium(study)
-        assert (answer.cost, answer.trials, answer.finished) == (12, 12, True)
-    assert one.sampler.equilibrium(one) == two.sampler.equilibrium(two)
-
-
 def test_who_comes_later_gives_way() -> None:
     """Two workers choose at the same moment: the second writes before the first was read."""
     storage = InMemoryStorage()
@@ -145,7 +131,7 @@ def test_who_comes_later_gives_way() -> None:
     one.optimize(tracking, n_trials=3)
     first = one.ask()
     hidden = first.user_attrs[QUERY]
-    game = two.sampler._games.read(two)
+    game = two.sampler._read(two)
     propose, seen = game.propose, []
 
     def propose_before_the_first_is_seen(trial: FrozenTrial) -> Any:
@@ -181,8 +167,8 @@ def test_a_trial_that_gave_up_its_query_is_not_waited_for() -> None:
     one, two = worker(storage, 4.0), worker(storage, 4.0)
     one.optimize(tracking, n_trials=2)
     trial = one.ask()
-    game = two.sampler._games.read(two)
+    game = two.sampler._read(two)
     assert len(game.under_way) == 1
     storage.set_trial_user_attr(trial._trial_id, QUERY, {"over": True})
-    assert two.sampler._games.read(two) is game
+    assert two.sampler._read(two) is game
     assert len(game.under_way) == 0

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from optuna.distributions import CategoricalDistribution
 
 from mfhpo.search import OneOf
@@ -15,8 +14,6 @@ from mfhpo_optuna.visualization.style import WINNER, level_colour, params_text
 
 __all__ = ["draw_heat_maps"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-
 _FINE = 41  # values of a number's range
 _GREYS = [[0.0, "#fbfbf9"], [1.0, "#6b6b6b"]]
 
@@ -24,26 +21,22 @@ _GREYS = [[0.0, "#fbfbf9"], [1.0, "#6b6b6b"]]
 def draw_heat_maps(go: Any, make_subplots: Any, story: NashStory) -> Any:
     """Both players' objectives and the largest gain by deviating, over both parameters.
 
-    Parameters
-    ----------
-    go, make_subplots
-        Plotly's.
-    story
-        What is drawn; its game has two players with one parameter each.
+    The game has two players with one parameter each.
     """
     names = story.game.players.names
     better = ["higher" if sign > 0.0 else "lower" for sign in story.game.signs]
     titles = [f"{escape(n)} ({b} is better)" for n, b in zip(names, better, strict=True)]
     titles.append("largest gain by deviating, in standard deviations")
     figure = make_subplots(
-        rows=1,
-        cols=3,
-        shared_yaxes=True,
-        subplot_titles=titles,
-        horizontal_spacing=0.09,
+        rows=1, cols=3, shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.09
     )
-    axes = [axis_values(story, parameter) for parameter in story.policy.actions.parameters]
-    utilities = estimated_utilities(story, [len(axis) for axis in axes])
+    policy = story.policy
+    first, second = policy.actions.parameters
+    axes = [axis_values(story, first), axis_values(story, second)]
+    profiles = [{first: x, second: y} for x in places(story, first) for y in places(story, second)]
+    features = policy.actions.features_of(profiles)
+    shape = len(axes[0]), len(axes[1])
+    utilities = [model.mean(features, model.top).reshape(shape) for model in policy.models]
     stated = story.answer.answer.dissatisfaction.values()
     gains = np.max(
         [
@@ -94,15 +87,6 @@ def places(story: NashStory, parameter: str) -> list[float]:
         return list(kind.places)
     even = np.linspace(0.0, 1.0, _FINE)
     return [float(place) for place in np.unique(kind.snapped(even))]
-
-
-def estimated_utilities(story: NashStory, shape: list[int]) -> list[FloatArray]:
-    """Each player's mean utility at the target, larger being better, over both parameters."""
-    policy = story.policy
-    first, second = policy.actions.parameters
-    profiles = [{first: x, second: y} for x in places(story, first) for y in places(story, second)]
-    features = policy.actions.features_of(profiles)
-    return [model.mean(features, model.top).reshape(shape) for model in policy.models]
 
 
 def _draw_played(go: Any, figure: Any, story: NashStory, col: int) -> None:
@@ -159,12 +143,7 @@ def _draw_way(go: Any, figure: Any, story: NashStory, col: int) -> None:
         go.Scatter(
             **at([story.answer]),
             mode="markers",
-            marker={
-                "symbol": "star",
-                "size": 15,
-                "color": WINNER,
-                "line": {"color": "white", "width": 1},
-            },
+            marker=star(15),
             name="recommended",
             **common,
         ),
@@ -179,13 +158,17 @@ def _lay_out(figure: Any, story: NashStory) -> None:
         margin={"t": 120, "r": 60},
         height=520,
     )
-    parameters = list(story.policy.actions.parameters)
-    updates = (figure.update_xaxes, figure.update_yaxes)
-    for update, parameter in zip(updates, parameters, strict=True):
-        update(type=axis_type(story, parameter))
-    owners = story.game.players
-    figure.update_xaxes(title=f"{escape(parameters[0])} ({escape(owners.names[0])})")
-    figure.update_yaxes(title=f"{escape(parameters[1])} ({escape(owners.names[1])})", col=1)
+    named = zip(story.policy.actions.parameters, story.game.players.names, strict=True)
+    (x, row), (y, column) = named
+    figure.update_xaxes(type=axis_type(story, x), title=f"{escape(x)} ({escape(row)})")
+    figure.update_yaxes(type=axis_type(story, y))
+    figure.update_yaxes(title=f"{escape(y)} ({escape(column)})", col=1)
+
+
+def star(size: int) -> dict[str, Any]:
+    """The mark of the recommended profile."""
+    white = {"color": "white", "width": 1}
+    return {"symbol": "star", "size": size, "color": WINNER, "line": white}
 
 
 def axis_type(story: NashStory, parameter: str) -> str:

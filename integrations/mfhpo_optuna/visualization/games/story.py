@@ -22,27 +22,12 @@ _STAGES = 20  # recommendations that are computed anew
 
 @dataclass(frozen=True)
 class Played:
-    """One trial: what it evaluated, and what was paid once it had ended.
-
-    Parameters
-    ----------
-    trial
-        Its number.
-    query
-        Its profile and levels.
-    params
-        Its profile in the user's terms.
-    values
-        As the objective returned them; None for a failure.
-    cost
-        What was paid in all, this trial included.
-    """
+    """What one trial evaluated."""
 
     trial: int
     query: Query
     params: dict[str, Any]
-    values: tuple[float | None, ...]
-    cost: float
+    values: Sequence[float | None]  # as the objective returned them; None for a failure
 
 
 @dataclass(frozen=True)
@@ -57,29 +42,9 @@ class Stage:
 class NashStory:
     """A study's evaluations in the order in which they ended, and what they led to.
 
-    Parameters
-    ----------
-    study
-        The study.
-    sampler
-        What it was run with.
-    shows_way
-        Whether recommendations on the way to the last one are wanted, each of which takes as long
-        as the answer does, for the game that is found.
-
-    Attributes
-    ----------
-    played
-        All evaluations.
-    stages
-        Recommendations on the way, if they are wanted; the last one is the answer.
-    game
-        The game after the last evaluation.
-
-    Raises
-    ------
-    ValueError
-        If no trial has given values yet.
+    Recommendations on the way to the last one (`stages`) each take as long as the answer does;
+    `shows_way` says whether they are wanted, for the game that is found. ``game`` is that after the
+    last evaluation. Raises ValueError if no trial has given values yet.
     """
 
     def __init__(
@@ -105,8 +70,7 @@ class NashStory:
     @property
     def policy(self) -> GamePolicy:
         """What chose the queries, after the last evaluation."""
-        if self.game.policy is None:
-            raise ValueError("no trial has told all players' parameters yet.")
+        assert self.game.policy is not None
         return self.game.policy
 
     @property
@@ -131,17 +95,9 @@ class NashStory:
 
     def _listen(self, game: NashStudy) -> Listener:
         def hear(trial: FrozenTrial, query: Query, values: Sequence[float | None]) -> None:
-            if game.policy is None:
-                return
-            self.played.append(
-                Played(
-                    trial=trial.number,
-                    query=query,
-                    params=game.space.params(query.profile),
-                    values=tuple(values),
-                    cost=game.policy.cost,
-                )
-            )
+            assert game.policy is not None
+            params = game.space.params(query.profile)
+            self.played.append(Played(trial.number, query, params, values))
             n = len(self.played)
             if n == self._last or (n in self._shown and self._shows_way(game.policy)):
                 self._note_stage(game)
@@ -150,19 +106,12 @@ class NashStory:
 
     def _note_stage(self, game: NashStudy) -> None:
         answer = game.recommend()
-        if answer is not None and answer.profile:
-            params = game.space.params(answer.profile)
-            self.stages.append(Stage(answer.cost, answer, params))
+        if answer.profile:
+            self.stages.append(Stage(answer.cost, answer, game.space.params(answer.profile)))
 
 
 def sampler_of(study: optuna.Study, sampler: NashSampler | None, plot: str) -> NashSampler:
-    """The sampler that a plot is asked for, or the study's.
-
-    Raises
-    ------
-    TypeError
-        If it does not look for equilibria.
-    """
+    """The sampler that a plot is asked for, or the study's; TypeError for one of another kind."""
     chosen = study.sampler if sampler is None else sampler
     if not isinstance(chosen, NashSampler):
         raise TypeError(

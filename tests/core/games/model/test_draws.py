@@ -48,38 +48,6 @@ def test_draws_have_the_posterior_means_and_covariances(n: int) -> None:
     assert np.cov(drawn) == pytest.approx(covariances, abs=0.15 * variances.max())
 
 
-def test_draws_go_through_what_is_known_well() -> None:
-    known = Hyperparameters.shared(5.0, 5.0, correlations=[0.8], noise=1e-6, n_features=1)
-    gp = MultiOutputGP(known)
-    for x in (0.1, 0.5, 0.9):
-        gp.add(np.array([x]), 1, np.sin(6.0 * x))
-    draws = DrawnUtilities(gp, 50, np.random.default_rng(0))
-    at = np.array([[0.1], [0.5], [0.9]])
-    assert draws(at) == pytest.approx(np.repeat(np.sin(6.0 * at), 50, axis=1), abs=0.01)
-    assert draws(np.array([[0.3]])).std() > 0.05
-
-
-def test_draws_know_of_the_noise() -> None:
-    known = Hyperparameters.shared(5.0, 5.0, correlations=[1.0], noise=1.0, n_features=1)
-    gp = MultiOutputGP(known)
-    gp.add(np.array([0.5]), 0, 3.0)
-    at = np.array([[0.5]])
-    drawn = np.concatenate(
-        [DrawnUtilities(gp, 50, np.random.default_rng(seed))(at)[0] for seed in range(60)]
-    )
-    # Prior and noise have variance 1 each: half of the value, half of the variance.
-    assert drawn.mean() == pytest.approx(1.5, abs=0.06)
-    assert drawn.var() == pytest.approx(0.5, abs=0.06)
-
-
-def test_a_function_is_the_same_wherever_it_is_looked_at() -> None:
-    draws = DrawnUtilities(believed(5), 7, np.random.default_rng(0))
-    points = np.random.default_rng(1).random((9, 2))
-    together = draws(points)
-    one_by_one = np.concatenate([draws(point[None, :]) for point in points])
-    assert together == pytest.approx(one_by_one, abs=SINGLE)
-
-
 UNITS = np.array([1.0, 3.0, 1.0])
 
 
@@ -135,13 +103,3 @@ def test_games_are_drawn_from_all_models_that_may_be_true() -> None:
     gains = drawn.dissatisfaction(np.array([[0.0]]))[0, :, 0]
     assert gains == pytest.approx(np.repeat([1.0, 5.0], 4), abs=0.02)
     assert drawn.worst_of_all_profiles() == pytest.approx([1.5, 0.0], abs=0.02)
-
-
-def test_profiles_that_are_not_a_product_are_too_many() -> None:
-    actions = Actions({name: {name: Numeric()} for name in "abc"})
-    known = Hyperparameters.shared(2.0, 2.0, correlations=[0.8], noise=0.01, n_features=3)
-    models = [MultiOutputGP(known) for _ in range(3)]
-    drawn = DrawnGames(actions, [[gp] for gp in models], UNITS, 4, np.random.default_rng(0))
-    assert (drawn.dissatisfaction(actions.profiles[:5]) >= 0.0).all()
-    with pytest.raises(ValueError, match=r"^actions must be so few"):
-        drawn.worst_of_all_profiles()

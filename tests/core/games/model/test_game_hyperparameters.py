@@ -6,11 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters
-from tests.core.games.known_games import drawn_hyperparameters
 
 
 def three_levels() -> Hyperparameters:
@@ -34,21 +31,6 @@ def test_links_and_weights_by_hand() -> None:
     )
 
 
-@given(st.integers(0, 1_000), st.integers(1, 5))
-def test_the_shares_of_a_level_sum_to_one(seed: int, n_levels: int) -> None:
-    known = drawn_hyperparameters(np.random.default_rng(seed), n_levels, 1)
-    assert known.weights.sum(axis=1) == pytest.approx(np.ones(n_levels))
-
-
-def test_levels_that_have_nothing_in_common() -> None:
-    known = replace(three_levels(), correlations=np.array([0.0, 0.8]))
-    expected = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.8], [0.0, 0.8, 1.0]])
-    assert known.links == pytest.approx(expected)
-    assert known.weights == pytest.approx(
-        np.array([[1.0, 0.0, 0.0], [0.0, 0.36, 0.64], [0.0, 0.0, 1.0]])
-    )
-
-
 def test_rates_are_those_of_the_paper() -> None:
     known = Hyperparameters.shared(2.0, 8.0, correlations=[0.5], noise=[0.3, 0.1], n_features=3)
     # exp(-h d**2) = exp(-(d / l)**2 / 2) with l = sqrt(1 / (2 h)).
@@ -56,13 +38,6 @@ def test_rates_are_those_of_the_paper() -> None:
     assert known.noise.tolist() == [0.3, 0.1]
     assert known.scales.tolist() == [1.0, 1.0]
     assert known.offsets.tolist() == [0.0, 0.0]
-
-
-def test_averaging_divides_the_noise_by_the_cost() -> None:
-    known = Hyperparameters.averaging(2.0, costs=[1, 4, 10], noise=0.8, n_features=1)
-    assert known.noise == pytest.approx(np.array([0.8, 0.2, 0.08]))
-    assert known.links == pytest.approx(np.ones((3, 3)))
-    assert known.weights == pytest.approx(np.array([[0.0, 0.0, 1.0]] * 3))
 
 
 def test_no_noise_is_taken_for_a_little() -> None:

@@ -1,0 +1,86 @@
+"""The pulls of a race with time limits, in the order in which they were told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["History"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class History:
+    """Arms, limits, rewards and seconds of all pulls.
+
+    No limit is an infinite one. A pull that was stopped has a reward of NaN and infinite seconds.
+    """
+
+    def __init__(self) -> None:
+        self.arms: list[int] = []
+        self.limits: list[float] = []
+        self.rewards: list[float] = []
+        self.seconds: list[float] = []
+        self.n_censored = 0
+        self.lowest, self.highest = math.inf, -math.inf  # rewards
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def add(self, arm: int, limit: float, reward: float, seconds: float) -> None:
+        """Add a pull."""
+        self.arms.append(arm)
+        self.limits.append(limit)
+        self.rewards.append(reward)
+        self.seconds.append(seconds)
+        if math.isinf(seconds):
+            self.n_censored += 1
+        else:
+            self.lowest, self.highest = min(self.lowest, reward), max(self.highest, reward)
+
+    def add_all(self, arms: IntArray, notes: FloatArray) -> None:
+        """Add pulls: arms, shape (N,); limit, reward and seconds of each, shape (N, 3)."""
+        limits, rewards, seconds = notes.T
+        self.arms.extend(arms.tolist())
+        self.limits.extend(limits.tolist())
+        self.rewards.extend(rewards.tolist())
+        self.seconds.extend(seconds.tolist())
+        self.n_censored += int(np.isinf(seconds).sum())
+        seen = rewards[~np.isnan(rewards)]
+        if seen.size:
+            self.lowest = min(self.lowest, float(seen.min()))
+            self.highest = max(self.highest, float(seen.max()))
+
+    def arrays(self, arm: int | None = None) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Arms, limits, rewards and seconds, of one arm or of all, each of shape (N,)."""
+        arms = np.array(self.arms, dtype=np.int64)
+        chosen = slice(None) if arm is None else arms == arm
+        floats = (np.array(values) for values in (self.limits, self.rewards, self.seconds))
+        limits, rewards, seconds = (values[chosen] for values in floats)
+        return arms[chosen], limits, rewards, seconds
+
+    def state_dict(self) -> dict[str, Any]:
+        """The pulls as plain JSON values, in which None stands for NaN and infinity."""
+        return {
+            "arms": list(self.arms),
+            "limits": [limit if math.isfinite(limit) else None for limit in self.limits],
+            "rewards": [None if math.isnan(reward) else reward for reward in self.rewards],
+            "seconds": [taken if math.isfinite(taken) else None for taken in self.seconds],
+        }
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> History:
+        """The saved pulls."""
+        history = cls()
+        missing = {"limits": math.inf, "rewards": math.nan, "seconds": math.inf}
+        columns = [
+            [instead if value is None else float(value) for value in state[name]]
+            for name, instead in missing.items()
+        ]
+        history.add_all(np.array(state["arms"], dtype=np.int64), np.array(columns).T)
+        return history

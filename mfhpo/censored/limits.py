@@ -1,0 +1,77 @@
+"""Which time limits pulls may have: those that are given, or derived from first durations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.censored.history import History
+
+__all__ = ["check_limits", "derived_limits"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# The fewest durations that limits are derived from.
+_FEWEST_DURATIONS = 4
+# Pulls of each arm that may be stopped before limits are given up to be derived from durations.
+_TRIES = 3
+# The least limit that is derived, in seconds: a clock may measure 0.
+_SHORTEST = 1e-6
+# Quantiles of the first durations between which derived limits lie (paper 004, Section 5.2).
+_QUANTILES = (0.25, 0.75)
+
+
+def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
+    """Return limits as an array, or raise unless they are positive and strictly increasing."""
+    try:
+        values = np.array(limits, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"limits must be a sequence of seconds, got {limits!r}.") from None
+    if values.ndim == 0:
+        raise TypeError(f"limits must be a sequence of seconds, or a whole number, got {limits!r}.")
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"limits must be a sequence of seconds, not empty, got {limits!r}.")
+    if not (np.isfinite(values).all() and values[0] > 0.0 and (np.diff(values) > 0.0).all()):
+        raise ValueError(
+            f"limits must be positive, finite and strictly increasing seconds, got "
+            f"{values.tolist()}; sort them and drop repeats."
+        )
+    return values
+
+
+def derived_limits(
+    history: History, active: IntArray, n_limits: int, longest: float
+) -> FloatArray | None:
+    """Equidistant limits over the interquartile range of the first durations, or None so far.
+
+    They are derived once every active arm was tried, and there are enough durations. Where no pull
+    ended, each arm is tried again, and then limits up to the one that they were stopped at have to
+    do.
+    """
+    if not len(active):
+        return None
+    arms, limits, _, seconds = history.arrays()
+    ran = np.minimum(seconds, limits)
+    # Equally many of each arm: where several run at once, quick ones come back more often.
+    each = -(-_FEWEST_DURATIONS // len(active))
+    firsts = [np.flatnonzero(arms == arm)[:each] for arm in active]
+    if min(map(len, firsts)) < each:
+        return None
+    chosen = np.concatenate(firsts)
+    if np.isfinite(seconds[chosen]).any():
+        first, last = np.quantile(ran[chosen], _QUANTILES)
+    elif min(np.bincount(arms)[active]) < _TRIES:
+        return None
+    else:
+        first, last = 0.0, float(ran.max())
+    if first == last:
+        last = 2.0 * first
+    last = max(min(last, longest), _SHORTEST)
+    if n_limits == 1:
+        return np.array([last])
+    if first == 0.0:
+        first = last / n_limits
+    return np.unique(np.linspace(max(first, 1e-3 * last), last, n_limits))
