@@ -18,7 +18,7 @@ from ray.tune.search.sample import (
 from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import is_number
-from mfhpo.search import Numeric, OneOf
+from mfhpo.search import Numeric, OneOf, place_in_range
 from mfhpo_ray.experiment.space import bounds_of, step_of
 
 __all__ = ["kind_of", "place_of", "value_at"]
@@ -81,18 +81,11 @@ def place_of(value: Any, domain: Float | Integer) -> float | None:
     low, high, _ = bounds_of(domain)
     if not low <= value <= high:
         return None
-    if _is_log(domain):
-        return math.log(float(value) / low) / math.log(high / low)
-    return (float(value) - low) / (high - low)
+    return place_in_range(float(value), low, high, _is_log(domain))
 
 
 def value_at(place: float, domain: Domain) -> Any:
     """The value at a place, or of the index of a category; a uniform place gives Tune's own draws.
-
-    Raises
-    ------
-    TypeError
-        For a domain that `kind_of` knows nothing of.
 
     Examples
     --------
