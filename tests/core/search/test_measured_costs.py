@@ -34,10 +34,6 @@ def test_levels_between_those_paid_for_are_scaled():
     assert measured.costs() == pytest.approx((1.0, 3.0 * 5.5, 90.0))
 
 
-def test_below_and_above_the_nearest_scale_holds():
-    assert learned((1.0, 3.0, 9.0), [(-1, 1, 6.0)]).costs() == pytest.approx((2.0, 6.0, 18.0))
-
-
 def test_two_levels_tell_what_setting_up_takes():
     """10 and .5 for each unit: the third costs 14.5, not 3 * 11.5."""
     measured = learned((1.0, 3.0, 9.0), [(-1, 0, 10.5), (-1, 1, 11.5)])
@@ -93,14 +89,6 @@ def test_from_scratch_everything_is_set_up_once():
     measured.add(-1, 3, 40.0)  # a replicate says what it really is, of steps it says nothing
     assert measured.from_scratch(3) == 40.0
     assert measured.costs()[-1] == pytest.approx(67.0)
-
-
-def test_from_scratch_costs_that_are_proportional_are_the_sums_of_steps():
-    paid = [(-1, 0, 2.0), (0, 1, 4.0), (1, 2, 12.0)]
-    measured = learned((1.0, 3.0, 9.0), paid, continues=True)
-    assert measured.from_scratch(2) == pytest.approx(measured.costs()[2]) == pytest.approx(18.0)
-    other = learned((1.0, 3.0, 9.0), [(-1, 0, 2.0), (-1, 2, 30.0)])
-    assert [other.from_scratch(level) for level in range(3)] == list(other.costs())
 
 
 def test_a_level_is_unknown_while_a_single_lower_one_was_paid_for():
