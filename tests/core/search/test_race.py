@@ -581,26 +581,6 @@ def test_kill_load_and_go_on(kind, budget):
         assert other.race.tried == whole.race.tried
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"budget": 0.0}, ["budget", "0.0", "positive"]),
-        ({"unit": "hours"}, ["unit", "'hours'", "'evaluations'"]),
-        ({"certify_share": 1.0}, ["certify_share", "1.0", "[0, 1)"]),
-        ({"top": 1}, ["top", "1", "at least 2"]),
-        ({"delta": 0.0}, ["delta", "0.0"]),
-        ({"epsilon": -1.0}, ["epsilon", "-1.0"]),
-        ({"sigma": -0.1}, ["sigma", "-0.1"]),
-        ({"max_failures": 0}, ["max_failures", "0", "at least 1"]),
-    ],
-)
-def test_bad_arguments(options, words):
-    with pytest.raises(ValueError, match=r".") as caught:
-        make(**options)
-    for word in words:
-        assert word in str(caught.value)
-
-
 # The guarantee.
 
 
