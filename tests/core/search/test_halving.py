@@ -10,7 +10,6 @@ import pytest
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, HalvingSearch
-from tests.core.search.played import Play, plane, valley
 
 NEW = Begin(0, None)
 
@@ -41,14 +40,6 @@ def test_workers_take_different_first_arms() -> None:
     pending.append(Pull(0, 1))
     # Two of four are under way; a third of four is one, and it is under way.
     assert search.ask(4, pending) == NEW
-
-
-def test_with_the_first_arms_under_way_promotions_wait() -> None:
-    search = HalvingSearch(costs=(1.0, 3.0), initial=4)
-    told(search, 0, [0.3, 0.1, 0.4])
-    # A third of the three that are known is one.
-    assert search.ask(4, [Pull(3, 0)]) == Pull(2, 1)
-    assert search.ask(4, [Pull(3, 0), Pull(2, 1)]) == NEW
 
 
 def after_the_first() -> HalvingSearch:
@@ -113,13 +104,6 @@ def test_agreement_by_hand(n: int, low: float, high: float) -> None:
     assert search.agreement(1) == pytest.approx(high)
 
 
-def test_equal_values_agree_with_nothing() -> None:
-    search = HalvingSearch(costs=(1.0, 3.0))
-    told(search, 0, [0.2] * 4)
-    told(search, 1, [0.1, 0.2, 0.3, 0.4])
-    assert search.agreement(0) == 0.25
-
-
 def test_a_level_that_disagrees_is_skipped() -> None:
     search = reversed_pair(6)
     assert search.grace_level() == 1
@@ -170,23 +154,6 @@ def test_a_state_holds_failures_and_merged_arms() -> None:
 
 
 # As a whole.
-
-
-@pytest.mark.parametrize("at", [5, 30])
-def test_a_search_that_is_stopped_and_loaded_goes_on_as_before(at: int) -> None:
-    plays = []
-    for stopped in (False, True):
-        search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=5)
-        search.space = plane()
-        play = Play(search, valley).steps(at)
-        if stopped:
-            state = json.loads(json.dumps(search.state_dict()))
-            play.search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=5)
-            play.search.space = plane()
-            play.search.load_state_dict(state)
-        plays.append(play.steps(60 - at))
-    assert plays[0].asked == plays[1].asked
-    assert plays[0].search.state_dict() == plays[1].search.state_dict()
 
 
 @pytest.mark.parametrize(

@@ -71,14 +71,6 @@ def test_without_a_space_arms_are_drawn_by_whoever_asks() -> None:
     assert search.leader() == 2
 
 
-def test_nothing_is_concluded_before_an_arm_is_finished() -> None:
-    search = searching(initial=2)
-    for arm in range(2):
-        search.describe(arm, drawn(search.space, arm))
-        search.tell(Pull(arm, 0), Observation(0.0))
-    assert search.ask(2, [Pull(0, 1)]) == Begin(0, None)
-
-
 @pytest.mark.parametrize(
     ("costs", "first"),
     [((1.0,), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)],
@@ -229,26 +221,6 @@ def test_parameters_that_do_not_always_apply() -> None:
     assert objective(play.best, 2) > -0.05
 
 
-def test_a_space_that_grows() -> None:
-    """A parameter comes up after 20 steps, and matters."""
-
-    def objective(point: Mapping[str, float], level: int) -> float:
-        return -((point["x"] - 0.7) ** 2) - (point.get("y", 1.0) - 0.25) ** 2
-
-    search = searching(SearchSpace({"x": Numeric()}))
-    play = Play(search, objective).steps(20)
-    search.space = plane()
-    play.steps(40)
-    check(play)
-    assert objective(play.best, 2) > -0.02
-
-
-def test_values_that_are_all_the_same() -> None:
-    play = Play(searching(), lambda point, level: -3.5).steps(25)
-    check(play)
-    assert play.search.leader() in play.search.finished_arms()
-
-
 def test_values_of_any_size() -> None:
     """A search does not depend on the unit of its values."""
     plays = []
@@ -282,23 +254,6 @@ def test_arms_that_fail_are_avoided() -> None:
     assert 0.4 < play.best["x"] <= 0.5
 
 
-def test_each_new_arm_is_chosen_by_another_model_that_the_data_allow() -> None:
-    search = searching()
-    fill(search, 8)
-
-    def asked_by(begun: int) -> list[float]:
-        search.ask(begun)
-        parameters: list[float] = search._see_by_draw((), begun).process._parameters.tolist()
-        return parameters
-
-    first = asked_by(8)
-    search.describe(8, drawn(search.space, 8))
-    search.tell(Pull(8, 0), Observation(0.5))  # the model is not fitted anew yet
-    assert asked_by(8) == first
-    assert asked_by(9) != first
-    assert search._see().process is search._process
-
-
 def test_what_was_known_before_a_state_was_loaded_does_not_count() -> None:
     one, other = searching(initial=4), searching(initial=4)
     fill(one, 8)
@@ -328,17 +283,6 @@ def test_asking_twice_learns_the_same_conditions_again() -> None:
     first = search.ask(310, pending)
     search.leader()
     assert search.ask(310, pending) == first
-
-
-@pytest.mark.slow
-def test_an_arm_that_fails_at_the_target_only_is_left_alone() -> None:
-    def objective(point: Mapping[str, float], level: int) -> float | None:
-        return None if level == 2 and point["x"] > 0.8 else point["x"]
-
-    play = Play(searching(initial=9), objective).steps(80)
-    at_target = [play.points[pull.arm] for pull in play.pulls if pull.fidelity == 2]
-    assert sum(objective(point, 2) is None for point in at_target) < 20
-    assert 0.75 < play.best["x"] <= 0.8
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
@@ -394,16 +338,6 @@ def test_the_leader_is_finished_as_soon_as_an_arm_is() -> None:
     assert search.finished_arms()
 
 
-def test_a_leader_that_keeps_failing_is_replaced() -> None:
-    search = searching()
-    fill(search, 10)
-    leader = search.leader()
-    assert leader is not None
-    for _ in range(3):
-        search.tell(Pull(leader, 2), Observation(None))
-    assert search.leader() in set(range(10)) - {leader}
-
-
 # What it finds.
 
 
@@ -420,13 +354,6 @@ def test_a_useless_level_is_not_followed() -> None:
         search = searching(costs=(1.0, 9.0), continues=continues)
         play = Play(search, objective).until(20 * 9.0)
         assert valley(play.best, 2) > -0.01
-
-
-def test_a_good_cheap_level_spares_the_target() -> None:
-    """Most evaluations are cheap, and most arms are never finished."""
-    play = Play(searching(continues=True), valley).steps(60)
-    finished = len(play.search.finished_arms())
-    assert finished < 0.7 * len(play.points)
 
 
 def branin(point: Mapping[str, float], level: int) -> float:
@@ -483,18 +410,3 @@ def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch: pytest.M
         assert all(rows.values())
         largest.append({name: max(counts) for name, counts in rows.items()})
     assert largest[0] == largest[1]
-
-
-@pytest.mark.slow
-def test_most_arms_at_low_levels_do_not_push_out_the_target() -> None:
-    """With far more cheap values than the model holds, the top of the target is still found."""
-    search = searching(initial=2)
-    for arm in range(600):
-        point = drawn(search.space, arm)
-        search.describe(arm, point)
-        for level in range(3 if arm < 20 else 1):
-            value = valley(point, 2) if level else -valley(point, 2)
-            search.tell(Pull(arm, level), Observation(value))
-    leader = search.leader()
-    points = [drawn(search.space, arm) for arm in range(20)]
-    assert leader == max(range(20), key=lambda arm: valley(points[arm], 2))

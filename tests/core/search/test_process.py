@@ -115,17 +115,6 @@ def test_loss_by_plain_linear_algebra() -> None:
     assert np.diff(losses) == pytest.approx(np.diff(expected), abs=1e-3)
 
 
-def test_the_fit_finds_better_parameters_and_goes_on_from_them() -> None:
-    rng = np.random.default_rng(1)
-    data = some_data(40, 2, 2, rng)
-    process = LevelProcess(2, 2)
-    losses = [process._loss(process._parameters, data, np.eye(2)[data.levels])[0]]
-    for _ in range(3):
-        process.fit(data, steps=4)
-        losses.append(process._loss(process._parameters, data, np.eye(2)[data.levels])[0])
-    assert losses[0] > losses[1] > losses[2] > losses[3]
-
-
 @pytest.mark.parametrize(("n_levels", "numbers"), [(1, None), (3, np.array([False, True]))])
 def test_predictions_by_plain_linear_algebra(
     n_levels: int, numbers: npt.NDArray[np.bool_] | None
@@ -174,17 +163,6 @@ def test_what_an_observation_would_tell(known: bool) -> None:
         assert means[1] == pytest.approx(mean[0], abs=2e-3)
         assert np.abs(means - means[1]) == pytest.approx([moved[0], 0.0, moved[0]], abs=2e-3)
         assert float(after[0][1][0]) == pytest.approx(left[0], abs=5e-3)
-
-
-def test_far_from_everything_it_knows_nothing() -> None:
-    process = LevelProcess(1, 2)
-    process.condition(LevelData(np.zeros((1, 1)), np.array([1]), np.array([3.0])))
-    mean, spread = process.at_target(np.array([[0.0], [50.0]]))
-    assert mean[0] > 1.0
-    assert mean[1] == pytest.approx(0.0, abs=1e-9)
-    both = process._smooth[1, 1] + process._rough[1, 1]
-    own = float(np.exp(process._parameters[-1])) ** 2
-    assert spread[1] == pytest.approx(math.sqrt(both + own))
 
 
 def test_the_rough_part_carries_over_levels_but_not_far() -> None:
@@ -366,18 +344,6 @@ def test_draws_after_a_fit_have_the_inverse_curvature() -> None:
     assert drawn.std(axis=0) == pytest.approx(sizes, rel=0.06)
 
 
-def test_what_the_data_say_is_drawn_more_narrowly() -> None:
-    """The scale of the feature that matters is known, that of the other one only to be long."""
-    rng = np.random.default_rng(2)
-    places = rng.random((80, 2))
-    data = LevelData(places, np.zeros(80, dtype=np.int64), np.sin(9.0 * places[:, 0]))
-    process = LevelProcess(2, 1)
-    process.fit(data)
-    known, idle = parameters_drawn(process, 500)[:, :2].std(axis=0)
-    assert known < 0.2
-    assert idle > 2.5 * known
-
-
 def test_draws_know_that_few_values_may_mislead() -> None:
     """Log density of values that were not seen: the mean of ten models', and one's alone."""
     gains = []
@@ -421,20 +387,6 @@ def test_draws_are_never_wider_than_the_prior() -> None:
     assert np.linalg.eigvalsh(covariance).max() == pytest.approx(1.0)
     along = np.einsum("ij,ik,kj->j", vectors, covariance, vectors)
     assert along == pytest.approx(1.0 / np.maximum(values, 1.0), rel=0.01)
-
-
-def test_draws_hardly_move_with_rounding() -> None:
-    """Where nothing is known of many parameters, too, as of levels without values."""
-    rng = np.random.default_rng(6)
-    places, values = rng.random((20, 2)), rng.normal(size=20)
-    data = LevelData(places, np.full(20, 2), values)
-    process = LevelProcess(2, 3)
-    process.fit(data)
-    first = process.drawn(np.random.default_rng(0))._parameters
-    process._parameters = process._parameters * (1.0 + 1e-14)
-    process._root = process._root_of_covariance(data, np.eye(3)[data.levels])
-    again = process.drawn(np.random.default_rng(0))._parameters
-    assert again == pytest.approx(first, abs=1e-4)
 
 
 def test_every_draw_can_be_conditioned() -> None:

@@ -161,16 +161,6 @@ def test_with_workers_and_failures_the_budget_is_kept(
     assert race.cost >= 0.0
 
 
-def test_without_a_budget_the_search_goes_on():
-    race = make(budget=None)
-    run = Run(race)
-    for _ in range(120):
-        assert run.step()
-        assert not race.finished
-    assert run.replicates == []
-    assert "nothing is kept for a certificate" in race.recommend().reason
-
-
 def test_an_arm_that_was_further_already_begins_anew():
     """Enqueued by hand, or evaluated twice: its cost is never 0 or below."""
     for again in range(3):
@@ -191,19 +181,6 @@ def test_a_failure_leaves_the_checkpoint_and_a_replicate_is_paid_in_full():
 
 
 # Costs that are measured.
-
-
-def test_a_guess_of_another_unit_does_not_keep_the_race_from_beginning():
-    """Levels of 1000 to 9000 rows say nothing of seconds."""
-    race = make(costs=(1000.0, 3000.0, 9000.0), budget=1.0, measured=True)
-    assert not race.finished
-    run = Run(race)
-    while not race.finished:
-        (pull,) = race.ask()
-        run.begin(pull)
-        run.tell(pull, cost=1e-6 * (1000.0, 3000.0, 9000.0)[pull.fidelity])
-    assert 0.98 < race.cost <= 1.0
-    assert race.search.costs == pytest.approx((0.001, 0.003, 0.009))
 
 
 def test_measured_increments_add_up_to_costs_from_scratch():
@@ -241,27 +218,6 @@ def test_a_failure_without_its_cost_counts_at_what_is_expected():
     race.tell(Pull(1, 2), Observation(None))
     assert race.cost == pytest.approx(20.0 + 45.0)
     assert race.search.costs == pytest.approx((5.0, 15.0, 45.0))
-
-
-@pytest.mark.parametrize("crashes", [False, True])
-def test_while_a_dear_level_is_tried_it_is_tried_once(crashes):
-    """Nor does a crash there, which took no time, tell what it costs."""
-    race = make(ModelSearch, costs=(1.0, 81.0), budget=600.0, measured=True, initial=2)
-    for arm in range(2):
-        race.search.describe(arm, {"x": 0.4 * arm})
-        race.tell(Pull(arm, 0), Observation(0.1 * arm, 10.0))
-    if crashes:
-        race.tell(Pull(1, 1), Observation(None, 0.5))
-    (dear,) = race.ask()
-    assert dear.fidelity == 1
-    run = Run(race)
-    for _ in range(20):
-        (other,) = race.ask(1, [dear])
-        assert other.fidelity == 0
-        run.begin(other)
-        run.tell(other, 10.0)
-    race.tell(dear, Observation(0.1, 50.0))
-    assert race.ask(1)[0].fidelity == 1
 
 
 def run_with_set_up(
@@ -310,13 +266,6 @@ def test_one_evaluation_tells_what_a_dear_level_costs_while_others_begin():
     assert race.ask(8) == pulls
     race.tell(pulls[0], Observation(0.1, 810.0))  # the guess was right: that was too much
     assert race.finished
-
-
-def test_an_answer_from_below_the_target_says_so():
-    race = make(budget=5.0)
-    Run(race).to_end()
-    assert race.search.finished_arms() == []
-    assert "nothing was evaluated at the target" in race.recommend().reason
 
 
 @pytest.mark.parametrize(
@@ -384,15 +333,6 @@ def test_the_shortlist_is_drawn_up_of_the_best():
     assert not race.finished
 
 
-def test_what_is_under_way_decides_on_the_shortlist():
-    race = finished_search()
-    (first,) = race.ask()
-    race.tell(Pull(0, 2), Observation(9.0, 0.0))  # arm 0 looks better than all others now
-    assert race.ask()[0].shortlist[0] == 0
-    (second,) = race.ask(1, [first])
-    assert second == Replicate(2, 2, None, (3, 2, 1))
-
-
 def test_another_shortlist_keeps_what_was_told():
     """As for workers that drew up different ones: evaluations of common arms count for both."""
     race = finished_search(epsilon=0.01)
@@ -407,20 +347,6 @@ def test_another_shortlist_keeps_what_was_told():
     assert [result.evaluations for result in certificate.candidates] == [1, 3]
     assert certificate.candidates[1].mean == pytest.approx(0.30)
     assert race.cost == 40.0 + 4 * 9.0
-
-
-def test_agreeing_before_anything_was_told():
-    """A study that is read again may show a running replicate first."""
-    race = make(budget=400.0, certify_share=0.5)
-    race.agree((1, 0))
-    assert race.certificate() is None
-    assert race.recommend().arm is None
-    race.tell(Replicate(1, 2, None, (1, 0)), Observation(0.5))
-    for arm in range(2):
-        race.tell(Pull(arm, 2), Observation(0.1 * arm))
-    assert race.ask()[0] == Replicate(0, 2, None, (1, 0))
-    claims = [result.claim for result in race.certificate().candidates]
-    assert claims == [0.1, 0.0]
 
 
 def test_the_shortlist_is_what_can_be_paid_for():
@@ -458,20 +384,6 @@ def test_what_does_not_pay_for_a_comparison_is_not_kept(budget, unit, is_kept):
     if not is_kept:
         reason = run.race.recommend().reason
         assert "certify_share=0.25 of the budget is less than 4 evaluations" in reason
-
-
-def test_the_first_arms_take_half_of_the_budget_at_most():
-    search = HalvingSearch((1.0, 3.0, 9.0, 27.0, 81.0))
-    race = SearchRace(search, budget=30.0 * 81.0)
-    spent = finished = 0.0
-    while finished < 2:
-        (pull,) = race.ask()
-        race.tell(pull, Observation(float(pull.arm)))
-        spent += search.costs[pull.fidelity] / 81.0
-        finished = len(search.finished_arms())
-    assert spent <= 15.0
-    # 27 / 81 + 9 / 27 + 3 / 9 + 2 / 3 + 2.
-    assert spent == pytest.approx(11.0 / 3.0)
 
 
 @pytest.mark.parametrize(

@@ -76,13 +76,6 @@ def test_places_increase_from_0_to_1(places: tuple[float, ...]) -> None:
         Numeric(places)
 
 
-def test_choices_have_equal_shares_of_the_cube() -> None:
-    space = SearchSpace({"kind": OneOf(5)})
-    cube = (np.arange(1000)[:, None] + 0.5) / 1000
-    chosen = (space.cube_features(cube) > 0.0).sum(axis=0)
-    assert chosen.tolist() == [200] * 5
-
-
 # Conditions.
 
 NESTED = SearchSpace(
@@ -159,18 +152,6 @@ def test_a_number_may_be_the_parent() -> None:
         [0.5, 0.2, 0.2],
         [1.0, 0.2, 0.2],
     ]
-
-
-@pytest.mark.parametrize(
-    ("with_it", "without", "expected"), [(0.8, 0.2, [0.5, 0.2]), (0.2, 0.8, [0.2, 0.5])]
-)
-def test_a_number_without_steps_has_its_threshold_half_way(
-    with_it: float, without: float, expected: list[float]
-) -> None:
-    space = SearchSpace({"x": Numeric(), "gamma": Numeric()})
-    space.learn_conditions([{"x": without}, {"x": with_it, "gamma": 0.1}])
-    looks = space.cube_features(np.array([[0.49, 0.2], [0.51, 0.2]]))
-    assert looks[:, -1].tolist() == expected
 
 
 def test_choices_are_asked_before_steps_and_steps_before_other_numbers() -> None:

@@ -12,21 +12,16 @@ import numpy as np
 import optuna
 import pytest
 from optuna.samplers import (
-    NSGAIISampler,
-    PartialFixedSampler,
     QMCSampler,
     RandomSampler,
     TPESampler,
 )
 from optuna.trial import TrialState
 
-from mfhpo_optuna import Fidelity, RaceSampler, plot_race, training_of
+from mfhpo_optuna import RaceSampler, plot_race, training_of
 from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-SHORT = Fidelity("epochs", levels=[1, 3, 9])
-
 
 def noise(trial, scale=0.05):
     """The k-th value has the k-th noise, whatever the numbers of the trials."""
@@ -165,25 +160,6 @@ def test_budgets_in_trials_are_kept_exactly(trials, fidelity):
     study = run(RaceSampler(fidelity, trials=trials, seed=0), objective, n_trials=200)
     assert len(pulls(study)) == trials
     assert len(answers(study)) == 1
-
-
-def test_costs_that_are_measured():
-    """Levels of a thousand rows and more are no seconds: the search must begin all the same."""
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        rows = trial.suggest_int("rows", 1000, 9000)
-        return (x - 0.3) ** 2 + 200 / rows + noise(trial)
-
-    sampler = RaceSampler(Fidelity("rows", costs="measured"), budget=0.4, seed=0)
-    study = run(sampler, objective)
-    assert len(pulls(study)) > 10
-    dearest = max(t.user_attrs["mfhpo:seconds"] for t in pulls(study))
-    cost = sampler.recommendation(study).cost
-    assert cost == pytest.approx(sum(t.user_attrs["mfhpo:seconds"] for t in pulls(study)))
-    assert cost <= 0.4 + dearest
-    # What an evaluation will cost is a guess from what others have, so the end may come early.
-    assert cost > 0.4 - 3 * dearest
 
 
 def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
@@ -358,27 +334,6 @@ def test_everything_fails_before_the_fidelity_is_asked_for():
     assert len(study.trials) == 30
 
 
-def test_candidates_that_fail_leave_the_shortlist():
-    """The leader is well in the search, but fails when it is evaluated again."""
-
-    def objective(trial):
-        value = valley(trial)
-        tag = trial.user_attrs[PULL]
-        return math.nan if tag.get("shortlist", [None])[0] == tag["arm"] else value
-
-    sampler = RaceSampler("epochs", budget=300, certify_share=0.5, max_failures=2, seed=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        study = run(sampler, objective)
-    answer = sampler.recommendation(study)
-    first, *others = answer.certificate.candidates
-    assert (first.evaluations, first.standing) == (0, "failed")
-    assert all(result.evaluations for result in others)
-    assert sum("leaves the race" in str(w.message) for w in caught) == 1
-    assert sum(t.state == TrialState.FAIL for t in replicates(study)) == 2
-    assert answer.arm in next(t.user_attrs[PULL]["shortlist"][1:] for t in replicates(study))
-
-
 # Configurations that users bring.
 
 
@@ -422,29 +377,6 @@ def test_enqueueing_in_mid_search_and_what_was_tried_before():
     assert sampler.recommendation(study).cost <= 120
 
 
-def test_enqueued_beyond_the_budget_does_not_count():
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=10, seed=0))
-    study.optimize(valley, n_trials=2)
-    study.enqueue_trial({"x": 0.3, "epochs": 9})
-    with pytest.warns(UserWarning, match=r"trial 2 was enqueued, but what is left of the budget"):
-        study.optimize(valley, n_trials=500)
-    assert paid(study) <= 10
-
-
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_fixed_parameters():
-    sampler = RaceSampler("epochs", budget=120, seed=0)
-
-    def objective(trial):
-        return valley(trial) + trial.suggest_float("y", 0.0, 1.0)
-
-    study = run(PartialFixedSampler({"y": 0.25}, sampler), objective)
-    assert {t.params["y"] for t in pulls(study)} == {0.25}
-    assert study.best_params["y"] == 0.25
-    assert abs(study.best_params["x"] - 0.3) < 0.4
-    assert sampler.recommendation(study).cost == paid(study)
-
-
 @pytest.mark.filterwarnings("ignore:study.best_trial still shows")
 def test_trials_of_another_sampler_do_not_disturb():
     study = optuna.create_study(sampler=RandomSampler(seed=0))
@@ -482,20 +414,6 @@ def test_proposers(make, fidelity):
     configurations(study)
     assert study.best_params["y"] == 0
     assert study.best_params["branch"] == "a"
-
-
-@pytest.mark.slow
-def test_a_proposer_that_notes_on_trials_what_it_knows_learns():
-    """The last draws are much better than the first; those at random are 4 / 3 in the mean."""
-
-    def objective(trial):
-        trial.suggest_int("epochs", 1, 9)
-        return sum(trial.suggest_float(name, -1.0, 1.0) ** 2 for name in "abcd")
-
-    proposer = NSGAIISampler(population_size=20, seed=0)
-    study = run(RaceSampler("epochs", trials=200, certify_share=0.0, proposer=proposer), objective)
-    values = [trial.value for trial in study.trials[:200]]
-    assert np.mean(values[-50:]) < 0.75 < np.mean(values[:50])
 
 
 def test_the_proposer_sees_whole_configurations_at_the_target_alone():
@@ -609,36 +527,6 @@ def test_answers_in_every_phase():
     for answer in (first, during, after):
         content = json.loads(json.dumps(answer.to_dict()))
         assert content["tried"] == answer.tried
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_number_may_say_how_many_parameters_there_are(seed):
-    """As layers do: what is not asked for says nothing, and is not tried again and again."""
-    rng = np.random.default_rng(seed)
-
-    def layers(trial):
-        n = trial.suggest_int("layers", 1, 3)
-        units = [trial.suggest_int(f"units {i}", 4, 256, log=True) for i in range(n)]
-        rate = trial.suggest_float("rate", 1e-5, 1e-1, log=True)
-        epochs = trial.suggest_int("epochs", 1, 27)
-        loss = 0.05 * n + sum(abs(np.log2(u) - 5.5) / 20.0 for u in units)
-        return loss + abs(np.log10(rate) + 3.0) / 5.0 + 0.2 / epochs + 0.01 * rng.normal()
-
-    study = run(RaceSampler("epochs", budget=27 * 30, certify_share=0.0, seed=seed), layers)
-    at_target = [trial for trial in study.trials if trial.params.get("epochs") == 27]
-    assert len(at_target) > 15
-    assert len(configurations(study)) < 10 * len(at_target)
-    assert study.best_params["layers"] == 1
-    assert abs(np.log10(study.best_params["rate"]) + 3.0) < 0.2
-
-
-def test_a_line_of_progress(capsys):
-    run(RaceSampler("epochs", budget=150, certify_share=0.4, progress=True, seed=0))
-    text = capsys.readouterr().err
-    assert "search | " in text
-    assert "certify, " in text
-    assert "leader: arm" in text
 
 
 # What it costs to run it.

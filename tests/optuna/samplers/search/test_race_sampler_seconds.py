@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime, timedelta
 
 import optuna
@@ -101,20 +100,6 @@ def test_whoever_goes_on_with_the_study_goes_on_with_its_costs(clock):
     ]
     answer = stopped.sampler.recommendation(stopped)
     assert answer.cost == straight.sampler.recommendation(straight).cost
-
-
-def test_workers_share_one_budget(clock):
-    together = threading.Barrier(3)
-
-    def objective(trial):
-        if trial.number < 3:
-            together.wait(timeout=60)  # all three are under way before anything is known
-        return valley(trial)
-
-    sampler = RaceSampler("epochs", seconds=250.0, seed=0)
-    study = run(sampler, objective, n_jobs=3)
-    assert sampler.recommendation(study).cost == pytest.approx(sum(seconds_of(study)))
-    assert 180.0 < sum(seconds_of(study)) < 250.0 + 2 * 15.5
 
 
 @pytest.mark.parametrize(

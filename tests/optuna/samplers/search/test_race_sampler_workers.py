@@ -238,18 +238,6 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(
 
 
 @pytest.mark.slow
-def test_a_zombie_whose_lease_runs_does_not_keep_the_study_from_an_answer(search, tmp_path):
-    path = str(tmp_path / "search.log")
-    wait(process(f"search({path!r}, kill_at=28)"))
-    study = search(path, lease=None, n_trials=500)
-    assert len(study.trials) < 200
-    assert len(answers(study)) == 1
-    assert study.best_params["x"] == study.sampler.recommendation(study).params["x"]
-    paid = sum(t.params.get("epochs", 0) for t in pulls(study))
-    assert paid <= 200
-
-
-@pytest.mark.slow
 def test_every_stop_is_harmless(search, uninterrupted, tmp_path):
     path = str(tmp_path / "search.log")
     for n_trials in (1, 2, 9, 30, 7, 2, None):

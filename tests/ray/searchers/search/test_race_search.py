@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from ray import tune
 
-from mfhpo import Fidelity
 from mfhpo.search import Replicate
 from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
@@ -77,16 +76,6 @@ def test_during_the_search_nothing_is_certified():
     assert from_record(stored).to_dict() == answer.to_dict()
 
 
-def test_the_space_may_come_from_the_tuner():
-    search = RaceSearch("epochs", budget=200, epsilon=0.1, seed=0)
-    assert search.set_search_properties("loss", "min", dict(SPACE))
-    config = search.suggest("a")
-    assert config.keys() == {"x", "model", "epochs", "seed"}  # Tune adds the constants
-    assert search.suggest("b")["x"] != config["x"]
-    own = make()
-    assert not own.set_search_properties(None, None, {"y": tune.uniform(0, 1)})
-
-
 def test_without_a_fidelity_each_trial_is_a_full_evaluation():
     space = {"x": tune.uniform(-1, 1)}
     search = RaceSearch(metric="loss", mode="max", space=space, trials=40, sigma=0.1, seed=3)
@@ -100,18 +89,6 @@ def test_without_a_fidelity_each_trial_is_a_full_evaluation():
     assert answer.trials == len(configs) <= 40
     assert answer.certificate is not None
     assert answer.config["x"] == pytest.approx(0.5, abs=0.2)
-
-
-def test_measured_costs_are_the_seconds_of_the_trials():
-    fidelity = Fidelity("epochs", levels=[1, 3, 9], costs="measured")
-    search = make(fidelity=fidelity, budget=60.0)
-    paid, number = 0.0, 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        seconds = 0.5 * config["epochs"]
-        search.on_trial_complete(str(number), {"loss": loss(config), "time_total_s": seconds})
-        paid, number = paid + seconds, number + 1
-    assert search.recommendation().cost == pytest.approx(paid)
-    assert 50.0 < paid <= 60.0
 
 
 def test_several_trials_at_once_keep_to_the_budget():
@@ -187,17 +164,6 @@ def test_a_space_of_few_configurations_is_searched_all_the_same():
     certificate = answer.certificate
     assert certificate is not None
     assert len({str(candidate.params) for candidate in certificate.candidates}) == answer.compared
-
-
-def test_what_is_drawn_by_functions_is_kept():
-    space = {
-        "x": tune.uniform(-1, 1),
-        "model": {"depth": tune.sample_from(lambda config: 3 if config["x"] > 0 else 5)},
-    }
-    search = make(space=space)
-    configs = run(search, loss)
-    assert all(c["model"]["depth"] == (3 if c["x"] > 0 else 5) for c in configs)
-    assert search.recommendation().config["model"] == {"depth": 3}
 
 
 # Checkpoints.

@@ -87,15 +87,6 @@ def test_a_search_that_is_restored_at_every_step_knows_what_it_knew(name, way, t
     assert driver.search.finished
 
 
-def test_the_first_configurations_are_the_same_however_often_it_is_restored(tmp_path):
-    straight, stopping = Driver(make()), Driver(make())
-    for _ in range(18):
-        straight.step()
-        stopping.step()
-        stopping.search = WAYS["file"](stopping.search, make, tmp_path)
-    assert stopping.history == straight.history
-
-
 def test_a_restored_search_needs_neither_space_nor_metric(tmp_path):
     """After ``Tuner.restore`` without a ``param_space``, Tune hands over neither."""
 
