@@ -82,10 +82,6 @@ def best_place(
         Source of randomness.
     ordered
         Which coordinates have an order, shape (d,); in the others all values are as likely.
-
-    Returns
-    -------
-    array of shape (d,)
     """
     cube = _Cube(ordered, rng)
     anywhere = rng.random((_RANDOM, good.shape[1]))

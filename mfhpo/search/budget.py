@@ -192,11 +192,9 @@ class Budget:
         return for_one_look if for_one_look < 4 else for_one_look // 2
 
     def first_look(self, n: int) -> int:
-        """Evaluations of each of n arms before they are compared for the first time.
-
-        Whoever reads of the race later has to find the same number, so that it must not depend on
-        what was spent, nor on costs that are still being learned.
-        """
+        """Evaluations of each of n arms before they are compared for the first time."""
+        # Whoever reads about the race later has to find the same number, so that it must not depend
+        # on what was spent, nor on costs that are still being learned.
         if self._measured is not None or math.isinf(self._amount):
             return FIRST_LOOK
         affordable = int((self.kept + _ROUNDING) / (n * self.target_price))

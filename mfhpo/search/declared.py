@@ -56,20 +56,9 @@ class DeclaredSearch:
     ) -> DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
 
-        Parameters
-        ----------
-        fidelity
-            The fidelity, its name alone, or None where the objective has none.
-        budget, trials, seconds
-            What may be spent: in the unit of the fidelity's costs, in evaluations whatever they
-            cost, or in seconds, with costs that are measured. One of them, or none.
-        checkpoints, **options
-            See the class.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For arguments of the wrong type or out of range, and for more than one budget.
+        The budget is in the unit of the fidelity's costs, in `trials` whatever they cost, or in
+        `seconds`, with costs that are measured: one of them, or none. A fidelity of None says that
+        the objective has none.
         """
         all_three = {"budget": budget, "trials": trials, "seconds": seconds}
         given = {name: value for name, value in all_three.items() if value is not None}
@@ -100,19 +89,7 @@ class DeclaredSearch:
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
         kind: type[SearchPolicy] = ModelSearch,
     ) -> SearchRace:
-        """Make the race; with a single level as long as none is known.
-
-        Parameters
-        ----------
-        levels
-            The levels of the fidelity.
-        seed
-            Of the search.
-        sign, params
-            See `SearchRace`.
-        kind
-            What chooses the evaluations of the search.
-        """
+        """Make the race over these levels, with one level as long as none is known."""
         costs = self.fidelity.guessed_costs(levels) if levels else (1.0,)
         return SearchRace(
             kind(costs, continues=self.checkpoints, seed=seed),

@@ -47,7 +47,7 @@ class MeasuredCosts:
         self._paid: dict[tuple[int, int], tuple[int, float]] = {}
 
     def add(self, start: int, level: int, cost: float) -> None:
-        """Learn what an evaluation has cost that went on from the level `start`, or from -1: none."""
+        """Learn the cost of an evaluation that went on from the level `start`, -1 for none."""
         count, total = self._paid.get((start, level), (0, 0.0))
         self._paid[start, level] = count + 1, total + cost
 
@@ -91,11 +91,7 @@ class MeasuredCosts:
         return np.maximum(completed, _LEAST)
 
     def from_scratch(self, level: int) -> float:
-        """The cost of an evaluation that begins anew at a level.
-
-        Where evaluations go on from checkpoints, that is less than the sum of the steps up to the
-        level if each of them has to be set up.
-        """
+        """The cost of an evaluation that begins anew at a level, and so is set up only once."""
         costs = self.costs()
         if not self._continues or not self._paid:
             return costs[level]
@@ -113,10 +109,7 @@ class MeasuredCosts:
         return np.array([self._mean_of_step(level) for level in range(len(self._guess))])
 
     def _mean_of_step(self, level: int) -> float:
-        """What the step to a level costs; NaN if nobody paid for it.
-
-        Where nobody paid for it alone, it has its share of what was paid for several steps at once.
-        """
+        """What the step to a level costs, if need be by its share of several; NaN if unknown."""
         mean = self._mean(level, level - 1)
         if not math.isnan(mean):
             return mean

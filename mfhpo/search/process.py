@@ -226,11 +226,10 @@ class LevelProcess:
         return scales, smooth, rough, np.exp(np.clip(parameters[self._noise_at], -_FAR, _FAR))
 
     def _root_of_covariance(self, data: LevelData, indicators: FloatArray) -> FloatArray:
-        """The matrix that makes independent standard normal numbers the parameters' errors.
+        """The symmetric root of the parameters' covariance, in units of the prior's spreads.
 
-        Times its transpose it is the inverse of the loss's curvature, which is taken to be nowhere
-        less than the prior's: a fit may have ended before the largest density was reached. Of all
-        such matrices it is the one that moves little when the curvature does.
+        The covariance is the inverse of the loss's curvature, which is taken to be nowhere less
+        than the prior's: a fit may have ended before the largest density was reached.
         """
         spreads = self._precision**-0.5
         here = self._parameters

@@ -109,15 +109,10 @@ class Rows:
 def scores(values: FloatArray) -> FloatArray:
     """Minus each value's gap to the best one, large gaps shortened, with mean 0 and unit variance.
 
-    Some configurations of a space are hopeless, and how hopeless does not matter: a model of the
-    values themselves would spend itself on them. Gaps are shortened to their logarithms, and those
-    of the hopeless further. The scale must not stress differences among the very best either (with
-    a logarithm from a tenth of the median gap on): the search would then stay in one good region.
-
-    Parameters
-    ----------
-    values
-        Larger is better, shape (n,), in the order in which they became known.
+    Values are better the larger they are, and in the order in which they became known. A model of
+    the values themselves would spend itself on hopeless configurations, so gaps are shortened to
+    their logarithms, and those of the hopeless further. With a logarithm from a tenth of the median
+    gap on, differences among the best would count too much: the search would stay in one region.
 
     Examples
     --------

@@ -79,14 +79,11 @@ class SearchStudy(Race):
         super().begin(trial, pull)
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
-        """Have a trial evaluate something else if another worker has chosen the same.
+        """Have a trial evaluate something else, which is returned, if another has chosen the same.
 
         Two workers that choose at the same moment do not see each other, and would give the same
         number to different arms. Ask this after the trial's attributes were written and the study
-        was read again, so that at least one of the two knows.
-
-        The answer is what it evaluates now, if that is another pull: its attributes are to be
-        written anew.
+        was read again, so that at least one of the two knows; then write them anew.
         """
         pull = self.pull(trial.number)
         if pull is None or isinstance(pull, Replicate):
@@ -218,11 +215,10 @@ class SearchStudy(Race):
             super()._tell(trial, pull, observation)
 
     def _tell_of_replicates(self) -> None:
-        """Tell the race of an arm's replicates in the order in which they were begun.
+        """Tell the race of an arm's replicates in the order in which they began.
 
-        Where quick ones are the good ones, the first to arrive are no sample of the arm; see
-        `mfhpo.racing.in_order`. One whose lease is over is not waited for, but nothing is certified
-        until it ends.
+        The first to arrive may be the good ones (`mfhpo.racing.in_order`). One whose lease is over
+        is not waited for, but nothing is certified until it ends.
         """
         if self._is_reading:
             return

@@ -135,29 +135,6 @@ class RaceSearch(FidelitySearch):
     functions or other objects, a restored experiment may not find its checkpoints, and begins anew.
 
     On saving, restoring and the order in which trials count, see the notes of `IISESearch`.
-
-    Examples
-    --------
-    A searcher is a plain object, so that a search needs no cluster to be looked at:
-
-    >>> import numpy as np
-    >>> from ray import tune
-    >>> from mfhpo_ray import RaceSearch
-    >>> space = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 28)}
-    >>> search = RaceSearch(
-    ...     "epochs", metric="loss", mode="min", space=space, budget=1500, certify_share=0.4,
-    ...     epsilon=0.1, sigma=0.01, seed=0,
-    ... )
-    >>> for number in range(2000):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     noise = 0.01 * np.random.default_rng(config["seed"]).normal()
-    ...     loss = (config["x"] - 0.3) ** 2 + 0.2 / config["epochs"] + noise
-    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
-    >>> answer = search.recommendation()
-    >>> answer.certified, abs(answer.config["x"] - 0.3) < 0.1
-    (True, True)
     """
 
     _candidates: OpenCandidates

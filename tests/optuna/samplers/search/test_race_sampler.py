@@ -23,6 +23,7 @@ from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
+
 def noise(trial, scale=0.05):
     """The k-th value has the k-th noise, whatever the numbers of the trials."""
     trials = trial.study.get_trials(deepcopy=False)
