@@ -1,16 +1,17 @@
 """Search: which configurations are worth trying, and how far each of them is evaluated."""
 
-from mfhpo.search.budget import check_budget
+from mfhpo.search.budget import BudgetUnit
+from mfhpo.search.declared import DeclaredSearch, has_levels
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
-from mfhpo.search.one_level import fidelity_of, has_levels
-from mfhpo.search.policy import Begin, SearchPolicy
-from mfhpo.search.race import BudgetUnit, Replicate, SearchRace
-from mfhpo.search.space import Numeric, OneOf, Point, SearchSpace
+from mfhpo.search.policy import Begin, Replicate, SearchPolicy
+from mfhpo.search.race import SearchRace
+from mfhpo.search.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 
 __all__ = [
     "Begin",
     "BudgetUnit",
+    "DeclaredSearch",
     "HalvingSearch",
     "ModelSearch",
     "Numeric",
@@ -20,7 +21,6 @@ __all__ = [
     "SearchPolicy",
     "SearchRace",
     "SearchSpace",
-    "check_budget",
-    "fidelity_of",
     "has_levels",
+    "place_in_range",
 ]

@@ -1,4 +1,4 @@
-"""Where a better configuration is most to be expected."""
+"""Where in a search space a better configuration is most to be expected."""
 
 from __future__ import annotations
 
@@ -30,19 +30,11 @@ _RANDOM_ANEW = 0.4
 def expected_improvement(
     mean: FloatArray, spread: FloatArray, best: float, noise: float = 0.0
 ) -> FloatArray:
-    """How much better than `best` a normal variable is on average, counting what is worse as 0.
+    """How much better than `best` a normal variable is on average; what is worse counts as 0.
 
-    Parameters
-    ----------
-    mean, spread
-        Means and standard deviations, of the same shape.
-    best
-        What is to be beaten.
-    noise
-        Standard deviation of an observation. Where the variable is known nearly as well as an
-        observation would tell, there is little to find out: the improvement counts for the share
-        of the spread that an observation takes away. Without this, noise draws a search back to
-        the same few places for ever.
+    With `noise`, the standard deviation of an observation, the improvement counts for the share of
+    the spread that one observation takes away. Without it, noise draws a search back to the same
+    few places for ever.
 
     References
     ----------
@@ -72,14 +64,13 @@ def best_place(
     merit: Callable[[FloatArray], FloatArray],
     good: FloatArray,
     rng: np.random.Generator,
-    ordered: npt.NDArray[np.bool_] | None = None,
+    ordered: npt.NDArray[np.bool_],
 ) -> FloatArray:
     """Search the unit cube for the place of the largest merit, at random and then nearby.
 
     Coordinates with an order are drawn at and near the ends of their ranges more often than uniform
-    draws would put them there. A model knows least there, so that this is where much may be
-    expected, and where the best value of a parameter often is; but already in a few dimensions
-    random places, and small moves from them, hardly ever come to a corner.
+    draws would put them there. The model knows least there, and the best value of a parameter is
+    often there. Even in a few dimensions, random places and small moves hardly ever reach a corner.
 
     Parameters
     ----------
@@ -90,16 +81,10 @@ def best_place(
     rng
         Source of randomness.
     ordered
-        Which coordinates have an order, shape (d,); in the others no value is near another, and all
-        are as likely. None: all have one.
-
-    Returns
-    -------
-    array of shape (d,)
+        Which coordinates have an order, shape (d,); in the others all values are as likely.
     """
-    d = good.shape[1]
-    cube = _Cube(np.ones(d, dtype=np.bool_) if ordered is None else ordered, rng)
-    anywhere = rng.random((_RANDOM, d))
+    cube = _Cube(ordered, rng)
+    anywhere = rng.random((_RANDOM, good.shape[1]))
     anywhere[::2] = cube.partly_anew(anywhere[::2], _RANDOM_ANEW)
     around = cube.partly_anew(cube.moved(good, _AROUND, _STEP, _SHARE), _ANEW)
     places = np.vstack([anywhere, around])
@@ -137,9 +122,8 @@ class _Cube:
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
         """Some coordinates drawn anew; if they have an order, two thirds of them at or near an end.
 
-        Half of those are at the end, half at a distance from it of which the order of magnitude is
-        drawn. Where a parameter acts by orders of magnitude, its value at the end says little of
-        the values next to it.
+        Half of those are at the end. The others have a distance from it whose order of magnitude is
+        drawn, because a parameter that acts by orders of magnitude differs much near its end.
         """
         shape = places.shape
         away = _NEAREST ** self.rng.random(shape) * (self.rng.random(shape) < 0.5)

@@ -1,51 +1,237 @@
-"""What a race may spend, as users say it: in costs, in trials or in seconds."""
+"""What a race has paid, what its next evaluations will cost, and what is left of its budget."""
 
 from __future__ import annotations
 
-from mfhpo._validation import check_count, check_number
-from mfhpo.search.race import BudgetUnit
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-__all__ = ["check_budget"]
+from mfhpo._validation import check_number
+from mfhpo.certification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
+from mfhpo.problem import Observation, Pull
+from mfhpo.search.measured_costs import MeasuredCosts
+from mfhpo.search.policy import Replicate, SearchPolicy
+
+__all__ = ["Budget", "BudgetUnit"]
+
+BudgetUnit = Literal["cost", "evaluations"]
+
+_FIRST_SHARE = 0.5  # of the budget, what the search's first arms may take at most
+_ROUNDING = 1e-9
 
 
-def check_budget(
-    budget: float | None, trials: int | None, seconds: float | None
-) -> tuple[float | None, BudgetUnit]:
-    """Check that at most one says what may be spent.
+class Budget:
+    """Counts what a search and its certificate spend, and prices what is to come.
 
     Parameters
     ----------
-    budget
-        In the unit of the fidelity's costs.
-    trials
-        In evaluations, whatever they cost.
-    seconds
-        In seconds that evaluations take; what they cost is then to be measured.
+    amount, unit, share, measured
+        See `SearchRace`, where they are called budget, unit, certify_share and measured.
+    search
+        Gets its costs as they become known, and begins with no more arms than can be paid for.
 
-    Returns
-    -------
-    tuple
-        The number, None if there is none, and its unit, for `SearchRace`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is more than one, or trials or seconds are no positive number; `SearchRace` checks
-        a budget.
-
-    Examples
-    --------
-    >>> check_budget(None, 40, None)
-    (40.0, 'evaluations')
+    Attributes
+    ----------
+    cost, evaluations, failures
+        What was paid so far, for how many evaluations, and how many of those failed.
+    reached
+        By arm, the highest level with a value, -1 for none; repeats of others not included.
     """
-    all_three = {"budget": budget, "trials": trials, "seconds": seconds}
-    given = {name: value for name, value in all_three.items() if value is not None}
-    if len(given) > 1:
-        words = " and ".join(f"{name}={value!r}" for name, value in given.items())
-        both = "both" if len(given) == 2 else "all"
-        raise ValueError(f"{words} {both} say what may be spent; give one.")
-    if trials is not None:
-        return float(check_count("trials", trials, 1)), "evaluations"
-    if seconds is not None and not check_number("seconds", seconds, " or None") > 0.0:
-        raise ValueError(f"seconds must be positive or None, got {seconds!r}.")
-    return (budget if seconds is None else seconds), "cost"
+
+    def __init__(
+        self,
+        amount: float | None,
+        unit: BudgetUnit,
+        share: float,
+        measured: bool,
+        search: SearchPolicy,
+    ) -> None:
+        if amount is not None and not check_number("budget", amount, " or None") > 0.0:
+            raise ValueError(f"budget must be positive or None, got {amount!r}.")
+        if unit not in ("cost", "evaluations"):
+            raise ValueError(f"unit must be 'cost' or 'evaluations', got {unit!r}.")
+        if not 0.0 <= check_number("certify_share", share) < 1.0:
+            raise ValueError(f"certify_share must be in [0, 1), got {share!r}.")
+        self.cost = 0.0
+        self.evaluations = 0
+        self.failures = 0
+        self.reached: dict[int, int] = {}
+        self._amount = math.inf if amount is None else float(amount)
+        self._in_evaluations = unit == "evaluations"
+        self._share = float(share)
+        self._search = search
+        self._measured = (
+            MeasuredCosts(search.costs, continues=search.continues) if measured else None
+        )
+        self._from_scratch = search.costs
+        if self._in_evaluations:
+            search.count_evaluations()
+        self._shorten_beginning()
+
+    # Paying.
+
+    def pay(self, pull: Pull, observation: Observation) -> None:
+        """Count an evaluation, and learn from what it has cost."""
+        cost = observation.cost
+        if cost is None:
+            cost = 0.0 if self.is_unknown(pull) else self._expected_cost(pull)
+        elif self._measured is not None and observation.has_value:
+            goes_on = self._search.continues and not isinstance(pull, Replicate)
+            self._measured.add(self._start_of(pull) if goes_on else -1, pull.fidelity, cost)
+            self._take_costs(self._measured)
+        self.cost += cost
+        self.evaluations += 1
+        self.failures += not observation.has_value
+        if not isinstance(pull, Replicate):
+            level = pull.fidelity if observation.has_value else -1
+            self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
+
+    def _take_costs(self, measured: MeasuredCosts) -> None:
+        self._search.costs = measured.costs()
+        levels = range(len(self._search.costs))
+        self._from_scratch = tuple(measured.from_scratch(level) for level in levels)
+        self._shorten_beginning()
+
+    def _shorten_beginning(self) -> None:
+        if self._measured is not None and not self._in_evaluations:
+            affordable = _FIRST_SHARE * self._amount if self._measured.any_known else math.inf
+            self._search.shorten_beginning(affordable, fewest=True)
+        elif not math.isinf(self._amount):
+            self._search.shorten_beginning(_FIRST_SHARE * self._amount)
+
+    # Pricing.
+
+    @property
+    def target_price(self) -> float:
+        """What an evaluation at the target takes of the budget, from scratch."""
+        return 1.0 if self._in_evaluations else self._from_scratch[-1]
+
+    def cost_at_target(self, n: float | None) -> float | None:
+        """What so many evaluations at the target cost, from scratch; None of None."""
+        return None if n is None else n * self._from_scratch[-1]
+
+    def is_unknown(self, pull: Pull) -> bool:
+        """Whether nothing but a guess is known about what a pull takes of the budget."""
+        if self._measured is None or self._in_evaluations:
+            return False
+        return self._measured.is_unknown(pull.fidelity)
+
+    def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
+        """Whether a pull has to wait until one that is under way tells what its level costs."""
+        if not (self.is_unknown(pull) and any(map(self.is_unknown, pending))):
+            return False
+        expected = sum(map(self._expected_cost, [pull, *pending]))
+        return expected > self._amount - self._spent + _ROUNDING
+
+    def _price(self, pull: Pull) -> float:
+        """What a pull takes of the budget, as far as anything is known of its cost."""
+        if self._in_evaluations:
+            return 1.0
+        return 0.0 if self.is_unknown(pull) else self._expected_cost(pull)
+
+    def _expected_cost(self, pull: Pull) -> float:
+        """What a pull costs; 0 while the guess has not even the right unit."""
+        if self._measured is not None and not self._measured.any_known:
+            return 0.0
+        start = -1 if isinstance(pull, Replicate) else self._start_of(pull)
+        if start < 0:
+            return self._from_scratch[pull.fidelity]
+        return self._search.cost_from(start, pull.fidelity)
+
+    def _start_of(self, pull: Pull) -> int:
+        """The level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
+        reached = self.reached.get(pull.arm, -1)
+        return reached if reached < pull.fidelity else -1
+
+    # What is left.
+
+    @property
+    def _spent(self) -> float:
+        return float(self.evaluations) if self._in_evaluations else self.cost
+
+    def left(self, pending: Sequence[Pull] = ()) -> float:
+        """What is left when all that is under way has been paid."""
+        return self._amount - self._spent - sum(self._price(pull) for pull in pending)
+
+    def fits(self, pull: Pull, pending: Sequence[Pull], kept: float = 0.0) -> bool:
+        """Whether a pull can be paid besides what is under way, and so much is left."""
+        left = self.left(pending) - kept
+        return self._price(pull) <= left + _ROUNDING and left > _ROUNDING
+
+    def pays_for(self, n: int, pending: Sequence[Pull]) -> bool:
+        """Whether so many evaluations at the target can be paid besides what is under way."""
+        return n * self.target_price <= self.left(pending) + _ROUNDING
+
+    # What is kept for the certificate.
+
+    @property
+    def kept(self) -> float:
+        """What is kept for the shortlist; 0 if it is too little for a comparison."""
+        if self._share == 0.0 or math.isinf(self._amount):
+            return 0.0
+        least = 2 * self._least_first_look * self.target_price
+        kept = self._share * self._amount
+        return kept if kept + _ROUNDING >= least else 0.0
+
+    @property
+    def why_nothing_is_kept(self) -> str:
+        """The reason in words; empty where something is kept."""
+        if self._share == 0.0 or math.isinf(self._amount):
+            return "nothing is kept for a certificate"
+        if self.kept == 0.0:
+            return (
+                f"certify_share={self._share:g} of the budget is less than "
+                f"{2 * self._least_first_look} evaluations at the target take, so that nothing is "
+                f"kept for a certificate: raise it, or the budget"
+            )
+        return ""
+
+    def largest_shortlist(self) -> int:
+        """How many arms can be compared twice, or once if these are few."""
+        for_one_look = int(self.left() / (FIRST_LOOK * self.target_price) + _ROUNDING)
+        return for_one_look if for_one_look < 4 else for_one_look // 2
+
+    def first_look(self, n: int) -> int:
+        """Evaluations of each of n arms before they are compared for the first time."""
+        # Whoever reads about the race later has to find the same number, so that it must not depend
+        # on what was spent, nor on costs that are still being learned.
+        if self._measured is not None or math.isinf(self._amount):
+            return FIRST_LOOK
+        affordable = int((self.kept + _ROUNDING) / (n * self.target_price))
+        return min(max(affordable, LEAST_FIRST_LOOK), FIRST_LOOK)
+
+    @property
+    def _least_first_look(self) -> int:
+        """Evaluations of each candidate without which nothing can be said about them."""
+        return LEAST_FIRST_LOOK if self._measured is None else FIRST_LOOK
+
+    # Saving.
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was paid and learned so far, as plain JSON values."""
+        return {
+            "levels": {str(arm): level for arm, level in self.reached.items()},
+            "measured": None if self._measured is None else self._measured.state_dict(),
+            "cost": self.cost,
+            "evaluations": self.evaluations,
+            "failures": self.failures,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state, with costs that are known in the same way."""
+        measured: list[list[float]] | None = state["measured"]
+        if (measured is None) != (self._measured is None):
+            raise ValueError(
+                f"the state has costs that are {_how_known(measured)}, this race costs that are "
+                f"{_how_known(self._measured)}: give its budget in the unit that it was begun with."
+            )
+        self.reached = {int(arm): level for arm, level in state["levels"].items()}
+        if self._measured is not None and measured is not None:
+            self._measured.load_state_dict(measured)
+            self._take_costs(self._measured)
+        self.cost, self.evaluations = state["cost"], state["evaluations"]
+        self.failures = state["failures"]
+
+
+def _how_known(measured: object | None) -> str:
+    return "declared" if measured is None else "measured"

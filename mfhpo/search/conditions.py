@@ -1,15 +1,15 @@
-"""Which configurations have a parameter, as far as others told: by choices and by thresholds."""
+"""Which configurations have a parameter: questions about their other values tell."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ByChoice", "ByThreshold", "Question", "explain"]
+__all__ = ["Question", "explain"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -19,40 +19,34 @@ _TRIED = 4  # of the questions that may come first
 
 
 @dataclass(frozen=True)
-class ByChoice:
-    """Each choice of a parameter either settles it or leads to another question.
+class Question:
+    """Asks for the value of a parameter, which either settles it or leads to another question.
 
     Parameters
     ----------
     parent
         Name of the parameter; configurations without it do not have the other one either.
-    answers
-        By choice; a choice that is missing says yes.
+    branches
+        Values from the first number to below the second one have this answer. Values of no branch,
+        as of a choice that was not seen, say yes.
     """
 
     parent: str
-    answers: Mapping[int, Answer]
+    branches: tuple[tuple[float, float, Answer], ...]
 
-    def branches(self, values: FloatArray) -> list[tuple[BoolArray, Answer]]:
-        """Which values lead to which answer; those of none say yes."""
-        return [(values == choice, answer) for choice, answer in self.answers.items()]
+    def inside(self, values: FloatArray) -> list[BoolArray]:
+        """Which values belong to each branch."""
+        return [(values >= low) & (values < high) for low, high, _ in self.branches]
 
-
-@dataclass(frozen=True)
-class ByThreshold:
-    """Numbers on the two sides of a threshold; see `ByChoice`."""
-
-    parent: str
-    threshold: float
-    below: Answer
-    above: Answer
-
-    def branches(self, values: FloatArray) -> list[tuple[BoolArray, Answer]]:
-        """Which values lead to which answer."""
-        return [(values < self.threshold, self.below), (values >= self.threshold, self.above)]
+    def answered(self, answers: Sequence[Answer]) -> Question:
+        """The same question with other answers."""
+        ranges = [(low, high) for low, high, _ in self.branches]
+        return Question(
+            self.parent,
+            tuple((*between, answer) for between, answer in zip(ranges, answers, strict=True)),
+        )
 
 
-Question: TypeAlias = ByChoice | ByThreshold
 Answer: TypeAlias = bool | Question
 
 
@@ -64,9 +58,9 @@ def explain(
 ) -> Question | None:
     """Find the questions that tell the configurations with a parameter from those without it.
 
-    The fewer in a row the better, and among as many those about choices are preferred to those
-    about numbers with steps; other numbers come last, and with one question alone, for among many
-    of them one has a threshold by chance. Three in a row are the most.
+    Few questions in a row are preferred to more, three at most, and questions about choices to
+    those about numbers with steps. Other numbers come last, and with one question alone, because
+    among many of them one has a fitting threshold by chance.
 
     Parameters
     ----------
@@ -85,21 +79,20 @@ def explain(
     --------
     >>> layers = np.array([1.0, 2.0, 3.0, 2.0])
     >>> explain(layers > 1.0, {}, {"layers": layers}, {})
-    ByThreshold(parent='layers', threshold=1.5, below=False, above=True)
+    Question(parent='layers', branches=((-inf, 1.5, False), (1.5, inf, True)))
     """
     if not has.any():  # perhaps a choice that was not seen has it
         for name, values in choices.items():
-            seen = np.unique(values[~np.isnan(values)])
-            if seen.size:
-                return ByChoice(name, {int(choice): False for choice in seen})
+            if not np.isnan(values).all():
+                return _about_choices(name, values, False)
         return None
     for most in range(1, _MOST_QUESTIONS + 1):
         for ordered in ({}, steps) if steps else ({},):
             found = _explain(has, choices, ordered, most)
-            if found is not None and not isinstance(found, bool):
+            if isinstance(found, Question):
                 return found
     found = _explain(has, {}, numbers, 1)
-    return None if isinstance(found, bool) else found
+    return found if isinstance(found, Question) else None
 
 
 def _explain(
@@ -113,53 +106,32 @@ def _explain(
         return bool(has.all())
     if most == 0:
         return None
-    ways: list[tuple[Question, FloatArray]] = []
-    ways += _ways_by_choice(choices)
-    ways += _ways_by_threshold(has, numbers)
-    if not ways:
-        return None
+    ways = list(_ways(has, choices, numbers))
     # Those that leave least to be told apart go first.
     mixed = [_left_mixed(has, question, values) for question, values in ways]
     for place in np.argsort(mixed, kind="stable")[: _TRIED if most > 1 else 1]:
-        question, values = ways[place]
+        question, values = ways[int(place)]
         answers: list[Answer] = []
-        for inside, _ in question.branches(values):
-            answer = _explain(
-                has[inside],
-                {name: several[inside] for name, several in choices.items()},
-                {name: several[inside] for name, several in numbers.items()},
-                most - 1,
-            )
+        for inside in question.inside(values):
+            chosen = {name: several[inside] for name, several in choices.items()}
+            placed = {name: several[inside] for name, several in numbers.items()}
+            answer = _explain(has[inside], chosen, placed, most - 1)
             if answer is None:
                 break
             answers.append(answer)
         else:
-            if isinstance(question, ByThreshold):
-                return ByThreshold(question.parent, question.threshold, *answers)
-            return _answered(question, answers)
+            return question.answered(answers)
     return None
 
 
-def _answered(question: ByChoice, answers: Sequence[Answer]) -> ByChoice:
-    return ByChoice(question.parent, dict(zip(question.answers, answers, strict=True)))
-
-
-def _ways_by_choice(choices: Mapping[str, FloatArray]) -> list[tuple[ByChoice, FloatArray]]:
-    """A question for every parameter whose choices may tell something; its answers are open."""
-    ways: list[tuple[ByChoice, FloatArray]] = []
+def _ways(
+    has: BoolArray, choices: Mapping[str, FloatArray], numbers: Mapping[str, FloatArray]
+) -> Iterator[tuple[Question, FloatArray]]:
+    """Questions whose answers are open: about each choice, and each number's best threshold."""
     for name, values in choices.items():
-        missing = np.isnan(values)
-        chosen = np.unique(values[~missing])
-        if len(chosen) > 1 or missing.any():
-            ways.append((ByChoice(name, {int(choice): True for choice in chosen}), values))
-    return ways
-
-
-def _ways_by_threshold(
-    has: BoolArray, numbers: Mapping[str, FloatArray]
-) -> list[tuple[ByThreshold, FloatArray]]:
-    """The best threshold of every number; its answers are open."""
-    ways: list[tuple[ByThreshold, FloatArray]] = []
+        question = _about_choices(name, values, True)
+        if len(question.branches) > 1 or np.isnan(values).any():
+            yield question, values
     for name, values in numbers.items():
         there = ~np.isnan(values)
         order = np.argsort(values[there], kind="stable")
@@ -172,14 +144,18 @@ def _ways_by_threshold(
         mixed = _mixture(below, n_below) + _mixture(above, n_above)
         cut = between[int(np.argmin(mixed))]
         threshold = float((ordered[cut] + ordered[cut + 1]) / 2.0)
-        ways.append((ByThreshold(name, threshold, below=True, above=True), values))
-    return ways
+        yield Question(name, ((-np.inf, threshold, True), (threshold, np.inf, True))), values
+
+
+def _about_choices(name: str, values: FloatArray, answer: bool) -> Question:
+    seen = np.unique(values[~np.isnan(values)]).tolist()
+    return Question(name, tuple((choice, choice + 1.0, answer) for choice in seen))
 
 
 def _left_mixed(has: BoolArray, question: Question, values: FloatArray) -> float:
     """How much there is left to tell apart on the branches; 0 if nothing."""
-    inside = [has[branch] for branch, _ in question.branches(values)]
-    return sum(float(_mixture(part.sum(), len(part))) for part in inside if len(part))
+    parts = [has[inside] for inside in question.inside(values)]
+    return sum(float(_mixture(part.sum(), len(part))) for part in parts if len(part))
 
 
 def _mixture(n_having: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:

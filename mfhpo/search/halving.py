@@ -12,6 +12,8 @@ from mfhpo.search.policy import Begin, SearchPolicy
 
 __all__ = ["HalvingSearch"]
 
+_REDUCTION = 3.0  # one of so many arms is promoted
+_LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
 _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4
 
 
@@ -20,18 +22,14 @@ class HalvingSearch(SearchPolicy):
 
     The promotions are those of asynchronous successive halving; arms are drawn by whoever asks, so
     that any sampler can propose them. Arms begin at the lowest level that can be relied on: a level
-    is skipped while its order of the arms agrees too little with that of the next one.
+    is skipped while its rank correlation with the next one is below 0.2. It is Spearman's, over the
+    arms that were evaluated at both, taken together with four arms' worth of a correlation of one
+    half, since a few arms say little.
 
     Parameters
     ----------
     costs, continues, initial, seed
         See `SearchPolicy`.
-    reduction
-        One of so many arms is promoted.
-    least_agreement
-        A level is skipped while the rank correlation with the next one is below this. It is
-        Spearman's, over the arms that were evaluated at both, taken together with four arms' worth
-        of a correlation of one half, since a few arms say little.
 
     References
     ----------
@@ -47,24 +45,6 @@ class HalvingSearch(SearchPolicy):
     Pull(arm=1, fidelity=1, limit=None)
     """
 
-    def __init__(
-        self,
-        costs: Sequence[float],
-        *,
-        continues: bool = False,
-        initial: int | None = None,
-        reduction: float = 3.0,
-        least_agreement: float = 0.2,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(costs, continues=continues, initial=initial, seed=seed)
-        if not reduction > 1.0:
-            raise ValueError(f"reduction must be larger than 1, got {reduction!r}.")
-        if not -1.0 <= least_agreement <= 1.0:
-            raise ValueError(f"least_agreement must be from -1 to 1, got {least_agreement!r}.")
-        self._reduction = reduction
-        self._least_agreement = least_agreement
-
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
         """What to evaluate next."""
         step = self._first_arms(begun, pending)
@@ -75,7 +55,7 @@ class HalvingSearch(SearchPolicy):
         for level in range(self.target - 1, grace - 1, -1):
             here = [arm for arm in self._values[level] if arm not in self._unfit]
             here.sort(key=lambda arm: (-self.mean(arm, level), arm))
-            for arm in here[: int(len(here) / self._reduction)]:
+            for arm in here[: int(len(here) / _REDUCTION)]:
                 if self.level_of(arm) == level and arm not in busy:
                     return Pull(arm, level + 1)
         return Begin(grace, None)
@@ -83,7 +63,7 @@ class HalvingSearch(SearchPolicy):
     def grace_level(self) -> int:
         """The level at which new arms begin."""
         for level in range(self.lowest, self.target):
-            if self.agreement(level) >= self._least_agreement:
+            if self.agreement(level) >= _LEAST_AGREEMENT:
                 return level
         return self.target
 

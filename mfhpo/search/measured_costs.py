@@ -19,9 +19,8 @@ class MeasuredCosts:
     """Learns the costs of levels; those that nothing was paid for are guessed.
 
     Evaluations that begin from scratch tell the cost of their level, and those that go on from a
-    checkpoint the cost of the steps that they add. Both are means over whichever arms paid: of
-    steps the mean of each is taken before they are added up, since the arms that go up are others
-    than those that stay behind, and may be dearer or cheaper.
+    checkpoint the cost of the steps that they add. The mean of each step is taken before steps are
+    added up, since the arms that go up may be dearer or cheaper than those that stay behind.
 
     Parameters
     ----------
@@ -48,17 +47,7 @@ class MeasuredCosts:
         self._paid: dict[tuple[int, int], tuple[int, float]] = {}
 
     def add(self, start: int, level: int, cost: float) -> None:
-        """Learn what an evaluation has cost.
-
-        Parameters
-        ----------
-        start
-            Index of the level that it went on from; -1 if it began from scratch.
-        level
-            Index of its own level.
-        cost
-            What was paid.
-        """
+        """Learn the cost of an evaluation that went on from the level `start`, -1 for none."""
         count, total = self._paid.get((start, level), (0, 0.0))
         self._paid[start, level] = count + 1, total + cost
 
@@ -83,8 +72,7 @@ class MeasuredCosts:
         if not self._paid:
             return tuple(self._guess.tolist())
         if self._continues:
-            steps = np.array([self._mean_of_step(level) for level in range(len(self._guess))])
-            costs = np.cumsum(self._completed(steps, np.diff(self._guess, prepend=0.0)))
+            costs = np.cumsum(self._completed(self._steps(), np.diff(self._guess, prepend=0.0)))
         else:
             means = [self._mean(level) for level in range(len(self._guess))]
             costs = self._completed(np.array(means), self._guess)
@@ -103,30 +91,25 @@ class MeasuredCosts:
         return np.maximum(completed, _LEAST)
 
     def from_scratch(self, level: int) -> float:
-        """The cost of an evaluation that begins anew at a level.
-
-        Where evaluations go on from checkpoints, that is less than the sum of the steps up to the
-        level if each of them has to be set up.
-        """
+        """The cost of an evaluation that begins anew at a level, and so is set up only once."""
         costs = self.costs()
         if not self._continues or not self._paid:
             return costs[level]
         mean = self._mean(level)
         if not math.isnan(mean):
             return max(mean, _LEAST)
-        steps = np.array([self._mean_of_step(level) for level in range(len(self._guess))])
         guess = np.diff(self._guess, prepend=0.0)
-        return min(costs[level], _on_line(steps, guess, self._guess[level]))
+        return min(costs[level], _on_line(self._steps(), guess, self._guess[level]))
 
     def _mean(self, level: int, start: int = -1) -> float:
         count, total = self._paid.get((start, level), (0, math.nan))
         return total / max(count, 1)
 
-    def _mean_of_step(self, level: int) -> float:
-        """What the step to a level costs; NaN if nobody paid for it.
+    def _steps(self) -> FloatArray:
+        return np.array([self._mean_of_step(level) for level in range(len(self._guess))])
 
-        Where nobody paid for it alone, it has its share of what was paid for several steps at once.
-        """
+    def _mean_of_step(self, level: int) -> float:
+        """What the step to a level costs, if need be by its share of several; NaN if unknown."""
         mean = self._mean(level, level - 1)
         if not math.isnan(mean):
             return mean
@@ -151,10 +134,7 @@ class MeasuredCosts:
 
 
 def _on_line(known: FloatArray, guess: FloatArray, place: float) -> float:
-    """What the line through the two highest of what is known says of a larger guess.
-
-    Infinity where there is no such line.
-    """
+    """What the line through the two highest known costs says about a larger guess, or infinity."""
     seen = np.flatnonzero(~np.isnan(known))
     if len(seen) < 2:
         return math.inf

@@ -16,34 +16,25 @@ from mfhpo.problem import Pull
 from mfhpo.search.acquisition import best_place, expected_improvement
 from mfhpo.search.policy import Begin, SearchPolicy
 from mfhpo.search.process import LevelData, LevelProcess
-from mfhpo.search.score import scores
+from mfhpo.search.rows import Rows
 
 __all__ = ["ModelSearch"]
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
 _MOST, _MOST_FITTED = 300, 200
-_LATEST = 30  # arms that are kept for being new
-_WHOLE = 25  # arms of which all levels are kept
 _GROWTH = 1.25  # of the observations, between two fits
 _GOOD = 5  # arms around which better ones are sought
 _DIGITS = 6  # to which configurations that are the same agree
 _REACH = 2.0  # standard deviations in which an arm's value may lie
+# The share of its expected improvement that a new arm counts for. Arms that were begun are
+# preferred, because a new one's promise is the largest of many guesses.
+_PATIENCE = 0.75
+_RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 # Equally likely outcomes of a step, in standard deviations, the best first.
 _OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Observations before it is said which configurations they are of, arrays of one length."""
-
-    arms: IntArray
-    levels: IntArray
-    values: FloatArray
-    counts: IntArray
 
 
 @dataclass(frozen=True)
@@ -63,30 +54,22 @@ class _View:
 
 
 class ModelSearch(SearchPolicy):
-    """Begins the arm of which most is expected, and goes on with those that keep their promise.
+    """Begins the arm with the largest expected improvement, or goes on with one begun before.
 
-    One Gaussian process (`LevelProcess`) models the values at all levels; how much a cheap level
-    says of the target is part of what it learns, so that a misleading one is not followed, and so
-    is the scale on which a number acts. The next step is the one with the largest expected
-    improvement at the target for what it costs to get there: beginning a new arm, or going on with
-    one. Arms are never stopped for good: one that is left waits until nothing better is in sight
-    (freezing and thawing).
+    One Gaussian process (`LevelProcess`) models the values at all levels. It learns how much a
+    cheap level says about the target, so that a misleading one is not followed, and on what scale a
+    number acts. The next step is the one with the largest expected improvement at the target for
+    what it costs to get there. Arms are never stopped for good: one that is left waits until
+    nothing better is in sight (freezing and thawing).
 
-    Each new arm is chosen by a model of its own, with parameters drawn from their posterior
-    (Thompson sampling of the model), which also says until then what to go on with: the most
-    probable model is too sure of itself, and a search that follows it alone stays where it is.
-    Which finished arm is best is said by the most probable one.
+    Each new arm is chosen under freshly sampled model parameters (Thompson sampling), which also
+    say until the next arm what to go on with, so that the search keeps testing its own beliefs.
+    The most probable parameters say which finished arm is best.
 
     Parameters
     ----------
     costs, continues, initial, seed
         See `SearchPolicy`.
-    patience
-        The share of its expected improvement that a new arm counts for. Below 1, arms that were
-        begun are preferred to new ones, whose promise is the largest of many guesses and is less
-        to be relied on.
-    random_share
-        Share of new arms that are drawn at random, against a model that is wrong.
 
     References
     ----------
@@ -119,19 +102,12 @@ class ModelSearch(SearchPolicy):
         *,
         continues: bool = False,
         initial: int | None = None,
-        patience: float = 0.75,
-        random_share: float = 0.05,
         seed: int = 0,
     ) -> None:
         super().__init__(costs, continues=continues, initial=initial, seed=seed)
-        if not 0.0 < patience <= 1.0:
-            raise ValueError(f"patience must be in (0, 1], got {patience!r}.")
-        if not 0.0 <= random_share <= 1.0:
-            raise ValueError(f"random_share must be from 0 to 1, got {random_share!r}.")
-        self._patience = patience
-        self._random_share = random_share
         self._process: LevelProcess | None = None
         self._fitted = (0, 0, 0)
+        # What the most probable and the drawn parameters say, each with what it was made from.
         self._view: tuple[int, _View] | None = None
         self._drawn_view: tuple[object, _View] | None = None
 
@@ -143,7 +119,7 @@ class ModelSearch(SearchPolicy):
         step = self._first_arms(begun, pending)
         if step is not None:
             return step
-        if not self.finished_arms() or not self.space.parameters or not self._points:
+        if not self._can_model:
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see_by_draw(pending, begun)
@@ -155,7 +131,7 @@ class ModelSearch(SearchPolicy):
         ]
         new, improvement = self._new_arm(view, begun, rng)
         # What a new arm's way to the target is worth for each unit of its cost.
-        rate = self._patience * improvement / self.price_from(-1, self.target)
+        rate = _PATIENCE * improvement / self.price_from(-1, self.target)
         if waiting:
             left = [
                 self.price_from(self.level_of(view.arms[index]), self.target) for index in waiting
@@ -172,33 +148,24 @@ class ModelSearch(SearchPolicy):
         if new is None:
             return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])
-        level = self._level(view, features, self.lowest)
-        return Begin(level, self.space.at(new))
+        return Begin(self._level(view, features, self.lowest), self.space.at(new))
 
     @one_thread()
     def leader(self) -> int | None:
         """The finished arm with the best mean by the model, which evens out its noise."""
-        finished = self.finished_arms()
-        if not finished or not self.space.parameters or not self._points:
-            return super().leader()
-        view = self._see()
-        where = {arm: index for index, arm in enumerate(view.arms)}
-        known = [arm for arm in finished if arm in where]
+        known = self._known_finished()
         if not known:
             return super().leader()
-        return max(known, key=lambda arm: (view.means[where[arm]], -arm))
+        view = self._see()
+        return view.arms[max(known, key=lambda index: (view.means[index], -index))]
 
     @one_thread()
     def contenders(self, most: int) -> list[int]:
         """The finished arms whose interval by the model reaches the leader's, at most so many."""
-        finished = self.finished_arms()
-        if not finished or not self.space.parameters or not self._points:
-            return super().contenders(most)
-        view = self._see()
-        where = {arm: index for index, arm in enumerate(view.arms)}
-        known = [where[arm] for arm in finished if arm in where]
+        known = self._known_finished()
         if not known:
             return super().contenders(most)
+        view = self._see()
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]
         reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
@@ -211,6 +178,17 @@ class ModelSearch(SearchPolicy):
         self._process = None  # of what was known before
 
     # The model.
+
+    @property
+    def _can_model(self) -> bool:
+        return bool(self.finished_arms() and self.space.parameters and self._points)
+
+    def _known_finished(self) -> list[int]:
+        """Places of the finished arms in the most probable model's view; none without a model."""
+        if not self._can_model:
+            return []
+        finished = set(self.finished_arms())
+        return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
     def _see(self) -> _View:
         """What the most probable model says."""
@@ -232,7 +210,7 @@ class ModelSearch(SearchPolicy):
         return self._drawn_view[1]
 
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull]) -> _View:
-        rows = _most_telling(self._rows(len(self._history)), _MOST)
+        rows = self._rows(len(self._history)).most_telling(_MOST)
         under_way = [pull.arm for pull in pending if pull.arm in self._points]
         without_value = self._points.keys() - set().union(*self._values) - self._unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *under_way})
@@ -257,39 +235,10 @@ class ModelSearch(SearchPolicy):
         best = float(means[finished + ours].max()) if finished + ours else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
-    def _rows(self, first: int) -> _Rows:
-        """What was told first, so many times, as the model takes it."""
-        told: list[dict[int, list[float]]] = [{} for _ in self.costs]
-        failed = []
-        for arm, level, value in self._history[:first]:
-            if arm not in self._points:
-                continue
-            if value is None:
-                failed.append(arm)
-            else:
-                told[level].setdefault(arm, []).append(value)
-        arms, levels, values, counts = [], [], [], []
-        for level, here in enumerate(told):
-            if here:
-                arms += list(here)
-                levels += [level] * len(here)
-                counts += [len(several) for several in here.values()]
-                means = [sum(several) / len(several) for several in here.values()]
-                values += scores(np.array(means)).tolist()
-        worst = min(values, default=0.0)
-        for arm in failed:  # what fails is as good as the worst that was seen
-            arms.append(arm)
-            levels.append(self.target)
-            values.append(worst)
-            counts.append(1)
-        return _Rows(
-            np.array(arms, dtype=np.int64),
-            np.array(levels, dtype=np.int64),
-            np.array(values),
-            np.array(counts, dtype=np.int64),
-        )
+    def _rows(self, first: int) -> Rows:
+        return Rows.of(self._history[:first], self._points, len(self.costs))
 
-    def _data(self, rows: _Rows) -> LevelData:
+    def _data(self, rows: Rows) -> LevelData:
         features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
         return LevelData(features, rows.levels, rows.values, rows.counts)
 
@@ -306,7 +255,7 @@ class ModelSearch(SearchPolicy):
         key = (fitted, self.space.n_features, self._corrections)
         if self._process is None or self._fitted != key:
             self._process = LevelProcess(self.space.n_features, len(self.costs), self.space.numbers)
-            self._process.fit(self._data(_most_telling(self._rows(fitted), _MOST_FITTED)))
+            self._process.fit(self._data(self._rows(fitted).most_telling(_MOST_FITTED)))
             self._fitted = key
         return self._process
 
@@ -328,7 +277,7 @@ class ModelSearch(SearchPolicy):
         good = np.array([self.space.place(self._points[view.arms[i]], rng) for i in best])
         place = best_place(merit, good, rng, self.space.ordered)
         # The same for every step until the arm is begun.
-        at_random = np.random.default_rng([self._seed, begun]).random() < self._random_share
+        at_random = np.random.default_rng([self._seed, begun]).random() < _RANDOM_SHARE
         return None if at_random else place, float(merit(place[None, :])[0])
 
     def _level(self, view: _View, features: FloatArray, lowest: int) -> int:
@@ -361,29 +310,3 @@ def _rows_as_keys(features: FloatArray) -> npt.NDArray[np.void]:
     rounded = np.ascontiguousarray(np.round(features, _DIGITS) + 0.0)
     keys: npt.NDArray[np.void] = rounded.view(f"V{rounded.itemsize * rounded.shape[1]}")[:, 0]
     return keys
-
-
-def _most_telling(rows: _Rows, most: int) -> _Rows:
-    """The rows to keep of too many.
-
-    An arm's value at its highest level says nearly all that its values say of the target, so the
-    lower ones are kept of a few arms alone, which show how levels go together. Arms that came
-    furthest go first, and among these the latest and those with the best values; of the others the
-    latest are kept, for their best values are their luckiest.
-    """
-    if len(rows.values) <= most:
-        return rows
-    arms, which = np.unique(rows.arms, return_inverse=True)
-    reached = np.full(len(arms), -1)
-    np.maximum.at(reached, which, rows.levels)
-    at_top = rows.levels == reached[which]
-    value = np.full(len(arms), -np.inf)
-    value[which[at_top]] = rows.values[at_top]
-    value[reached < reached.max()] = 0.0
-    latest = arms > arms[-1] - _LATEST
-    place = np.empty(len(arms), dtype=np.int64)
-    place[np.lexsort((-arms, -value, ~latest, -reached))] = np.arange(len(arms))
-    kept = at_top | (place[which] < _WHOLE)
-    order = np.lexsort((~at_top, place[which], ~kept))
-    chosen = np.sort(order[: min(most, int(kept.sum()))])
-    return _Rows(rows.arms[chosen], rows.levels[chosen], rows.values[chosen], rows.counts[chosen])

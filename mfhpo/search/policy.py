@@ -1,4 +1,4 @@
-"""What searches share: configurations as they come, their values at levels, what is under way."""
+"""What every search knows and decides alike: arms, their values at levels, the first steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mfhpo._validation import check_count, check_increasing
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.space import Point, SearchSpace
 
-__all__ = ["Begin", "SearchPolicy"]
+__all__ = ["Begin", "Replicate", "SearchPolicy"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -45,6 +45,21 @@ class Begin:
 
     fidelity: int
     point: Point | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate(Pull):
+    """An evaluation at the target for the certificate: from scratch, and with a new seed.
+
+    Parameters
+    ----------
+    arm, fidelity, limit
+        See `Pull`.
+    shortlist
+        The arms that are compared.
+    """
+
+    shortlist: tuple[int, ...] = ()
 
 
 class SearchPolicy(abc.ABC):
@@ -109,10 +124,7 @@ class SearchPolicy(abc.ABC):
         self._changes += 1
 
     def count_evaluations(self) -> None:
-        """Weigh what is gained against the number of evaluations, whatever they cost.
-
-        Cheap levels save nothing then: arms are evaluated at the target alone.
-        """
+        """Weigh gains against the number of evaluations; cheap levels then save nothing."""
         self._counts_evaluations = True
         if self._finds_initial:
             self._initial = self._usual_initial()
@@ -120,13 +132,8 @@ class SearchPolicy(abc.ABC):
     def shorten_beginning(self, most: float, *, fewest: bool = False) -> None:
         """Begin with fewer arms at random, if their number was not given.
 
-        Parameters
-        ----------
-        most
-            What evaluating the first arms may take, a cost or a number of evaluations, whichever
-            counts.
-        fewest
-            Whether their number is the smallest usual one at most, as where costs are measured.
+        Evaluating them takes `most` at most, a cost or a number of evaluations, whichever counts.
+        With `fewest`, their number is at most the smallest usual one, as where costs are measured.
         """
         if not self._finds_initial:
             return
@@ -137,22 +144,15 @@ class SearchPolicy(abc.ABC):
             self._initial -= 1
 
     def _usual_initial(self) -> int:
-        """As many arms as an evaluation at the target pays for where arms begin."""
         affordable = round(self.price_from(-1, self.target) / self.price_from(-1, self.lowest))
         return min(max(affordable, _FEWEST_FIRST), _MOST_FIRST)
 
     def _price_of_first(self) -> float:
-        counts = self._first_counts()
-        levels = range(self.lowest, len(self.costs))
-        return sum(
-            n * self.price_from(level - 1, level) for level, n in zip(levels, counts, strict=True)
-        )
+        counts = enumerate(self._first_counts(), self.lowest)
+        return sum(n * self.price_from(level - 1, level) for level, n in counts)
 
     def _first_counts(self) -> list[int]:
-        """How many of the first arms are evaluated at each level, from the lowest one on.
-
-        A third of those at the level below, and two at least, if there are more than three.
-        """
+        """How many of the first arms are evaluated at each level, from the lowest one on."""
         least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _FIRST_REDUCTION))
         counts = [self._initial]
         for _ in range(self.lowest, self.target):
@@ -172,15 +172,7 @@ class SearchPolicy(abc.ABC):
     # Learning.
 
     def describe(self, arm: int, point: Point) -> None:
-        """Say which configuration an arm is, as soon as it is known.
-
-        Parameters
-        ----------
-        arm
-            The arm.
-        point
-            Its parameters; those that do not apply are absent.
-        """
+        """Say which configuration an arm is, without the parameters that do not apply to it."""
         if self._points.get(arm) == point:
             return
         if arm in self._points and self.level_of(arm) >= 0:
@@ -189,13 +181,7 @@ class SearchPolicy(abc.ABC):
         self._changes += 1
 
     def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from an evaluation; any order, any number of times.
-
-        Raises
-        ------
-        ValueError
-            If there is no such level.
-        """
+        """Learn from an evaluation; any order, any number of times."""
         if not 0 <= pull.fidelity < len(self.costs):
             raise ValueError(
                 f"fidelity must be 0 to {self.target}, the index of a level, got {pull.fidelity}."
@@ -222,15 +208,7 @@ class SearchPolicy(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
-        """What to evaluate next; asking changes nothing, and twice gives the same answer.
-
-        Parameters
-        ----------
-        begun
-            Number of arms begun so far.
-        pending
-            Pulls that are under way.
-        """
+        """What to evaluate next, of `begun` arms so far; asking twice gives the same answer."""
 
     def leader(self) -> int | None:
         """The arm to recommend now: the best at the highest level that any was evaluated at."""
@@ -241,10 +219,7 @@ class SearchPolicy(abc.ABC):
         return None
 
     def contenders(self, most: int) -> list[int]:
-        """The finished arms that may be the best, the leader first, at most so many.
-
-        At least two, if there are as many.
-        """
+        """The finished arms that may be the best, the leader first: 2 to `most`, if there are."""
         finished = self.finished_arms()
         return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
 
@@ -292,13 +267,7 @@ class SearchPolicy(abc.ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a search made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If the state has another number of levels.
-        """
+        """Go on from a saved state, in a search made with the same arguments."""
         if state["levels"] != len(self.costs):
             raise ValueError(
                 f"the state has {state['levels']} levels, this search {len(self.costs)}; "
@@ -313,7 +282,7 @@ class SearchPolicy(abc.ABC):
             else:
                 self._learn(arm, level, value)
         self._failures = {int(arm): count for arm, count in state["failures"].items()}
-        self._recovered = state.get("recovered", False)
+        self._recovered = state["recovered"]
         self._out, self._merged = set(state["out"]), set(state["merged"])
         self._told = state["told"]
         self._changes += 1

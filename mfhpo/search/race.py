@@ -4,49 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._validation import check_count, check_number
-from mfhpo.certification.group_sequential import (
-    FIRST_LOOK,
-    LEAST_FIRST_LOOK,
-    GroupSequentialCertification,
-)
+from mfhpo._validation import check_count
+from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.sequential import Candidate, Certificate
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike, check_options
-from mfhpo.search.measured_costs import MeasuredCosts
-from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.budget import Budget, BudgetUnit
+from mfhpo.search.policy import Begin, Replicate, SearchPolicy
 from mfhpo.search.space import Point
 
-__all__ = ["BudgetUnit", "Replicate", "SearchRace"]
-
-BudgetUnit = Literal["cost", "evaluations"]
-
-# Of the budget, what the search's first arms may take at most.
-_FIRST_SHARE = 0.5
-
-_ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Replicate(Pull):
-    """An evaluation at the target for the certificate: from scratch, and with a new seed.
-
-    Parameters
-    ----------
-    arm, fidelity, limit
-        See `Pull`.
-    shortlist
-        The arms that are compared.
-    """
-
-    shortlist: tuple[int, ...] = ()
+__all__ = ["SearchRace"]
 
 
 class SearchRace(Policy):
@@ -69,23 +43,35 @@ class SearchRace(Policy):
         What may be spent; None: the search goes on until whoever runs it stops, and nothing is
         certified.
     unit
-        What the budget counts: "cost", in the unit of the search's costs, or "evaluations", of
-        which the search then makes all at the target.
+        What the budget counts: "cost", in the unit of the search's costs, or "evaluations", which
+        the search then makes at the target alone.
     certify_share
-        Share of the budget that is kept for the shortlist; 0 for none. Where it does not pay for
-        two evaluations of two arms, or five where costs are measured, nothing is kept.
+        Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
+        answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
+        is large. Nothing is kept where the share does not pay for two evaluations of two arms, or
+        for five where costs are measured. With the default share, a certificate takes a budget of
+        40 full evaluations, or 100 where costs are measured.
     top
-        Largest size of the shortlist, at least 2. It is smaller where what is kept would not do for
-        ten evaluations of each arm, so that there can be two looks at five and at ten.
-    delta, epsilon, sigma, max_failures
-        Of the certificate, see `mfhpo.certification.group_sequential`.
+        Largest number of arms on the shortlist, at least 2. It is smaller where what is left does
+        not pay for two comparisons, after five and after ten evaluations of each.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the values. None: one standard deviation of the noise, as it is
+        estimated.
+    sigma
+        What is known about the noise, for the certificate: a sub-Gaussian scale, `mfhpo.Bounded`,
+        `mfhpo.Gaussian`; 0 says that there is none. None: estimated.
+    max_failures
+        An arm of the shortlist without any value leaves after so many failures; one with values,
+        once more than half of its evaluations surely fail.
     measured
-        Whether the search's costs are but a guess, to be replaced by what evaluations cost, see
-        `MeasuredCosts`; failures are paid for, but teach nothing of costs. Until anything was
-        learned, evaluations are begun as if they were free. So is one of a higher level while a
-        single level is known, by which the budget may be exceeded; others that may be too dear
-        wait for it, and new arms are begun at the lowest level in the meantime. An evaluation that
-        is told without its cost counts at what is expected, or as free where nothing is known.
+        Whether the search's costs are but a guess, to be replaced by what evaluations cost
+        (`MeasuredCosts`); failures are paid for, but teach nothing about costs. Until anything was
+        learned, evaluations are begun as if they were free. So is the first one above the lowest
+        level, by which the budget may be exceeded; others that may be too dear wait for it, and new
+        arms are begun at the lowest level in the meantime. An evaluation that is told without its
+        cost counts at what is expected, or as free where nothing is known.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params
@@ -122,19 +108,11 @@ class SearchRace(Policy):
         sign: float = 1.0,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
     ) -> None:
-        if budget is not None and not check_number("budget", budget, " or None") > 0.0:
-            raise ValueError(f"budget must be positive or None, got {budget!r}.")
-        if unit not in ("cost", "evaluations"):
-            raise ValueError(f"unit must be 'cost' or 'evaluations', got {unit!r}.")
-        if not 0.0 <= check_number("certify_share", certify_share) < 1.0:
-            raise ValueError(f"certify_share must be in [0, 1), got {certify_share!r}.")
         check_options({"delta": delta, "epsilon": epsilon})
         self.search = search
         self.shortlist: tuple[int, ...] = ()
         self.begun = 0
-        self._budget = math.inf if budget is None else float(budget)
-        self._in_evaluations = unit == "evaluations"
-        self._share = certify_share
+        self._budget = Budget(budget, unit, certify_share, measured, search)
         self._top = check_count("top", top, 2)
         self._options: dict[str, Any] = {
             "delta": delta,
@@ -144,19 +122,8 @@ class SearchRace(Policy):
         }
         self._sign = sign
         self._params = params
-        self._measured: MeasuredCosts | None = None
-        if measured:
-            self._measured = MeasuredCosts(search.costs, continues=search.continues)
-        self._from_scratch = search.costs
-        self._levels: dict[int, int] = {}
-        if self._in_evaluations:
-            search.count_evaluations()
-        self._shorten_beginning()
         self._certification: GroupSequentialCertification | None = None
         self._replicates: list[tuple[int, float | None]] = []
-        self._cost = 0.0
-        self._evaluations = 0
-        self._failures = 0
         self._asked: tuple[int, Point | None] = (-1, None)
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
         self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
@@ -165,18 +132,9 @@ class SearchRace(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
-        cost = observation.cost
-        if cost is None:
-            cost = 0.0 if self._is_cost_unknown(pull) else self._expected_cost(pull)
-        elif self._measured is not None and observation.has_value:
-            self._learn_cost(self._measured, pull, cost)
-        self._cost += cost
-        self._evaluations += 1
-        self._failures += not observation.has_value
+        self._budget.pay(pull, observation)
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
-            reached = pull.fidelity if observation.has_value else -1
-            self._levels[pull.arm] = max(self._levels.get(pull.arm, -1), reached)
             self.search.tell(pull, observation)
             if pull.arm in self.shortlist:  # what its certificate compares was not all there
                 self._certification = None
@@ -193,7 +151,7 @@ class SearchRace(Policy):
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
         """Take an arm out, as a repeat of another one or for a reason that nobody here sees."""
         self.begun = max(self.begun, arm + 1)
-        self._levels.pop(arm, None)
+        self._budget.reached.pop(arm, None)
         self.search.merge(arm)
 
     def agree(self, shortlist: Sequence[int]) -> None:
@@ -202,11 +160,6 @@ class SearchRace(Policy):
         Workers that end the search at the same moment may draw up different shortlists: whoever
         runs them says which one holds. Evaluations of its arms that were told for another shortlist
         count for this one.
-
-        Parameters
-        ----------
-        shortlist
-            The arms.
         """
         self.shortlist = tuple(shortlist)
         self._certification = None
@@ -220,7 +173,13 @@ class SearchRace(Policy):
         if self._certification is None and any(
             arm in self.shortlist for arm, _ in self._replicates
         ):
-            self._certification = self._new_certification()
+            claims = [self.search.mean(arm, self.search.target) for arm in self.shortlist]
+            candidates = [
+                Candidate(f"arm {arm}", dict(self._params(arm)), self._sign * claim)
+                for arm, claim in zip(self.shortlist, claims, strict=True)
+            ]
+            luckiest = int(np.argmax(np.nan_to_num(claims, nan=-np.inf)))
+            self._certification = self._compare(candidates, luckiest)
             for arm, value in self._replicates:
                 self._count(self._certification, arm, value)
         return self._certification
@@ -231,14 +190,6 @@ class SearchRace(Policy):
         if arm in self.shortlist:
             certification.tell(self.shortlist.index(arm), value)
 
-    def _new_certification(self) -> GroupSequentialCertification:
-        claims = [self.search.mean(arm, self.search.target) for arm in self.shortlist]
-        candidates = [
-            Candidate(f"arm {arm}", dict(self._params(arm)), self._sign * claim)
-            for arm, claim in zip(self.shortlist, claims, strict=True)
-        ]
-        return self._compare(candidates, int(np.argmax(np.nan_to_num(claims, nan=-np.inf))))
-
     def _compare(
         self, candidates: Sequence[Candidate], luckiest: int
     ) -> GroupSequentialCertification:
@@ -246,20 +197,9 @@ class SearchRace(Policy):
             candidates,
             luckiest=luckiest,
             maximise=self._sign > 0.0,
-            first_look=self._first_look(len(candidates)),
+            first_look=self._budget.first_look(len(candidates)),
             **self._options,
         )
-
-    def _first_look(self, n: int) -> int:
-        """Evaluations of each of n candidates before they are compared for the first time.
-
-        Whoever reads of the race later has to find the same number, so that it must not depend on
-        what was spent, nor on costs that are still being learned.
-        """
-        if self._measured is not None or math.isinf(self._budget):
-            return FIRST_LOOK
-        affordable = int((self._kept + _ROUNDING) / (n * self._target_price))
-        return min(max(affordable, LEAST_FIRST_LOOK), FIRST_LOOK)
 
     # Asking.
 
@@ -281,54 +221,38 @@ class SearchRace(Policy):
 
     def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
         """Whether the budget allows a pull besides what is under way."""
-        return self._fits(pull, pending, 0.0)
-
-    def _fits(self, pull: Pull, pending: Sequence[Pull], kept: float) -> bool:
-        left = self._left(pending) - kept
-        return self._price(pull) <= left + _ROUNDING and left > _ROUNDING
+        return self._budget.fits(pull, pending)
 
     def _next(self, pending: Sequence[Pull]) -> Pull | None:
-        shortlist = self.shortlist or _shortlist_of(pending)
+        # A worker that has told nothing yet may have begun to compare a shortlist.
+        begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
+        shortlist = self.shortlist or next(begun, ())
         if not shortlist:
             pull = self._search_on(pending)
-            if self._may_be_too_dear(pull, pending):
-                self._asked = (self._next_arm(pending), None)
-                pull = Pull(self._next_arm(pending), self.search.lowest)
-            kept = self._kept if len(self.search.finished_arms()) > 1 else 0.0
-            if self._fits(pull, pending, kept):
+            kept = self._budget.kept if len(self.search.finished_arms()) > 1 else 0.0
+            if self._budget.fits(pull, pending, kept):
                 return pull
-            if self._kept == 0.0:
+            if self._budget.kept == 0.0:
                 return None
-            shortlist = self._new_shortlist()
+            most = max(2, min(self._top, self._budget.largest_shortlist()))
+            shortlist = tuple(self.search.contenders(most))
         chosen = self._next_candidate(shortlist, pending)
         if chosen is None:
             return None
         replicate = Replicate(chosen, self.search.target, None, shortlist)
         return replicate if self.fits(replicate, pending) else None
 
-    def _may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Whether a pull has to wait until one that is under way tells what its level costs."""
-        if not (self._is_cost_unknown(pull) and any(map(self._is_cost_unknown, pending))):
-            return False
-        expected = sum(map(self._expected_cost, [pull, *pending]))
-        return expected > self._budget - self._spent + _ROUNDING
-
-    def _is_cost_unknown(self, pull: Pull) -> bool:
-        if self._measured is None or self._in_evaluations:
-            return False
-        return self._measured.is_unknown(pull.fidelity)
-
-    def _next_arm(self, pending: Sequence[Pull]) -> int:
-        return max([self.begun, *(pull.arm + 1 for pull in pending)])
-
     def _search_on(self, pending: Sequence[Pull]) -> Pull:
-        begun = self._next_arm(pending)
+        begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
         under_way = [pull for pull in pending if not isinstance(pull, Replicate)]
         step = self.search.ask(begun, under_way)
-        if not isinstance(step, Begin):
-            return step
-        self._asked = (begun, step.point)
-        return Pull(begun, step.fidelity)
+        if isinstance(step, Begin):
+            self._asked = (begun, step.point)
+            step = Pull(begun, step.fidelity)
+        if self._budget.may_be_too_dear(step, pending):
+            self._asked = (begun, None)
+            return Pull(begun, self.search.lowest)
+        return step
 
     def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> int | None:
         certification = self._certifying()
@@ -342,34 +266,22 @@ class SearchRace(Policy):
         if certification is None:  # nothing is known yet: each in its turn
             return shortlist[len(under_way) % len(shortlist)]
         chosen = certification.ask(under_way)
-        if chosen is None or not self._look_is_affordable(certification, under_way, pending):
+        if chosen is None:
+            return None
+        # Further evaluations are only worth it if they will be looked at; the first ones are.
+        if certification.looks_with(under_way) and not self._budget.pays_for(
+            certification.missing(under_way), pending
+        ):
             return None
         return shortlist[chosen]
-
-    def _look_is_affordable(
-        self,
-        certification: GroupSequentialCertification,
-        under_way: Sequence[int],
-        pending: Sequence[Pull],
-    ) -> bool:
-        """Whether further evaluations will be looked at; the first ones tell their means anyway."""
-        if not certification.looks_with(under_way):
-            return True
-        needed = certification.missing(under_way) * self._target_price
-        return needed <= self._left(pending) + _ROUNDING
-
-    def _new_shortlist(self) -> tuple[int, ...]:
-        """The arms that may be the best, the search's leader first."""
-        for_one_look = int(self._left(()) / (FIRST_LOOK * self._target_price) + _ROUNDING)
-        affordable = for_one_look if for_one_look < 4 else for_one_look // 2
-        return tuple(self.search.contenders(max(2, min(self._top, affordable))))
 
     # Answering.
 
     @property
     def finished(self) -> bool:
         """Whether the race is over: certified, or its next pull is beyond the budget."""
-        if not self.shortlist and self._target_price <= self._left(()) - self._kept:
+        budget = self._budget
+        if not self.shortlist and budget.target_price <= budget.left() - budget.kept:
             return False
         return self._next(()) is None
 
@@ -378,6 +290,7 @@ class SearchRace(Policy):
         certificate = self.certificate()
         arm, mean, interval, fidelity = self.leader()
         epsilon = self._options["epsilon"]
+        budget = self._budget
         answer = Recommendation(
             arm=arm,
             mean=mean,
@@ -388,9 +301,9 @@ class SearchRace(Policy):
             finished=self.finished,
             certified=False,
             reason=self._why_no_certificate(),
-            cost=self._cost,
-            pulls=self._evaluations - self._failures,
-            failures=self._failures,
+            cost=budget.cost,
+            pulls=budget.evaluations - budget.failures,
+            failures=budget.failures,
             survivors=tuple(self.search.finished_arms()),
             compared=len(self.search.finished_arms()),
         )
@@ -410,20 +323,25 @@ class SearchRace(Policy):
                 f"{result.name}: {result.outcomes}" for result in certificate.not_compared
             ),
             notices=certificate.notices,
-            remaining_cost=self._cost_of_evaluations(certificate.remaining),
+            remaining_cost=budget.cost_at_target(certificate.remaining),
         )
 
     def _why_no_certificate(self) -> str:
+        why = self._budget.why_nothing_is_kept
+        if not why and self.finished:
+            why = "the budget was spent before a shortlist could be evaluated"
         lucky = "the mean is the search's own, of a configuration selected for it"
-        if self._evaluations and not self.search.finished_arms():
+        if self._budget.evaluations and not self.search.finished_arms():
             lucky = f"nothing was evaluated at the target yet; {lucky}"
-        if self._share == 0.0 or math.isinf(self._budget):
-            return f"nothing is kept for a certificate; {lucky}"
-        if self._kept == 0.0:
-            return f"certify_share={self._share:g} of the budget is {self._too_little}; {lucky}"
-        if self.finished:
-            return f"the budget was spent before a shortlist could be evaluated; {lucky}"
-        return f"the search goes on; {lucky}"
+        return f"{why or 'the search goes on'}; {lucky}"
+
+    def findings(self) -> dict[str, Any]:
+        """What an answer says beyond `recommend`: tried, at_target and certificate."""
+        return {
+            "tried": self.tried,
+            "at_target": len(self.search.finished_arms()),
+            "certificate": self.certificate(),
+        }
 
     def certificate(self) -> Certificate | None:
         """What the shortlist's race says so far; None during the search."""
@@ -468,7 +386,7 @@ class SearchRace(Policy):
     @property
     def tried(self) -> int:
         """Number of arms that were evaluated at any level, repeats of others not counted."""
-        return len(self._levels)
+        return len(self._budget.reached)
 
     @property
     def active(self) -> npt.NDArray[np.int64]:
@@ -488,7 +406,7 @@ class SearchRace(Policy):
     @property
     def cost(self) -> float:
         """What was paid so far."""
-        return self._cost
+        return self._budget.cost
 
     # Saving.
 
@@ -498,12 +416,8 @@ class SearchRace(Policy):
             "search": self.search.state_dict(),
             "shortlist": list(self.shortlist),
             "replicates": [list(replicate) for replicate in self._replicates],
-            "levels": {str(arm): level for arm, level in self._levels.items()},
             "begun": self.begun,
-            "measured": None if self._measured is None else self._measured.state_dict(),
-            "cost": self._cost,
-            "evaluations": self._evaluations,
-            "failures": self._failures,
+            **self._budget.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -515,106 +429,8 @@ class SearchRace(Policy):
             If the state has another number of levels, or its costs were declared and this race's
             are measured, or the other way round.
         """
-        measured: list[list[float]] | None = state["measured"]
-        if (measured is None) != (self._measured is None):
-            raise ValueError(
-                f"the state has costs that are {_how_known(measured)}, this race costs that are "
-                f"{_how_known(self._measured)}: give its budget in the unit that it was begun with."
-            )
         self.search.load_state_dict(state["search"])
+        self._budget.load_state_dict(state)
         self.agree(state["shortlist"])
         self._replicates = [(arm, value) for arm, value in state["replicates"]]
-        self._levels = {int(arm): level for arm, level in state["levels"].items()}
         self.begun = state["begun"]
-        if self._measured is not None and measured is not None:
-            self._measured.load_state_dict(measured)
-            self._take_costs(self._measured)
-        self._cost, self._evaluations = state["cost"], state["evaluations"]
-        self._failures = state["failures"]
-
-    # Paying.
-
-    @property
-    def _spent(self) -> float:
-        return float(self._evaluations) if self._in_evaluations else self._cost
-
-    def _left(self, pending: Sequence[Pull]) -> float:
-        """What is left of the budget when all that is under way has been paid."""
-        return self._budget - self._spent - sum(self._price(pull) for pull in pending)
-
-    @property
-    def _target_price(self) -> float:
-        """What an evaluation at the target takes of the budget, from scratch."""
-        return 1.0 if self._in_evaluations else self._from_scratch[-1]
-
-    @property
-    def _kept(self) -> float:
-        """What is kept of the budget for the shortlist; 0 if it is too little for a comparison."""
-        if self._share == 0.0 or math.isinf(self._budget):
-            return 0.0
-        least = 2 * self._least_first_look * self._target_price
-        kept = self._share * self._budget
-        return kept if kept + _ROUNDING >= least else 0.0
-
-    @property
-    def _least_first_look(self) -> int:
-        """Evaluations of each candidate without which nothing can be said of them."""
-        return LEAST_FIRST_LOOK if self._measured is None else FIRST_LOOK
-
-    @property
-    def _too_little(self) -> str:
-        return (
-            f"less than {2 * self._least_first_look} evaluations at the target take, so that "
-            f"nothing is kept for a certificate: raise it, or the budget"
-        )
-
-    def _cost_of_evaluations(self, n: float | None) -> float | None:
-        return None if n is None else n * self._from_scratch[-1]
-
-    def _price(self, pull: Pull) -> float:
-        """What a pull takes of the budget, as far as anything is known of its cost."""
-        if self._in_evaluations:
-            return 1.0
-        return 0.0 if self._is_cost_unknown(pull) else self._expected_cost(pull)
-
-    def _expected_cost(self, pull: Pull) -> float:
-        """What a pull costs; 0 while the guess has not even the right unit."""
-        if self._measured is not None and not self._measured.any_known:
-            return 0.0
-        start = -1 if isinstance(pull, Replicate) else self._start_of(pull)
-        if start < 0:
-            return self._from_scratch[pull.fidelity]
-        return self.search.cost_from(start, pull.fidelity)
-
-    def _start_of(self, pull: Pull) -> int:
-        """The level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
-        reached = self._levels.get(pull.arm, -1)
-        return reached if reached < pull.fidelity else -1
-
-    def _learn_cost(self, measured: MeasuredCosts, pull: Pull, cost: float) -> None:
-        goes_on = self.search.continues and not isinstance(pull, Replicate)
-        measured.add(self._start_of(pull) if goes_on else -1, pull.fidelity, cost)
-        self._take_costs(measured)
-
-    def _take_costs(self, measured: MeasuredCosts) -> None:
-        self.search.costs = measured.costs()
-        levels = range(len(self.search.costs))
-        self._from_scratch = tuple(measured.from_scratch(level) for level in levels)
-        self._shorten_beginning()
-
-    def _shorten_beginning(self) -> None:
-        """Have the search begin with no more arms than the budget allows for."""
-        if self._measured is not None and not self._in_evaluations:
-            affordable = _FIRST_SHARE * self._budget if self._measured.any_known else math.inf
-            self.search.shorten_beginning(affordable, fewest=True)
-        elif not math.isinf(self._budget):
-            self.search.shorten_beginning(_FIRST_SHARE * self._budget)
-
-
-def _how_known(measured: object | None) -> str:
-    return "declared" if measured is None else "measured"
-
-
-def _shortlist_of(pending: Sequence[Pull]) -> tuple[int, ...]:
-    """What a worker that has told nothing yet has begun to compare; empty if there is none."""
-    return next((pull.shortlist for pull in pending if isinstance(pull, Replicate)), ())

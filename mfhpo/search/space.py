@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
-from mfhpo.search.conditions import ByChoice, Question, explain
+from mfhpo.search.conditions import Question, explain
 
-__all__ = ["Numeric", "OneOf", "Point", "SearchSpace"]
+__all__ = ["Numeric", "OneOf", "Point", "SearchSpace", "place_in_range"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -37,14 +37,9 @@ class Numeric:
     Parameters
     ----------
     places
-        Those of its values, in increasing order, if there are few of them, as whole numbers are;
-        empty if any place may be reached. A model that took places in between for something new
-        would ask for the same value again and again.
-
-    Raises
-    ------
-    ValueError
-        If places do not increase from 0 to 1.
+        Those of its values, increasing, if there are few of them, as of whole numbers; empty if any
+        place may be reached. A model that took places in between for something new would ask for
+        the same value again and again.
     """
 
     places: tuple[float, ...] = ()
@@ -58,15 +53,8 @@ class Numeric:
     def stepwise(cls, value_at: Callable[[float], V], place_of: Callable[[V], float]) -> Numeric:
         """A parameter with steps, such as whole numbers, however many there are.
 
-        The places are those of the values that a grid of a thousand finds: the ends, and all values
-        that are not nearer to each other than a model could tell apart.
-
-        Parameters
-        ----------
-        value_at
-            The value at a place from 0 to 1, the same for all places that are nearest to it.
-        place_of
-            Its own place.
+        The places are those of the values that a grid of a thousand finds: `value_at` gives the
+        value that is nearest to a place from 0 to 1, `place_of` the value's own place.
 
         Examples
         --------
@@ -98,6 +86,10 @@ class OneOf:
 
     def __post_init__(self) -> None:
         check_count("n", self.n, 1)
+
+    def snapped(self, places: FloatArray) -> FloatArray:
+        """The indices of the choices at places from 0 to 1."""
+        return np.minimum((places * self.n).astype(np.int64), self.n - 1).astype(np.float64)
 
     @property
     def width(self) -> int:
@@ -143,72 +135,32 @@ class SearchSpace:
         return np.repeat(self.ordered, [one.width for one in self.parameters.values()])
 
     def features(self, points: Sequence[Point]) -> FloatArray:
-        """Configurations as vectors.
+        """Configurations as vectors, shape (len(points), n_features).
 
-        Returns
-        -------
-        array of shape (len(points), n_features)
-            Numbers as they are, .5 for those that do not apply; choices as indicators, all 0 if
-            the parameter does not apply.
+        Numbers are as they are, and .5 if they do not apply; choices are indicators, all 0 if the
+        parameter does not apply.
         """
-        columns = np.full((len(points), self.n_features), 0.0)
-        column = 0
-        for name, parameter in self.parameters.items():
-            values = np.array([point.get(name, math.nan) for point in points])
-            there = ~np.isnan(values)
-            if isinstance(parameter, Numeric):
-                columns[:, column] = np.where(there, values, _MISSING)
-            else:
-                chosen = values[there].astype(int)
-                columns[np.flatnonzero(there), column + np.minimum(chosen, parameter.n - 1)] = (
-                    _CHOICE
-                )
-            column += parameter.width
-        return columns
+        table = self._table(points)
+        there = {name: ~np.isnan(values) for name, values in table.items()}
+        return self._columns(len(points), table, there)
 
     def cube_features(self, cube: FloatArray) -> FloatArray:
-        """Points of the unit cube as vectors, as `features` of `at` of them.
-
-        Parameters
-        ----------
-        cube
-            Shape (n, number of parameters).
-        """
-        columns = np.zeros((len(cube), self.n_features))
-        values = self._values(cube)
-        present = self._present(values)
-        rows = np.arange(len(cube))
-        column = 0
-        for name, parameter in self.parameters.items():
-            there = present.get(name)
-            if isinstance(parameter, Numeric):
-                known = values[name]
-                columns[:, column] = known if there is None else np.where(there, known, _MISSING)
-            else:
-                chosen = column + values[name].astype(np.int64)
-                inside = slice(None) if there is None else there
-                columns[rows[inside], chosen[inside]] = _CHOICE
-            column += parameter.width
-        return columns
+        """The `features` of points of the unit cube, shape (n, number of parameters)."""
+        values = {
+            name: parameter.snapped(cube[:, index])
+            for index, (name, parameter) in enumerate(self.parameters.items())
+        }
+        return self._columns(len(cube), values, self._present(values))
 
     def at(self, place: FloatArray) -> dict[str, float]:
-        """The configuration at a point of the unit cube, with values for all parameters.
-
-        Those that turn out not to apply are simply not asked for.
-        """
-        point: dict[str, float] = {}
-        for value, (name, parameter) in zip(place, self.parameters.items(), strict=True):
-            if isinstance(parameter, Numeric):
-                point[name] = float(parameter.snapped(np.asarray(value)))
-            else:
-                point[name] = float(_index(np.asarray(value), parameter.n))
-        return point
+        """The configuration at a point of the unit cube, also with what may not apply to it."""
+        parts = zip(place, self.parameters.items(), strict=True)
+        return {
+            name: float(parameter.snapped(np.asarray(value))) for value, (name, parameter) in parts
+        }
 
     def place(self, point: Point, rng: np.random.Generator) -> FloatArray:
-        """A point of the unit cube that stands for a configuration; the inverse of `at`.
-
-        What does not apply is drawn at random.
-        """
+        """The inverse of `at`; what does not apply to the configuration is drawn at random."""
         cube = rng.random(len(self.parameters))
         for index, (name, parameter) in enumerate(self.parameters.items()):
             if name in point:
@@ -221,16 +173,11 @@ class SearchSpace:
         """Find out from configurations which values make which parameters apply.
 
         A parameter that some configurations lack is taken to depend on parameters that more
-        configurations have, those with the parameter among them: on choices that had it either
-        always or never, on numbers above or below a threshold, or on up to three such conditions
-        in a row, as where two switches have to be on (see `mfhpo.search.conditions.explain`). What
-        is not explained so is taken to apply always.
+        configurations have, by up to three questions in a row (`mfhpo.search.conditions.explain`).
+        What is not explained so is taken to apply always.
         """
         self._conditions.clear()
-        table = {
-            name: np.array([point.get(name, math.nan) for point in points])
-            for name in self.parameters
-        }
+        table = self._table(points)
         having = {name: ~np.isnan(values) for name, values in table.items()}
         known: dict[bytes, Question | None] = {}  # many parameters come and go together
         for name, has in having.items():
@@ -258,24 +205,43 @@ class SearchSpace:
             return 0
         return 1 if parameter.places else 2
 
-    def _values(self, cube: FloatArray) -> dict[str, FloatArray]:
-        """By name, the places that points of the cube reach, or the indices of choices."""
+    def _table(self, points: Sequence[Point]) -> dict[str, FloatArray]:
+        """By name, the configurations' values, NaN where a parameter does not apply."""
         return {
-            name: parameter.snapped(cube[:, index])
-            if isinstance(parameter, Numeric)
-            else _index(cube[:, index], parameter.n).astype(np.float64)
-            for index, (name, parameter) in enumerate(self.parameters.items())
+            name: np.array([point.get(name, math.nan) for point in points])
+            for name in self.parameters
         }
+
+    def _columns(
+        self,
+        n: int,
+        values: Mapping[str, FloatArray],
+        present: Mapping[str, npt.NDArray[np.bool_]],
+    ) -> FloatArray:
+        """Features of n configurations; a parameter that is not in `present` always applies."""
+        columns = np.zeros((n, self.n_features))
+        column = 0
+        for name, parameter in self.parameters.items():
+            rows = np.flatnonzero(present[name]) if name in present else np.arange(n)
+            known = values[name][rows]
+            if isinstance(parameter, Numeric):
+                columns[:, column] = _MISSING
+                columns[rows, column] = known
+            else:
+                chosen = np.minimum(known.astype(np.int64), parameter.n - 1)
+                columns[rows, column + chosen] = _CHOICE
+            column += parameter.width
+        return columns
 
     def _present(self, values: Mapping[str, FloatArray]) -> dict[str, npt.NDArray[np.bool_]]:
         """By name, which of the configurations have a parameter; without those that all have."""
         found: dict[str, npt.NDArray[np.bool_]] = {}
 
         def answer(question: Question) -> npt.NDArray[np.bool_]:
-            here = np.full(len(values[question.parent]), isinstance(question, ByChoice))
-            for inside, following in question.branches(values[question.parent]):
-                said = following if isinstance(following, bool) else answer(following)
-                here = np.where(inside, said, here)
+            asked = values[question.parent]
+            here = np.ones(len(asked), dtype=np.bool_)
+            for inside, (_, _, said) in zip(question.inside(asked), question.branches, strict=True):
+                here = np.where(inside, said if isinstance(said, bool) else answer(said), here)
             return here & present(question.parent) if question.parent in self._conditions else here
 
         def present(name: str) -> npt.NDArray[np.bool_]:
@@ -288,5 +254,14 @@ class SearchSpace:
         return found
 
 
-def _index(cube: FloatArray, n: int) -> npt.NDArray[np.int64]:
-    return np.minimum((cube * n).astype(np.int64), n - 1)
+def place_in_range(value: float, low: float, high: float, log: bool) -> float:
+    """Where a number lies between two others, from 0 to 1.
+
+    Examples
+    --------
+    >>> place_in_range(10.0, 1.0, 100.0, log=True)
+    0.5
+    """
+    if log:
+        return math.log(value / low) / math.log(high / low)
+    return (value - low) / (high - low)

@@ -1,28 +1,25 @@
-"""Numbers on the scale on which they matter, which need not be the one that they are given on."""
+"""How places in a range from 0 to 1 are stretched to the scale on which they matter."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["warp", "warp_with_slopes"]
+__all__ = ["warp"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _END = 1e-6  # distance from an end of a range below which places are not told from each other
 
 
-def warp(places: FloatArray, exponents: FloatArray) -> FloatArray:
-    """Places in ranges from 0 to 1, stretched where little steps matter.
+def warp(places: FloatArray, exponents: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Warp places by the distribution function of Kumaraswamy, ``1 - (1 - x^a)^b``.
 
-    A weight decay that is given from 1e-5 to 0.1, evenly, acts by orders of magnitude all the same:
-    half of them are in the lowest hundredth of the range, which is hardly more than a point to a
-    model with one scale for all of it. The distribution function of Kumaraswamy,
-    ``1 - (1 - x^a)^b``, stretches the lower end where `a` is below 1, the upper end where `b` is,
-    and leaves places as they are where both are 1.
-
-    Places that are nearer to an end than 1e-6 count as that far from it, so that an end moves
-    inwards when it is stretched; what is outside of the range stays as far outside.
+    It stretches the lower end where `a` is below 1, the upper end where `b` is, and leaves places
+    as they are where both are 1. A weight decay from 1e-5 to 0.1 that is given evenly, for
+    instance, acts by orders of magnitude: half of them are in the lowest hundredth of the range.
+    Places nearer to an end than 1e-6 count as that far from it; what is outside the range stays as
+    far outside.
 
     Parameters
     ----------
@@ -33,7 +30,8 @@ def warp(places: FloatArray, exponents: FloatArray) -> FloatArray:
 
     Returns
     -------
-    array of shape (n, d)
+    warped, by_a, by_b : arrays of shape (n, d)
+        The places, and their derivatives by the logarithms of `a` and of `b`.
 
     References
     ----------
@@ -43,16 +41,9 @@ def warp(places: FloatArray, exponents: FloatArray) -> FloatArray:
     Examples
     --------
     >>> places = np.array([[0.0], [0.001], [0.1], [1.0]])
-    >>> warp(places, np.log([0.2, 1.0])).round(2).ravel().tolist()
+    >>> warp(places, np.log([0.2, 1.0]))[0].round(2).ravel().tolist()
     [0.06, 0.25, 0.63, 1.0]
     """
-    return warp_with_slopes(places, exponents)[0]
-
-
-def warp_with_slopes(
-    places: FloatArray, exponents: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Warped places, and their derivatives by the logarithms of `a` and of `b`, shape (n, d)."""
     a, b = np.exp(exponents).reshape(2, -1)
     inside = np.clip(places, _END, 1.0 - _END)
     outside = places - np.clip(places, 0.0, 1.0)

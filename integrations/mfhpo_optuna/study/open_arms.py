@@ -18,15 +18,7 @@ __all__ = ["OpenArms"]
 
 
 class OpenArms(Arms):
-    """Parameters of every arm that a search has begun, learned from the trials tagged with it.
-
-    Parameters
-    ----------
-    owned
-        Name of the parameter that no arm may contain; empty if there is none.
-    seed
-        Of what is drawn.
-    """
+    """Parameters of every arm that a search has begun; `owned` is what no arm may contain."""
 
     def __init__(self, owned: str, seed: int) -> None:
         super().__init__(1, owned, seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -14,7 +13,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from mfhpo.search import Numeric, OneOf, Point
+from mfhpo.search import Numeric, OneOf, Point, place_in_range
 from mfhpo_optuna.study.unit import from_unit
 
 __all__ = ["kind_of", "place_of", "point_of", "value_at"]
@@ -48,16 +47,10 @@ def place_of(value: Any, distribution: BaseDistribution) -> float:
     """
     if isinstance(distribution, CategoricalDistribution):
         return float(distribution.to_internal_repr(value))
-    if isinstance(distribution, IntDistribution):
-        if distribution.log:
-            return _fraction(value, distribution.low - 0.5, distribution.high + 0.5, True)
-        half = distribution.step / 2.0
-        return _fraction(value, distribution.low - half, distribution.high + half, False)
-    if isinstance(distribution, FloatDistribution):
-        if distribution.step is not None:
-            half = distribution.step / 2.0
-            return _fraction(value, distribution.low - half, distribution.high + half, False)
-        return _fraction(value, distribution.low, distribution.high, distribution.log)
+    if isinstance(distribution, (IntDistribution, FloatDistribution)):
+        half = (distribution.step or 0.0) / 2.0  # a value with steps lies in the middle of its own
+        low, high = distribution.low - half, distribution.high + half
+        return place_in_range(value, low, high, distribution.log)
     raise TypeError(f"cannot place a value of a {type(distribution).__name__}.")
 
 
@@ -76,9 +69,3 @@ def point_of(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribu
         for name, distribution in distributions.items()
         if name in params and not distribution.single()
     }
-
-
-def _fraction(value: float, low: float, high: float, log: bool) -> float:
-    if log:
-        return math.log(value / low) / math.log(high / low)
-    return (value - low) / (high - low)

@@ -1,10 +1,10 @@
-"""A search over fidelities and its certificate: a study's trials as observations of both."""
+"""A study's trials as observations of a search over fidelities and of its certificate."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,20 +13,12 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Policy, Pull
+from mfhpo import Observation, Pull
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.search import (
-    Numeric,
-    OneOf,
-    Point,
-    Replicate,
-    SearchRace,
-    SearchSpace,
-    has_levels,
-)
+from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
-from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.race import MakePolicy, Race
 from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, Running
 
 __all__ = ["SearchStudy"]
@@ -40,10 +32,8 @@ class SearchStudy(Race):
 
     Parameters
     ----------
-    study, arms, fidelity, lease
-        See `Race`.
-    make_race
-        Makes the race, given the levels of the fidelity and the sign of the values.
+    study, arms, fidelity, make_race, lease
+        See `Race`; the policy is a `SearchRace`.
     """
 
     arms: OpenArms
@@ -53,21 +43,15 @@ class SearchStudy(Race):
         study: optuna.Study,
         arms: OpenArms,
         fidelity: Fidelity,
-        make_race: Callable[[tuple[Any, ...], float], SearchRace],
+        make_race: MakePolicy,
         lease: float | None = None,
     ) -> None:
         self._owns_fidelity = has_levels(fidelity)
-        self._kinds: dict[str, Numeric | OneOf] = {}
-        self._points: dict[int, Point] = {}
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
         # By trial, replicates that have ended before others of their arm that were begun earlier.
         self._held: dict[int, tuple[Replicate, Observation]] = {}
         self._is_reading = False
-
-        def make_policy(n_arms: int, levels: tuple[Any, ...], sign: float) -> Policy:
-            return make_race(levels, sign)
-
-        super().__init__(study, arms, fidelity, make_policy, lease)
+        super().__init__(study, arms, fidelity, make_race, lease)
 
     @property
     def race(self) -> SearchRace | None:
@@ -76,10 +60,10 @@ class SearchStudy(Race):
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attribute that tells other workers of a pull."""
-        tag: dict[str, Any] = {"arm": pull.arm, "fidelity": pull.fidelity}
+        attributes = super().attributes(pull)
         if isinstance(pull, Replicate):
-            tag["shortlist"] = list(pull.shortlist)
-        return {ARM_KEY: tag}
+            attributes[ARM_KEY]["shortlist"] = list(pull.shortlist)
+        return attributes
 
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
@@ -91,20 +75,15 @@ class SearchStudy(Race):
             if point is not None:
                 self.arms.propose(pull.arm, point)
                 if not self.arms.params(pull.arm):
-                    self._describe(pull.arm, point)
+                    self.race.search.describe(pull.arm, point)
         super().begin(trial, pull)
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
-        """Have a trial evaluate something else if another worker has chosen the same.
+        """Have a trial evaluate something else, which is returned, if another has chosen the same.
 
         Two workers that choose at the same moment do not see each other, and would give the same
         number to different arms. Ask this after the trial's attributes were written and the study
-        was read again, so that at least one of the two knows.
-
-        Returns
-        -------
-        Pull or None
-            What it evaluates now, if that is another pull; its attributes are to be written anew.
+        was read again, so that at least one of the two knows; then write them anew.
         """
         pull = self.pull(trial.number)
         if pull is None or isinstance(pull, Replicate):
@@ -123,15 +102,6 @@ class SearchStudy(Race):
             self.arms.forget(pull.arm)
             self.begin(trial, other)
         return other
-
-    def drawn(self) -> list[tuple[int, float]]:
-        """Arms that were brought to the target, and their means in the study's sign."""
-        if self.race is None:
-            return []
-        search = self.race.search
-        return [
-            (arm, self.sign * search.mean(arm, search.target)) for arm in search.finished_arms()
-        ]
 
     @property
     def goes_on_here(self) -> bool:
@@ -245,11 +215,10 @@ class SearchStudy(Race):
             super()._tell(trial, pull, observation)
 
     def _tell_of_replicates(self) -> None:
-        """Tell the race of an arm's replicates in the order in which they were begun.
+        """Tell the race of an arm's replicates in the order in which they began.
 
-        Where quick ones are the good ones, the first to arrive are no sample of the arm; see
-        `mfhpo.racing.in_order`. One whose lease is over is not waited for, but nothing is certified
-        until it ends.
+        The first to arrive may be the good ones (`mfhpo.racing.in_order`). One whose lease is over
+        is not waited for, but nothing is certified until it ends.
         """
         if self._is_reading:
             return
@@ -329,21 +298,17 @@ class SearchStudy(Race):
         """Tell the search what an arm is, and of parameters that it did not know."""
         if self.race is None:
             return
+        search = self.race.search
         distributions = {name: asked[name] for name in asked if name != self.fidelity.name}
+        kinds = search.space.parameters
         new = {
             name: kind
             for name, distribution in distributions.items()
-            if (kind := kind_of(distribution)) is not None and self._kinds.get(name) != kind
+            if (kind := kind_of(distribution)) is not None and kinds.get(name) != kind
         }
         if new:
-            self._kinds.update(new)
-            self.race.search.space = SearchSpace(self._kinds)
+            search.space = SearchSpace(kinds | new)
         asked_again = params.keys() & distributions.keys()
         # A trial that goes on with an arm may not have asked for all its parameters yet.
         if not self.arms.is_decided(arm) or self.arms.params(arm).keys() <= asked_again:
-            self._describe(arm, point_of(params, distributions))
-
-    def _describe(self, arm: int, point: Point) -> None:
-        if self.race is not None and self._points.get(arm) != point:
-            self._points[arm] = point
-            self.race.search.describe(arm, point)
+            search.describe(arm, point_of(params, distributions))

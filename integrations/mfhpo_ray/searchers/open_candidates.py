@@ -34,18 +34,7 @@ class OpenCandidates(Candidates):
         self._open: Config | None = None
 
     def make(self, seed: int, while_drawing: Any) -> Arms:
-        """Settle for the space as it is known now; no arm is drawn yet.
-
-        Parameters
-        ----------
-        seed, while_drawing
-            Values of the keys that the search sets, at which functions of the space may look.
-
-        Raises
-        ------
-        ValueError
-            If there is nothing to draw from.
-        """
+        """Settle for the space as it is known now; no arm is drawn yet. See `Candidates`."""
         space, _ = self._to_draw_from("configurations", "the search a space=...")
         values = dict(zip(self._keys, (while_drawing, seed), strict=False))
         owned = {name: values.get(name) for name in self._keys if has(space, name)}
@@ -58,18 +47,9 @@ class OpenCandidates(Candidates):
         return self._parameters.kinds
 
     def draw(self, arm: int, point: Point | None, seed: int, arms: Arms) -> Config:
-        """A configuration for an arm; at random, one that no other arm has, if there is one.
+        """A configuration for an arm, at a point or anywhere.
 
-        Parameters
-        ----------
-        arm
-            The arm that it is for.
-        point
-            Where it is to be, None for anywhere.
-        seed
-            Makes the draw repeatable.
-        arms
-            The arms so far.
+        Of those anywhere, it is one that none of the arms so far has, if there is one.
         """
         config = first = self._drawn(point, [seed, arm])
         attempt = 0

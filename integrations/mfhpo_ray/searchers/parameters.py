@@ -29,10 +29,8 @@ class Parameters:
 
     Parameters
     ----------
-    space
-        The space.
-    owned
-        Values of keys of the space that are no part of its configurations, for functions to look
+    space, owned
+        The space, and values of keys that are no part of its configurations, for functions to look
         at.
 
     Attributes
@@ -62,12 +60,7 @@ class Parameters:
     def draw(self, point: Point | None, key: list[int]) -> Config:
         """The configuration at a point; what the point lacks is drawn at random.
 
-        Parameters
-        ----------
-        point
-            Places by name, or None for a configuration at random.
-        key
-            Makes the draw repeatable, but for functions, which have their own randomness.
+        The key makes the draw repeatable, but for functions, which have their own randomness.
         """
         functions: list[tuple[_Path, Domain]] = []
         config: Config = self._built(self._space, "", (), point or {}, key, functions)

@@ -18,7 +18,7 @@ from ray.tune.search.sample import (
 from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import is_number
-from mfhpo.search import Numeric, OneOf
+from mfhpo.search import Numeric, OneOf, place_in_range
 from mfhpo_ray.experiment.space import bounds_of, step_of
 
 __all__ = ["kind_of", "place_of", "value_at"]
@@ -28,14 +28,7 @@ _TAIL = 1e-9  # of a normal distribution, on either side
 
 
 def kind_of(domain: Domain) -> Numeric | OneOf | None:
-    """What a domain is to a model; None if there is nothing to choose, or no model of it.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> kind_of(tune.choice(["adam", "sgd"])), kind_of(tune.randint(0, 2))
-    (OneOf(n=2), Numeric(places=(0.25, 0.75)))
-    """
+    """What a domain is to a model; None if there is nothing to choose, or no model of it."""
     if isinstance(domain, Categorical):
         n = len(domain.categories)
         return OneOf(n) if n > 1 else None
@@ -81,25 +74,11 @@ def place_of(value: Any, domain: Float | Integer) -> float | None:
     low, high, _ = bounds_of(domain)
     if not low <= value <= high:
         return None
-    if _is_log(domain):
-        return math.log(float(value) / low) / math.log(high / low)
-    return (float(value) - low) / (high - low)
+    return place_in_range(float(value), low, high, _is_log(domain))
 
 
 def value_at(place: float, domain: Domain) -> Any:
-    """The value at a place, or of the index of a category; a uniform place gives Tune's own draws.
-
-    Raises
-    ------
-    TypeError
-        For a domain that `kind_of` knows nothing of.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> value_at(0.5, tune.loguniform(1.0, 100.0)), value_at(0.1, tune.randint(0, 5))
-    (10.0, 0)
-    """
+    """The value at a place, or of the index of a category; a uniform place gives Tune's draws."""
     if isinstance(domain, Categorical):
         return domain.categories[min(int(place), len(domain.categories) - 1)]
     place = min(max(place, 0.0), _BELOW_1)
@@ -124,12 +103,9 @@ def value_at(place: float, domain: Domain) -> Any:
 
 
 def _stepwise(domain: Float | Integer) -> Numeric:
-    def place(value: Any) -> float:
-        found = place_of(value, domain)
-        assert found is not None
-        return found
-
-    return Numeric.stepwise(lambda unit: value_at(unit, domain), place)
+    return Numeric.stepwise(
+        lambda place: value_at(place, domain), lambda value: place_of(value, domain) or 0.0
+    )
 
 
 def _steps(domain: Integer) -> tuple[int, int, int]:

@@ -1,30 +1,25 @@
-"""`RaceSearch`: search a space, then certify the best that was found."""
+"""The searcher that searches a space, then certifies the best that was found."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from mfhpo import Observation, Policy, Problem, Pull
-from mfhpo._validation import check_count, check_number
-from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.sequential import Candidate
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import SigmaLike, check_options
+from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search import (
-    ModelSearch,
+    DeclaredSearch,
     Replicate,
     SearchPolicy,
     SearchRace,
     SearchSpace,
-    check_budget,
-    fidelity_of,
     has_levels,
 )
 from mfhpo_ray.experiment.pulls import Ended
-from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation, TuneRecommendation
+from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation
 from mfhpo_ray.experiment.seeds import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
@@ -40,11 +35,11 @@ class RaceSearch(FidelitySearch):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
-    tens or hundreds of full evaluations. A model of all levels of the fidelity decides which
-    configuration to begin and which of those begun to go on with; it learns how far cheap levels
-    can be relied on, and on what scale a number acts. At the end, those that may be the best are
-    evaluated again, and the answer has a mean, an interval and a probability of being wrong. A
-    space of some tens of configurations is better raced whole, by `MFSearch`::
+    tens or hundreds of full evaluations. A model of all levels of the fidelity
+    (`mfhpo.search.ModelSearch`) decides which configuration to begin and which to go on with. The
+    end of the budget re-evaluates the finalists from scratch. That gives the winner's value with an
+    interval, and the probability that another finalist is better. A space of some tens of
+    configurations is better raced whole, by `MFSearch`::
 
         search = RaceSearch("epochs", metric="accuracy", mode="max", budget=2000)
         tuner = tune.Tuner(
@@ -59,8 +54,8 @@ class RaceSearch(FidelitySearch):
         print(mfhpo_ray.recommendation(results))
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
-    better than the certified one by more than `epsilon`. Of configurations outside the shortlist
-    nothing is certain. The intervals rest on the evaluations of the shortlist alone, never on
+    better than the certified one by more than `epsilon`. It says nothing about configurations
+    outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected.
 
     Each trial is one evaluation of one configuration at one level of the fidelity. No scheduler
@@ -73,7 +68,7 @@ class RaceSearch(FidelitySearch):
         The key of the configuration that sets how dear an evaluation is, such as the number of
         epochs: its name, or a `mfhpo.Fidelity` with levels and costs (bounds on its bias are not
         used); see `IISESearch`. None: there is no such key, and each trial is a full evaluation.
-    metric, mode
+    metric, mode, prices, seed
         See `IISESearch`.
     space
         The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
@@ -91,31 +86,12 @@ class RaceSearch(FidelitySearch):
         The budget in trials that end, instead of `budget`. A cheap trial counts as much as a dear
         one then, so that all are at the target.
     seconds
-        The budget in seconds, instead of `budget`: what trials take, all of them added up. What
-        they cost is measured, with a fidelity and without one, and guessed from that for the next
-        ones, so that more or less may be spent: until the first trial ends nothing is known of it,
-        and every worker begins one; and a first trial above the lowest level is begun whatever it
-        may take, as long as anything is left. A certificate takes ten evaluations at the target,
-        some 100 full evaluations in all with the default share.
-    certify_share
-        Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
-        answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
-        is large. Its first comparison takes five evaluations at the target of two or more
-        configurations, or as many as can be paid for: two is the least, and what would not do for
-        that is not kept.
-    top
-        Largest number of configurations on the shortlist, at least 2; fewer where what is kept
-        would not do for two comparisons, after five and ten evaluations of each.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance in the unit of the metric. None: one standard deviation of the noise, as it is
-        estimated.
-    sigma
-        What is known of the noise, for the certificate: a sub-Gaussian scale, `mfhpo.Bounded`,
-        `mfhpo.Gaussian`; 0 says that there is none. None: estimated.
-    prices
-        See `IISESearch`.
+        The budget in seconds of evaluation, summed over trials, instead of `budget`. Prices are
+        measured while the run goes on, so the total may be missed by one evaluation per worker. The
+        first evaluation above the lowest level may exceed it further, because its price is not
+        known yet.
+    certify_share, top, delta, epsilon, sigma, max_failures
+        Of the certificate; see `mfhpo.search.SearchRace`.
     checkpoints
         Whether trials go on from the same configuration's last level, so that only the difference
         of the costs is paid. Then the configuration has the key `training_key`.
@@ -125,15 +101,10 @@ class RaceSearch(FidelitySearch):
         evaluation for the certificate, which has to begin anew, has one of its own. Keep the
         checkpoint under that name, in a folder that all nodes reach and that is the experiment's
         own; see the notes.
-    max_failures
-        A configuration of the shortlist without any value leaves after so many failures; one with
-        values, once more than half of its evaluations surely fail.
     seed_key
         The key of the configuration that gets a seed from 0 to 2**31 - 1; no two trials share one,
         but those of one training do, so that a split that is drawn from it stays the same. None:
         no seed is set, and trials have to draw their own.
-    seed
-        Makes a run with one trial at a time repeatable. None: drawn, and saved with the experiment.
 
     Raises
     ------
@@ -164,29 +135,6 @@ class RaceSearch(FidelitySearch):
     functions or other objects, a restored experiment may not find its checkpoints, and begins anew.
 
     On saving, restoring and the order in which trials count, see the notes of `IISESearch`.
-
-    Examples
-    --------
-    A searcher is a plain object, so that a search needs no cluster to be looked at:
-
-    >>> import numpy as np
-    >>> from ray import tune
-    >>> from mfhpo_ray import RaceSearch
-    >>> space = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 28)}
-    >>> search = RaceSearch(
-    ...     "epochs", metric="loss", mode="min", space=space, budget=1500, certify_share=0.4,
-    ...     epsilon=0.1, sigma=0.01, seed=0,
-    ... )
-    >>> for number in range(2000):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     noise = 0.01 * np.random.default_rng(config["seed"]).normal()
-    ...     loss = (config["x"] - 0.3) ** 2 + 0.2 / config["epochs"] + noise
-    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
-    >>> answer = search.recommendation()
-    >>> answer.certified, abs(answer.config["x"] - 0.3) < 0.1
-    (True, True)
     """
 
     _candidates: OpenCandidates
@@ -213,7 +161,6 @@ class RaceSearch(FidelitySearch):
         seed_key: str | None = "seed",
         seed: int | None = None,
     ) -> None:
-        amount, unit = check_budget(budget, trials, seconds)
         if seconds is not None and prices is not None:
             raise ValueError(
                 f"seconds={seconds!r} counts seconds alone, prices={prices!r} what they cost; "
@@ -224,18 +171,24 @@ class RaceSearch(FidelitySearch):
                 f"prices={prices!r} are for measured seconds, but without a fidelity a budget "
                 f"counts trials; leave prices out."
             )
-        if not isinstance(checkpoints, bool):
-            raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")
         if not isinstance(training_key, str) or not training_key:
             raise TypeError(f"training_key must be a key of the configuration: {training_key!r}.")
-        if not 0.0 <= check_number("certify_share", certify_share) < 1.0:
-            raise ValueError(f"certify_share must be in [0, 1), got {certify_share!r}.")
-        check_options({"delta": delta, "epsilon": epsilon})
-        self._checkpoints = checkpoints
+        self._declared = DeclaredSearch.of(
+            fidelity,
+            budget=budget,
+            trials=trials,
+            seconds=seconds,
+            checkpoints=checkpoints,
+            certify_share=certify_share,
+            top=top,
+            delta=delta,
+            epsilon=epsilon,
+            sigma=sigma,
+            max_failures=max_failures,
+        )
         self._training_key = training_key
-        self._counts_trials = unit == "evaluations"
         super().__init__(
-            fidelity=fidelity_of(fidelity, in_seconds=seconds is not None),
+            fidelity=self._declared.fidelity,
             arms=1,
             metric=metric,
             mode=mode,
@@ -246,25 +199,7 @@ class RaceSearch(FidelitySearch):
             prices=prices,
             seed_key=seed_key,
             seed=seed,
-            options={
-                "budget": amount,
-                "unit": unit,
-                "certify_share": float(certify_share),
-                "top": check_count("top", top, 2),
-                "delta": delta,
-                "epsilon": epsilon,
-                "sigma": sigma,
-                "max_failures": check_count("max_failures", max_failures, 1),
-            },
-        )
-        # The race among the shortlist is made later; what it would refuse is refused now.
-        GroupSequentialCertification(
-            [Candidate("", {}, 0.0)] * 2,
-            luckiest=0,
-            maximise=True,
-            delta=delta,
-            epsilon=epsilon,
-            sigma=sigma,
+            options=self._declared.options,
         )
         if checkpoints:
             if training_key in self._keys:
@@ -275,52 +210,35 @@ class RaceSearch(FidelitySearch):
         self._candidates = OpenCandidates(space, self._keys)
 
     def recommendation(self) -> TuneRaceRecommendation:
-        """The best answer so far, with its certificate as far as there is one.
-
-        Raises
-        ------
-        ValueError
-            If the search has not begun.
-        """
+        """The best answer so far, with its certificate as far as there is one; see `IISESearch`."""
         return self._answer(self._made_policy())
 
     # What the base asks.
 
     def _make_policy(self, n_arms: int, sign: float) -> SearchRace:
-        race = self._policy_for(None, sign, self._options | {"seed": self._seed})
+        race = self._race(sign, self._seed)
         race.search.space = SearchSpace(self._candidates.kinds)
         return race
 
-    def _policy_for(
-        self, problem: Problem | None, sign: float, options: Mapping[str, Any]
-    ) -> SearchRace:
-        levels = self._levels or (1,)
-        measured = self._levels != () and self._fidelity.costs == "measured"
-        costs = self._fidelity.guessed_costs(levels) if self._levels else (1.0,)
-        of_race = dict(options)
-        search = ModelSearch(costs, continues=self._checkpoints, seed=of_race.pop("seed"))
-        return SearchRace(search, measured=measured, sign=sign, params=self._params, **of_race)
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> SearchRace:
+        return self._race(sign, options["seed"])
+
+    def _race(self, sign: float, seed: int) -> SearchRace:
+        return self._declared.race(self._levels, seed=seed, sign=sign, params=self._params)
 
     def _params(self, arm: int) -> Config:
         return dict(self._known_arms().shown(arm))
 
     def _answer(self, policy: Policy) -> TuneRaceRecommendation:
-        race = _as_race(policy)
-        answer = super()._answer(race)
-        content = {field.name: getattr(answer, field.name) for field in fields(TuneRecommendation)}
-        return TuneRaceRecommendation(
-            **content,
-            tried=race.tried,
-            at_target=len(race.search.finished_arms()),
-            certificate=race.certificate(),
-        )
+        answer = vars(super()._answer(policy))
+        return TuneRaceRecommendation(**answer, **_as_race(policy).findings())
 
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
         if has_levels(self._fidelity):
             super()._look_up_levels(space)
 
     def _check_budget(self) -> None:
-        if not self._counts_trials:
+        if self._declared.options.get("unit") != "evaluations":
             super()._check_budget()
 
     def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
@@ -335,14 +253,17 @@ class RaceSearch(FidelitySearch):
             point = _as_race(policy).point_of(arm)
             config = self._candidates.draw(arm, point, self._seed, arms)
             arms.adopt(arm, config)
-            _as_race(policy).search.describe(arm, self._candidates.point_of(config))
+            self._describe(policy, arm, config)
         return pulls[0]
+
+    def _describe(self, policy: Policy, arm: int, config: Config) -> None:
+        _as_race(policy).search.describe(arm, self._candidates.point_of(config))
 
     def _config(self, pull: Pull, replicate: int) -> Config:
         config = self._known_arms().config(pull.arm)
         if has_levels(self._fidelity):
             assign(config, self._owned, self._settings(pull))
-        if self._checkpoints:
+        if self._declared.checkpoints:
             assign(config, self._training_key, self._training_of(pull, replicate))
         if self._seed_key is not None:
             assign(config, self._seed_key, self._seed_of(pull, replicate))
@@ -357,7 +278,7 @@ class RaceSearch(FidelitySearch):
         # Replicates for the certificate are numbered apart from the search's evaluations.
         n_levels = len(self._levels)
         fidelity = n_levels if isinstance(pull, Replicate) else pull.fidelity
-        if self._checkpoints and not isinstance(pull, Replicate):
+        if self._declared.checkpoints and not isinstance(pull, Replicate):
             fidelity = replicate = 0
         return replicate_seed(
             self._seed,
@@ -375,8 +296,7 @@ class RaceSearch(FidelitySearch):
         super()._recover_arm(ended)
         self._recovered.clear()  # no other searcher waits for what was reported of them
         if is_new:
-            point = self._candidates.point_of(arms.config(arm))
-            _as_race(self._made_policy()).search.describe(arm, point)
+            self._describe(self._made_policy(), arm, arms.config(arm))
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
         pull, search = ended.pull, _as_race(policy).search

@@ -56,6 +56,13 @@ class Play:
             self.step()
         return self
 
+    @property
+    def best(self) -> dict[str, float]:
+        """The leader's configuration."""
+        leader = self.search.leader()
+        assert leader is not None
+        return self.points[leader]
+
     def until(self, cost: float) -> Play:
         while self.cost < cost:
             self.step()

@@ -34,10 +34,6 @@ def test_levels_between_those_paid_for_are_scaled():
     assert measured.costs() == pytest.approx((1.0, 3.0 * 5.5, 90.0))
 
 
-def test_below_and_above_the_nearest_scale_holds():
-    assert learned((1.0, 3.0, 9.0), [(-1, 1, 6.0)]).costs() == pytest.approx((2.0, 6.0, 18.0))
-
-
 def test_two_levels_tell_what_setting_up_takes():
     """10 and .5 for each unit: the third costs 14.5, not 3 * 11.5."""
     measured = learned((1.0, 3.0, 9.0), [(-1, 0, 10.5), (-1, 1, 11.5)])
@@ -75,13 +71,6 @@ def test_steps_that_take_setting_up_are_continued_by_a_line():
     assert measured.costs() == pytest.approx((11.0, 23.0, 39.0))
 
 
-@pytest.mark.parametrize("start", [1.0, 30.0])
-def test_a_step_that_is_smaller_is_scaled(start):
-    """Steps of 10, 90 and 5: the line through the first two would end below 0."""
-    measured = learned((10.0, 100.0, 105.0), [(-1, 0, start), (0, 1, 36.0)], continues=True)
-    assert measured.costs() == pytest.approx((start, start + 36.0, start + 38.0))
-
-
 def test_from_scratch_everything_is_set_up_once():
     """10 for each trial and 1 for each unit: 10 + 27 at the top, not the sum of four steps."""
     paid = [(-1, 0, 11.0), (0, 1, 12.0), (1, 2, 16.0), (2, 3, 28.0)]
@@ -93,14 +82,6 @@ def test_from_scratch_everything_is_set_up_once():
     measured.add(-1, 3, 40.0)  # a replicate says what it really is, of steps it says nothing
     assert measured.from_scratch(3) == 40.0
     assert measured.costs()[-1] == pytest.approx(67.0)
-
-
-def test_from_scratch_costs_that_are_proportional_are_the_sums_of_steps():
-    paid = [(-1, 0, 2.0), (0, 1, 4.0), (1, 2, 12.0)]
-    measured = learned((1.0, 3.0, 9.0), paid, continues=True)
-    assert measured.from_scratch(2) == pytest.approx(measured.costs()[2]) == pytest.approx(18.0)
-    other = learned((1.0, 3.0, 9.0), [(-1, 0, 2.0), (-1, 2, 30.0)])
-    assert [other.from_scratch(level) for level in range(3)] == list(other.costs())
 
 
 def test_a_level_is_unknown_while_a_single_lower_one_was_paid_for():
@@ -132,9 +113,3 @@ def test_whatever_was_paid_costs_are_positive_and_increase(guess, entries, conti
     again = MeasuredCosts(guess, continues=continues)
     again.load_state_dict(json.loads(json.dumps(measured.state_dict())))
     assert again.costs() == measured.costs()
-
-
-@given(st.permutations([(-1, 0, 1.0), (-1, 0, 3.0), (0, 1, 4.0), (1, 2, 9.0), (-1, 2, 20.0)]))
-def test_the_order_in_which_costs_are_learned_does_not_matter(entries):
-    costs = learned((1.0, 3.0, 9.0), entries, continues=True).costs()
-    assert costs == pytest.approx((2.0, 6.0, 15.0))

@@ -27,23 +27,18 @@ def some_data(
 def some_parameters(process: LevelProcess, rng: np.random.Generator) -> FloatArray:
     """Near the first guess, but with noise enough that rounding does not show."""
     parameters: FloatArray = process._parameters + 0.3 * rng.normal(size=process._parameters.size)
-    parameters[noises(process)] += 2.0
+    parameters[process._noise_at] += 2.0
     return parameters
-
-
-def noises(process: LevelProcess) -> slice:
-    """Where the noises are: before the target's own part."""
-    return slice(process._own.start - process.n_levels, process._own.start)
 
 
 def covariances(process: LevelProcess, data: LevelData, parameters: FloatArray) -> FloatArray:
     """Covariance of two observations, entry by entry, without noise."""
     features = data.features.copy()
     numbers = process._numbers
-    features[:, numbers] = warp(features[:, numbers], parameters[process._exponents])
+    features[:, numbers] = warp(features[:, numbers], parameters[process._exponents_at])[0]
     scales, smooth, rough, _ = process._unpacked(parameters)
     between, alone = smooth @ smooth.T, rough @ rough.T
-    own = np.exp(parameters[process._own])
+    own = np.exp(parameters[process._own_at])
     target = process.n_levels - 1
     n = len(data.values)
     matrix = np.empty((n, n))
@@ -83,9 +78,9 @@ def posterior(
     return gain @ data.values, matrix[n:, n:] - gain @ matrix[:n, n:]
 
 
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("n_levels", [1, 2, 4])
-@pytest.mark.parametrize("n_warped", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("d", "n_levels", "n_warped"), [(1, 1, 0), (2, 1, 1), (1, 2, 1), (5, 4, 0), (5, 4, 5)]
+)
 def test_gradient_of_the_fit(d: int, n_levels: int, n_warped: int) -> None:
     rng = np.random.default_rng([d, n_levels])
     process = LevelProcess(d, n_levels, np.arange(d) < n_warped)
@@ -101,11 +96,10 @@ def test_gradient_of_the_fit(d: int, n_levels: int, n_warped: int) -> None:
         assert gradient[index] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("numbers", [None, np.array([False, True]), np.array([True, True])])
-def test_loss_by_plain_linear_algebra(numbers: npt.NDArray[np.bool_] | None) -> None:
+def test_loss_by_plain_linear_algebra() -> None:
     """Differences of the loss are those of the normal log density and of the prior."""
     rng = np.random.default_rng(0)
-    process = LevelProcess(2, 3, numbers)
+    process = LevelProcess(2, 3, np.array([False, True]))
     data = some_data(15, 2, 3, rng)
     centre = process._parameters.copy()
     losses, expected = [], []
@@ -121,19 +115,7 @@ def test_loss_by_plain_linear_algebra(numbers: npt.NDArray[np.bool_] | None) -> 
     assert np.diff(losses) == pytest.approx(np.diff(expected), abs=1e-3)
 
 
-def test_the_fit_finds_better_parameters_and_goes_on_from_them() -> None:
-    rng = np.random.default_rng(1)
-    data = some_data(40, 2, 2, rng)
-    process = LevelProcess(2, 2)
-    losses = [process._loss(process._parameters, data, np.eye(2)[data.levels])[0]]
-    for _ in range(3):
-        process.fit(data, steps=4)
-        losses.append(process._loss(process._parameters, data, np.eye(2)[data.levels])[0])
-    assert losses[0] > losses[1] > losses[2] > losses[3]
-
-
-@pytest.mark.parametrize("n_levels", [1, 3])
-@pytest.mark.parametrize("numbers", [None, np.array([False, True]), np.array([True, True])])
+@pytest.mark.parametrize(("n_levels", "numbers"), [(1, None), (3, np.array([False, True]))])
 def test_predictions_by_plain_linear_algebra(
     n_levels: int, numbers: npt.NDArray[np.bool_] | None
 ) -> None:
@@ -183,29 +165,6 @@ def test_what_an_observation_would_tell(known: bool) -> None:
         assert float(after[0][1][0]) == pytest.approx(left[0], abs=5e-3)
 
 
-def test_without_noise_it_goes_through_what_was_seen() -> None:
-    rng = np.random.default_rng(0)
-    process = LevelProcess(2, 1)
-    process._parameters[noises(process)] = math.log(1e-3)
-    places = rng.random((25, 2))
-    values = np.sin(4.0 * places[:, 0]) + places[:, 1]
-    process.condition(LevelData(places, np.zeros(25, dtype=int), values))
-    mean, spread = process.at_target(places)
-    assert mean == pytest.approx(values, abs=1e-3)
-    assert (spread < 0.01).all()
-
-
-def test_far_from_everything_it_knows_nothing() -> None:
-    process = LevelProcess(1, 2)
-    process.condition(LevelData(np.zeros((1, 1)), np.array([1]), np.array([3.0])))
-    mean, spread = process.at_target(np.array([[0.0], [50.0]]))
-    assert mean[0] > 1.0
-    assert mean[1] == pytest.approx(0.0, abs=1e-9)
-    both = process._smooth[1, 1] + process._rough[1, 1]
-    own = float(np.exp(process._parameters[-1])) ** 2
-    assert spread[1] == pytest.approx(math.sqrt(both + own))
-
-
 def test_the_rough_part_carries_over_levels_but_not_far() -> None:
     process = LevelProcess(1, 2)
     scale, smooth, rough, noise = [0.0], [1e-3, 0.0, 1e-3], [1.0, 0.8, 0.6], [-4.0, -4.0]
@@ -239,7 +198,7 @@ def test_the_target_has_scales_of_its_own() -> None:
     process.fit(data, steps=100)
     process.condition(data)
     assert process._scales[1] > 2.0 * process._scales[0]
-    own = np.exp(process._parameters[process._own])
+    own = np.exp(process._parameters[process._own_at])
     assert own[0] > 2.0 * own[1]
     asked = rng.random((200, 2))
     off = process.at_target(asked)[0] - target(asked)
@@ -264,7 +223,7 @@ def test_numbers_that_act_by_orders_of_magnitude_are_warped() -> None:
         process.fit(data)
         process.condition(data)
         errors.append(float(np.sqrt(((process.at_target(asked)[0] - value(asked)) ** 2).mean())))
-    a, b = process._parameters[process._exponents].reshape(2, -1)
+    a, b = process._parameters[process._exponents_at].reshape(2, -1)
     assert a[0] < math.log(0.5)
     assert abs(a[1]) + abs(b[1]) < 0.7
     assert errors[1] < 0.5 * errors[0]
@@ -289,44 +248,31 @@ def unit(values: FloatArray) -> FloatArray:
     return scaled
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_useless_level_is_found_out(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def correlation(low: FloatArray, places: FloatArray, target: FloatArray) -> float:
+    """Correlation of two levels' values over configurations, as a model finds it."""
+    prior = fitted(low, places, target)._over_levels()
+    return float(prior[0, 1] / math.sqrt(prior[0, 0] * prior[1, 1]))
+
+
+def test_a_useless_level_is_found_out() -> None:
+    rng = np.random.default_rng(0)
     places = rng.random((50, 2))
     target = unit(np.sin(4.0 * places[:, 0]) + places[:, 1])
     for low in (rng.normal(size=50), unit(np.sin(9.0 * places[:, 1] + 1.0))):
-        correlation = fitted(low, places, target).correlation_with_target()
-        assert abs(correlation[0]) < 0.4
-        assert correlation[1] == pytest.approx(1.0)
+        assert abs(correlation(low, places, target)) < 0.4
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_an_informative_level_is_found_out(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_an_informative_level_is_found_out() -> None:
+    rng = np.random.default_rng(0)
     places = rng.random((50, 2))
     target = unit(np.sin(4.0 * places[:, 0]) + places[:, 1])
     low = unit(target + 0.1 * rng.normal(size=50))
-    assert fitted(low, places, target).correlation_with_target()[0] > 0.85
+    assert correlation(low, places, target) > 0.85
+    assert correlation(-target, places, target) < -0.8
     # The same without anything that is smooth: the rough part tells.
     own = rng.normal(size=50)
     low = unit(own + 0.2 * rng.normal(size=50))
-    assert fitted(low, places, unit(own)).correlation_with_target()[0] > 0.85
-
-
-def test_a_level_that_says_the_opposite_is_found_out() -> None:
-    rng = np.random.default_rng(0)
-    places = rng.random((50, 2))
-    target = unit(np.sin(4.0 * places[:, 0]) + places[:, 1])
-    process = fitted(-target, places, target)
-    assert process.correlation_with_target()[0] < -0.8
-
-
-def test_a_feature_that_does_not_matter_has_a_long_scale() -> None:
-    rng = np.random.default_rng(0)
-    places = rng.random((50, 2))
-    target = unit(np.sin(6.0 * places[:, 0]))
-    process = fitted(target, places, target)
-    assert process._scales[1] > 2.0 * process._scales[0]
+    assert correlation(low, places, unit(own)) > 0.85
 
 
 def test_noise_is_told_from_differences_of_arms() -> None:
@@ -359,29 +305,12 @@ def test_configurations_that_are_alike_and_many_are_no_trouble() -> None:
         assert np.isfinite(learnt).all()
 
 
-def test_the_noise_of_an_observation_at_the_target() -> None:
-    process = LevelProcess(1, 2)
-    process._parameters[noises(process)] = math.log(0.5), math.log(0.25)
-    process.condition(LevelData(np.zeros((1, 1)), np.array([1]), np.zeros(1)))
-    assert process.target_noise == pytest.approx(0.25)
-
-
 # Other parameters that the data allow.
 
 
 def parameters_drawn(process: LevelProcess, n: int) -> FloatArray:
     rng = np.random.default_rng(0)
     return np.array([process.drawn(rng)._parameters for _ in range(n)])
-
-
-def test_draws_before_a_fit_are_of_the_prior() -> None:
-    process = LevelProcess(2, 2, np.array([True, False]))
-    drawn = parameters_drawn(process, 4000)
-    spreads = process._precision**-0.5
-    assert drawn.mean(axis=0) == pytest.approx(process._prior, abs=0.08 * spreads.max())
-    assert drawn.std(axis=0) == pytest.approx(spreads, rel=0.06)
-    correlations = np.corrcoef(drawn.T) - np.eye(drawn.shape[1])
-    assert np.abs(correlations).max() < 0.08
 
 
 def test_draws_after_a_fit_have_the_inverse_curvature() -> None:
@@ -413,18 +342,6 @@ def test_draws_after_a_fit_have_the_inverse_curvature() -> None:
     sizes = np.sqrt(np.diag(expected))
     assert drawn.mean(axis=0) == pytest.approx(best, abs=0.08 * sizes.max())
     assert drawn.std(axis=0) == pytest.approx(sizes, rel=0.06)
-
-
-def test_what_the_data_say_is_drawn_more_narrowly() -> None:
-    """The scale of the feature that matters is known, that of the other one only to be long."""
-    rng = np.random.default_rng(2)
-    places = rng.random((80, 2))
-    data = LevelData(places, np.zeros(80, dtype=np.int64), np.sin(9.0 * places[:, 0]))
-    process = LevelProcess(2, 1)
-    process.fit(data)
-    known, idle = parameters_drawn(process, 500)[:, :2].std(axis=0)
-    assert known < 0.2
-    assert idle > 2.5 * known
 
 
 def test_draws_know_that_few_values_may_mislead() -> None:
@@ -472,39 +389,24 @@ def test_draws_are_never_wider_than_the_prior() -> None:
     assert along == pytest.approx(1.0 / np.maximum(values, 1.0), rel=0.01)
 
 
-def test_draws_hardly_move_with_rounding() -> None:
-    """Where nothing is known of many parameters, too, as of levels without values."""
-    rng = np.random.default_rng(6)
-    places, values = rng.random((20, 2)), rng.normal(size=20)
-    data = LevelData(places, np.full(20, 2), values)
-    process = LevelProcess(2, 3)
-    process.fit(data)
-    first = process.drawn(np.random.default_rng(0))._parameters
-    process._parameters = process._parameters * (1.0 + 1e-14)
-    process._root = process._root_of_covariance(data, np.eye(3)[data.levels])
-    again = process.drawn(np.random.default_rng(0))._parameters
-    assert again == pytest.approx(first, abs=1e-4)
-
-
-@pytest.mark.parametrize("n_levels", [1, 3])
-def test_every_draw_can_be_conditioned(n_levels: int) -> None:
+def test_every_draw_can_be_conditioned() -> None:
     """Also on many values that are nearly the same, and with exponents at their bounds."""
     rng = np.random.default_rng(3)
     places = 0.5 + 1e-6 * rng.random((120, 3))
-    data = LevelData(places, rng.integers(n_levels, size=120), rng.normal(size=120))
-    fitted = LevelProcess(3, n_levels, np.array([True, True, False]))
-    unfitted = LevelProcess(3, n_levels, np.array([True, True, False]))
+    data = LevelData(places, rng.integers(3, size=120), rng.normal(size=120))
+    fitted = LevelProcess(3, 3, np.array([True, True, False]))
+    unfitted = LevelProcess(3, 3, np.array([True, True, False]))
     fitted.fit(data, steps=20)
-    fitted._parameters[fitted._exponents] = 2.9
+    fitted._parameters[fitted._exponents_at] = 2.9
     for process in (fitted, unfitted):
         before = process._parameters.copy()
-        for _ in range(100):
+        for _ in range(30):
             drawn = process.drawn(rng)
             drawn.condition(data)
             means, spreads = drawn.at_target(rng.random((5, 3)))
             assert np.isfinite(means).all()
             assert (spreads > 0.0).all()
-            assert np.abs(drawn._parameters[drawn._exponents]).max() <= 3.0
+            assert np.abs(drawn._parameters[drawn._exponents_at]).max() <= 3.0
         assert process._parameters == pytest.approx(before, abs=0.0)
 
 

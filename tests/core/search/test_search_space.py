@@ -42,28 +42,6 @@ def test_features_by_hand() -> None:
     assert space.features(points) == pytest.approx(np.array(expected))
 
 
-def test_no_points_have_no_features() -> None:
-    assert SearchSpace({"x": Numeric(), "kind": OneOf(3)}).features([]).shape == (0, 4)
-
-
-def test_two_choices_are_as_far_apart_as_the_ends_of_a_range() -> None:
-    kind, x = SearchSpace({"kind": OneOf(4)}), SearchSpace({"x": Numeric()})
-    one, other = kind.features([{"kind": 1}, {"kind": 3}])
-    low, high = x.features([{"x": 0.0}, {"x": 1.0}])
-    assert np.linalg.norm(one - other) == pytest.approx(np.linalg.norm(high - low))
-
-
-def test_parameters_that_are_not_known_yet_are_left_out() -> None:
-    space = SearchSpace({"x": Numeric()})
-    assert space.features([{"x": 0.2, "later": 0.9}]).tolist() == [[0.2]]
-
-
-def test_at_by_hand() -> None:
-    space = SearchSpace({"kind": OneOf(4), "x": Numeric(), "one": OneOf(1)})
-    assert space.at(np.array([0.5, 0.3, 0.99])) == {"kind": 2.0, "x": 0.3, "one": 0.0}
-    assert space.at(np.array([1.0, 1.0, 1.0])) == {"kind": 3.0, "x": 1.0, "one": 0.0}
-
-
 @given(st.data())
 def test_features_of_a_place_are_those_of_its_configuration(data: st.DataObject) -> None:
     space = data.draw(spaces)
@@ -81,13 +59,6 @@ def test_a_configuration_comes_back_from_its_place(data: st.DataObject) -> None:
     assert ((place >= 0.0) & (place < 1.0)).all()
 
 
-@given(st.integers(1, 60), st.data())
-def test_each_choice_comes_back_from_its_place(n: int, data: st.DataObject) -> None:
-    choice = float(data.draw(st.integers(0, n - 1)))
-    space = SearchSpace({"kind": OneOf(n)})
-    assert space.at(space.place({"kind": choice}, np.random.default_rng(0))) == {"kind": choice}
-
-
 def test_places_in_between_are_none() -> None:
     whole = Numeric((0.1, 0.3, 0.5, 0.7, 0.9))
     space = SearchSpace({"layers": whole, "rate": Numeric()})
@@ -103,21 +74,6 @@ def test_places_in_between_are_none() -> None:
 def test_places_increase_from_0_to_1(places: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="places must increase"):
         Numeric(places)
-
-
-def test_choices_have_equal_shares_of_the_cube() -> None:
-    space = SearchSpace({"kind": OneOf(5)})
-    cube = (np.arange(1000)[:, None] + 0.5) / 1000
-    chosen = (space.cube_features(cube) > 0.0).sum(axis=0)
-    assert chosen.tolist() == [200] * 5
-
-
-def test_what_does_not_apply_has_a_place_at_random() -> None:
-    space = SearchSpace({"x": Numeric(), "gamma": Numeric()})
-    rng = np.random.default_rng(0)
-    places = np.array([space.place({"x": 0.25}, rng) for _ in range(200)])
-    assert (places[:, 0] == 0.25).all()
-    assert places[:, 1].min() < 0.1 < 0.9 < places[:, 1].max()
 
 
 # Conditions.
@@ -139,12 +95,6 @@ def nested() -> SearchSpace:
     return space
 
 
-def test_everything_applies_before_anything_is_learnt() -> None:
-    assert NESTED.cube_features(np.full((1, 4), 0.3))[0] == pytest.approx(
-        [HALF, 0.0, HALF, 0.0, 0.3, 0.3]
-    )
-
-
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
@@ -157,21 +107,6 @@ def test_everything_applies_before_anything_is_learnt() -> None:
 )
 def test_conditions_may_be_nested(place: list[float], expected: list[float]) -> None:
     assert nested().cube_features(np.array([place]))[0] == pytest.approx(expected)
-
-
-@given(st.lists(st.lists(inside, min_size=4, max_size=4), min_size=1, max_size=6))
-def test_a_place_looks_like_the_configuration_that_is_made_of_it(cube: list[list[float]]) -> None:
-    space, points = nested(), []
-    for place in cube:
-        point = space.at(np.array(place))
-        if point["model"] == 1.0:
-            del point["kernel"], point["gamma"]
-        else:
-            del point["depth"]
-            if point["kernel"] == 0.0:
-                del point["gamma"]
-        points.append(point)
-    assert np.array_equal(space.features(points), space.cube_features(np.array(cube)))
 
 
 def test_what_nobody_has_may_be_of_choices_that_were_not_seen() -> None:
@@ -192,10 +127,8 @@ def test_a_choice_that_was_not_seen_has_every_parameter() -> None:
     "points",
     [
         [{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1}],  # both ways under one choice
-        [{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1, "gamma": 0.1}],
         [{"x": 0.5, "model": 0}, {"x": 0.5, "model": 0, "gamma": 0.1}],
     ],
-    ids=["sometimes or never", "sometimes or always", "the same with and without it"],
 )
 def test_what_nothing_explains_applies_always(points: list[Point]) -> None:
     space = SearchSpace({"x": Numeric(), "model": OneOf(2), "gamma": Numeric()})
@@ -221,18 +154,6 @@ def test_a_number_may_be_the_parent() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("with_it", "without", "expected"), [(0.8, 0.2, [0.5, 0.2]), (0.2, 0.8, [0.2, 0.5])]
-)
-def test_a_number_without_steps_has_its_threshold_half_way(
-    with_it: float, without: float, expected: list[float]
-) -> None:
-    space = SearchSpace({"x": Numeric(), "gamma": Numeric()})
-    space.learn_conditions([{"x": without}, {"x": with_it, "gamma": 0.1}])
-    looks = space.cube_features(np.array([[0.49, 0.2], [0.51, 0.2]]))
-    assert looks[:, -1].tolist() == expected
-
-
 def test_choices_are_asked_before_steps_and_steps_before_other_numbers() -> None:
     points: list[Point] = [
         {"x": 0.1, "layers": 0.0, "model": 0},
@@ -253,19 +174,6 @@ def test_choices_are_asked_before_steps_and_steps_before_other_numbers() -> None
     numbers.learn_conditions(points)
     looks = numbers.cube_features(np.array([[0.9, 0.0, 0.2], [0.1, 1.0, 0.2]]))
     assert looks[:, -1].tolist() == [0.5, 0.2]
-
-
-def test_several_may_have_to_hold() -> None:
-    space = SearchSpace({"a": OneOf(2), "b": OneOf(2), "layers": LAYERS, "gamma": Numeric()})
-    every = [(a, b, layers) for a in (0, 1) for b in (0, 1) for layers in LAYERS.places]
-    points: list[Point] = []
-    for a, b, layers in every:
-        gamma = {"gamma": 0.3} if a and b and layers < 1.0 else {}
-        points.append({"a": a, "b": b, "layers": layers, **gamma})
-    space.learn_conditions(points)
-    places = np.array([[a / 1.5, b / 1.5, layers, 0.2] for a, b, layers in every])
-    expected = [0.2 if "gamma" in point else 0.5 for point in points]
-    assert space.cube_features(places)[:, -1].tolist() == expected
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(30, 60))
@@ -290,13 +198,6 @@ def test_what_is_asked_for_by_a_few_questions_is_known(seed: int, depth: int, n:
     assert right.mean() > 0.8
 
 
-def test_the_first_choice_that_explains_it_is_taken() -> None:
-    space = SearchSpace({"model": OneOf(2), "other": OneOf(2), "gamma": Numeric()})
-    space.learn_conditions([{"model": 0, "other": 1}, {"model": 1, "other": 0, "gamma": 0.1}])
-    looks = space.cube_features(np.array([[0.1, 0.1, 0.2], [0.9, 0.9, 0.2]]))
-    assert looks[:, -1].tolist() == [0.5, 0.2]
-
-
 def test_what_is_learnt_replaces_what_was_learnt() -> None:
     space = SearchSpace({"model": OneOf(2), "gamma": Numeric()})
     place = np.array([[0.1, 0.2]])
@@ -314,19 +215,7 @@ def test_a_parameter_may_come_up_later() -> None:
     assert space.cube_features(np.array([[0.1, 0.2], [0.9, 0.2]]))[:, -1].tolist() == [0.2, 0.2]
 
 
-def test_spaces_are_equal_by_their_parameters() -> None:
-    one = nested()
-    assert one == NESTED
-    assert one != SearchSpace({"model": OneOf(2)})
-    assert one != "model"
-
-
 @pytest.mark.parametrize(("n", "error"), [(0, ValueError), (-1, ValueError), ("2", TypeError)])
 def test_a_parameter_has_a_choice(n: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="n must be"):
         OneOf(n)
-
-
-def test_which_features_are_numbers() -> None:
-    space = SearchSpace({"a": OneOf(3), "x": Numeric(), "b": OneOf(2)})
-    assert space.numbers.tolist() == [False, False, False, True, False, False]

@@ -66,7 +66,7 @@ def values(draw: st.DrawFn) -> tuple[object, BaseDistribution]:
     return (low + chosen * unit, FloatDistribution(low, low + steps * unit, step=unit))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(values())
 def test_there_and_back_again(value_and_distribution):
     value, distribution = value_and_distribution
@@ -89,11 +89,10 @@ def test_there_and_back_again(value_and_distribution):
         COLOURS,
     ],
 )
-@pytest.mark.parametrize("place", [-0.5, 0.0, 0.3, 1.0 - 1e-16, 1.0, 1.7])
-def test_every_place_has_a_value_of_the_distribution(distribution, place):
-    place = max(place, 0.0) if distribution is COLOURS else place
-    value = value_at(place, distribution)
-    assert distribution._contains(distribution.to_internal_repr(value))
+def test_every_place_has_a_value_of_the_distribution(distribution):
+    for place in (-0.5, 0.0, 0.3, 1.0 - 1e-16, 1.0, 1.7):
+        value = value_at(max(place, 0.0) if distribution is COLOURS else place, distribution)
+        assert distribution._contains(distribution.to_internal_repr(value))
 
 
 def test_kinds():
@@ -133,26 +132,3 @@ def test_what_has_one_value_is_nothing_to_choose(single):
     assert point_of({"a": value, "x": 0.25}, {"a": single, "x": FloatDistribution(0.0, 1.0)}) == {
         "x": 0.25
     }
-
-
-def test_a_point_has_what_was_asked_for_alone():
-    """Parameters that are known, but not asked for here, and the reverse, are left out."""
-    distributions = {"x": FloatDistribution(0.0, 4.0), "late": IntDistribution(0, 1)}
-    assert point_of({"x": 1.0, "other": 3}, distributions) == {"x": 0.25}
-
-
-def test_another_kind_of_distribution():
-    class Other(BaseDistribution):
-        def single(self):
-            return False
-
-        def to_internal_repr(self, value):
-            return 0.0
-
-        def _contains(self, value):
-            return True
-
-    with pytest.raises(TypeError, match="cannot place a value of a Other"):
-        place_of(1, Other())
-    with pytest.raises(TypeError, match="cannot draw from a Other"):
-        value_at(0.5, Other())

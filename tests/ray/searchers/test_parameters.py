@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ray import tune
 from ray.tune.search.variant_generator import generate_variants
@@ -30,9 +30,7 @@ NUMBERS = {
 EXACT = {"quniform", "randint", "lograndint", "qrandint", "qlograndint", "qloguniform", "qrandn"}
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-@settings(max_examples=30, deadline=None)
-@given(place=st.floats(0, 1))
+@given(name=st.sampled_from(sorted(NUMBERS)), place=st.floats(0, 1))
 def test_a_value_is_where_it_was_placed(name, place):
     domain = NUMBERS[name]
     value = value_at(place, domain)
@@ -123,7 +121,6 @@ def test_what_is_open_below_choices_has_names_and_conditions():
     assert parameters.point_of(config) == {**point, "model[2]/layers/0": 2.5 / 8}
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000))
 def test_configurations_of_tune_have_a_place_and_come_back_from_it(seed):
     [(_, config)] = list(
@@ -143,12 +140,6 @@ def test_configurations_of_tune_have_a_place_and_come_back_from_it(seed):
     ours = parameters.draw(None, key=[seed])
     assert parameters.draw(None, key=[seed]) == ours
     assert set(parameters.point_of(ours)) <= set(parameters.kinds)
-
-
-def test_constants_may_be_missing_but_not_within_a_choice():
-    parameters = Parameters({"a": tune.choice([{"k": 1, "x": tune.uniform(0, 1)}]), "c": 3})
-    assert parameters.point_of({"a": {"k": 1, "x": 0.25}}) == {"a[0]/x": 0.25}
-    assert parameters.point_of({"a": {"k": 2, "x": 0.25}}) == {}
 
 
 def test_functions_see_the_rest_of_a_configuration():

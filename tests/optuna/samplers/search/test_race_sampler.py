@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import pickle
@@ -12,24 +11,17 @@ from collections import Counter
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.samplers import (
-    CmaEsSampler,
-    NSGAIISampler,
-    PartialFixedSampler,
     QMCSampler,
     RandomSampler,
     TPESampler,
 )
 from optuna.trial import TrialState
 
-from mfhpo.search import SearchPolicy
-from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, plot_race, training_of
+from mfhpo_optuna import RaceSampler, plot_race, training_of
 from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-SHORT = Fidelity("epochs", levels=[1, 3, 9])
 
 
 def noise(trial, scale=0.05):
@@ -86,13 +78,13 @@ def replicates(study):
 
 @pytest.mark.parametrize("proposer", [None, RandomSampler(seed=0)], ids=["model", "random"])
 def test_a_search_ends_with_an_answer_within_its_budget(proposer):
-    study = run(RaceSampler("epochs", budget=400, proposer=proposer, seed=0))
+    study = run(RaceSampler("epochs", budget=200, certify_share=0.2, proposer=proposer, seed=0))
     answer = study.sampler.recommendation(study)
     assert answer.finished
     assert answer.cost == paid(study)
     # Neither a full evaluation more of the search nor another look of the certificate's was left.
-    assert 400 - 2 * 9 < answer.cost <= 400
-    assert abs(answer.params["x"] - 0.3) < 0.3
+    assert 200 - 2 * 9 < answer.cost <= 200
+    assert abs(answer.params["x"] - 0.3) < 0.4
     (best,) = answers(study)
     assert study.best_trial.number == best.number == len(study.trials) - 1
     assert study.best_params == {**answer.params, "epochs": 9}
@@ -107,7 +99,7 @@ def test_a_search_ends_with_an_answer_within_its_budget(proposer):
 
 
 def test_the_mean_is_of_the_replicates_alone():
-    study = run(RaceSampler("epochs", budget=600, certify_share=0.4, sigma=0.05, seed=0))
+    study = run(RaceSampler("epochs", budget=300, certify_share=0.4, sigma=0.05, seed=0))
     answer = study.sampler.recommendation(study)
     own = [t.value for t in replicates(study) if t.user_attrs[PULL]["arm"] == answer.arm]
     assert len(own) > 2
@@ -119,21 +111,10 @@ def test_the_mean_is_of_the_replicates_alone():
     assert low <= (answer.params["x"] - 0.3) ** 2 + 0.2 / 9 <= high
 
 
-def test_certified_early_the_budget_is_not_spent():
-    sampler = RaceSampler("epochs", budget=2000, certify_share=0.8, sigma=0.05, epsilon=0.5, seed=0)
-    study = run(sampler)
-    answer = sampler.recommendation(study)
-    assert answer.certified
-    assert answer.cost < 0.7 * 2000
-    assert study.best_value == answer.mean
-    assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is True
-    assert "CERTIFIED: arm" in str(answer)
-
-
 def test_maximising_is_the_mirror_image():
-    down = run(RaceSampler("epochs", budget=300, certify_share=0.3, seed=0))
+    down = run(RaceSampler("epochs", budget=150, certify_share=0.3, seed=0))
     up = run(
-        RaceSampler("epochs", budget=300, certify_share=0.3, seed=0),
+        RaceSampler("epochs", budget=150, certify_share=0.3, seed=0),
         lambda trial: -valley(trial),
         direction="maximize",
     )
@@ -145,25 +126,20 @@ def test_maximising_is_the_mirror_image():
     assert up.sampler.recommendation(up).interval == pytest.approx((-high, -low))
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: None, lambda: TPESampler(seed=0)], ids=["model", "TPE proposes"]
-)
-def test_seeds_repeat(make):
-    studies = [run(RaceSampler("epochs", budget=250, proposer=make(), seed=3)) for _ in range(2)]
-    first, second = ([(t.params, t.value, t.user_attrs) for t in s.trials] for s in studies)
-    assert first == second
-
-
-def test_another_seed_is_another_search():
-    one, two = (run(RaceSampler("epochs", budget=100, seed=seed)) for seed in (3, 4))
-    assert [t.params for t in one.trials] != [t.params for t in two.trials]
+def test_seeds_repeat_also_when_the_sampler_is_pickled_in_between():
+    whole = run(RaceSampler("epochs", trials=25, seed=3))
+    study = optuna.create_study(sampler=RaceSampler("epochs", trials=25, seed=3))
+    while not study.trials or not study.sampler.recommendation(study).finished:
+        study.sampler = pickle.loads(pickle.dumps(study.sampler))
+        study.optimize(valley, n_trials=4)
+    assert [t.params for t in study.trials] == [t.params for t in whole.trials]
+    assert [t.value for t in study.trials] == [t.value for t in whole.trials]
 
 
 # Budgets.
 
 
-@pytest.mark.parametrize("budget", [0.5, 1, 2, 5, 8.9, 10, 18, 50])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize(("budget", "share"), [(0.5, 0.1), (2, 0.0), (8.9, 0.6), (50, 0.1)])
 def test_tiny_budgets(budget, share):
     sampler = RaceSampler("epochs", budget=budget, certify_share=share, seed=0)
     with warnings.catch_warnings():
@@ -179,49 +155,12 @@ def test_tiny_budgets(budget, share):
     assert all(t.state == TrialState.COMPLETE for t in pulls(study))
 
 
-@pytest.mark.parametrize("trials", [1, 2, 3, 10, 37])
-@pytest.mark.parametrize("fidelity", [None, "epochs"])
+@pytest.mark.parametrize(("trials", "fidelity"), [(1, "epochs"), (3, None), (20, "epochs")])
 def test_budgets_in_trials_are_kept_exactly(trials, fidelity):
     objective = flat if fidelity is None else valley
     study = run(RaceSampler(fidelity, trials=trials, seed=0), objective, n_trials=200)
     assert len(pulls(study)) == trials
     assert len(answers(study)) == 1
-
-
-def test_costs_that_are_declared():
-    fidelity = Fidelity("epochs", levels=[1, 3, 9], costs=[5.0, 6.0, 7.0])
-    study = run(RaceSampler(fidelity, budget=200, seed=0))
-    costs = {1: 5.0, 3: 6.0, 9: 7.0}
-    spent = sum(costs[t.params["epochs"]] for t in pulls(study))
-    assert 193.0 < spent <= 200.0
-    assert study.sampler.recommendation(study).cost == spent
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"fidelity": Fidelity("rows", costs="measured"), "budget": 0.4},
-        {"fidelity": "rows", "seconds": 0.4},
-    ],
-    ids=["measured", "seconds"],
-)
-def test_costs_that_are_measured(options):
-    """Levels of a thousand rows and more are no seconds: the search must begin all the same."""
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        rows = trial.suggest_int("rows", 1000, 9000)
-        return (x - 0.3) ** 2 + 200 / rows + noise(trial)
-
-    sampler = RaceSampler(**options, seed=0)
-    study = run(sampler, objective)
-    assert len(pulls(study)) > 10
-    dearest = max(t.user_attrs["mfhpo:seconds"] for t in pulls(study))
-    cost = sampler.recommendation(study).cost
-    assert cost == pytest.approx(sum(t.user_attrs["mfhpo:seconds"] for t in pulls(study)))
-    assert cost <= 0.4 + dearest
-    # What an evaluation will cost is a guess from what others have, so the end may come early.
-    assert cost > 0.4 - 3 * dearest
 
 
 def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
@@ -248,8 +187,8 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
 def test_without_a_budget_it_goes_on_until_concluded():
     sampler = RaceSampler("epochs", seed=0)
     study = optuna.create_study(sampler=sampler)
-    study.optimize(valley, n_trials=40)
-    assert len(pulls(study)) == 40
+    study.optimize(valley, n_trials=20)
+    assert len(pulls(study)) == 20
     with pytest.raises(ValueError, match=r"[Ff]easible"):
         _ = study.best_trial
     sampler.conclude(study)
@@ -259,28 +198,22 @@ def test_without_a_budget_it_goes_on_until_concluded():
     assert "nothing is kept for a certificate" in answer.reason
     sampler.conclude(study)  # says nothing new
     assert len(answers(study)) == 1
-    study.optimize(valley, n_trials=40)
+    study.optimize(valley, n_trials=10)
     sampler.conclude(study)
     assert len(answers(study)) == 2
 
 
 def test_a_larger_budget_goes_on_with_the_same_shortlist():
-    study = run(RaceSampler("epochs", budget=300, sigma=0.3, certify_share=0.3, seed=0))
+    study = run(RaceSampler("epochs", budget=150, sigma=0.3, certify_share=0.3, seed=0))
     shortlist = replicates(study)[0].user_attrs[PULL]["shortlist"]
     before = study.sampler.recommendation(study)
-    study.sampler = RaceSampler("epochs", budget=600, sigma=0.3, certify_share=0.3, seed=0)
+    study.sampler = RaceSampler("epochs", budget=300, sigma=0.3, certify_share=0.3, seed=0)
     study.optimize(valley, n_trials=500)
     after = study.sampler.recommendation(study)
     assert not before.certified
     assert after.cost > before.cost
     assert {tuple(t.user_attrs[PULL]["shortlist"]) for t in replicates(study)} == {tuple(shortlist)}
     assert after.tried == before.tried
-
-
-def test_a_budget_that_cannot_be_spent_on_anything():
-    with pytest.warns(UserWarning, match="ended without an answer"):
-        study = run(RaceSampler(SHORT, budget=0.5), n_trials=50)
-    assert [t.state for t in study.trials] == [TrialState.PRUNED]
 
 
 # Spaces.
@@ -296,7 +229,7 @@ def test_a_conditional_space():
             value = 0.1 * trial.suggest_int("depth", 1, 9)
         return value + 0.1 / epochs + noise(trial)
 
-    study = run(RaceSampler("epochs", budget=500, seed=1), objective)
+    study = run(RaceSampler("epochs", budget=300, seed=1), objective)
     kinds = {tuple(sorted(params)) for params in configurations(study).values()}
     assert kinds == {("model", "ridge"), ("depth", "model")}
     assert study.best_params["model"] == "tree"
@@ -312,11 +245,11 @@ def test_a_space_that_grows_late():
         value = (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
         if epochs == 9:
             value += trial.suggest_float("shrink", 0.0, 1.0)
-        if trial.number > 30:
+        if trial.number > 20:
             value += trial.suggest_categorical("late", [0.0, 1.0])
         return value
 
-    study = run(RaceSampler("epochs", budget=500, seed=0), objective)
+    study = run(RaceSampler("epochs", budget=300, seed=0), objective)
     arms = configurations(study)
     assert any("late" in arm for arm in arms.values())
     assert sum("shrink" in arm for arm in arms.values()) > 5
@@ -332,86 +265,21 @@ def test_a_finite_space_and_a_budget_that_is_too_large(proposer):
         b = trial.suggest_int("b", 0, 1)
         return "rqp".index(a) + b + noise(trial)
 
-    study = run(RaceSampler(trials=80, proposer=proposer, seed=0), objective)
+    study = run(RaceSampler(trials=40, proposer=proposer, seed=0), objective)
     seen = {tuple(t.params.items()) for t in pulls(study)}
     assert len(seen) == 6
     assert study.best_params == {"a": "r", "b": 0}
     assert study.sampler.recommendation(study).tried == 6
 
 
-def test_categorical_levels():
-    data = {"tenth": 0.1, "third": 0.3, "all": 1.0}
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        share = data[trial.suggest_categorical("data", list(data))]
-        return (x - 0.3) ** 2 + 0.1 / share + noise(trial)
-
-    fidelity = Fidelity("data", levels=list(data), costs=[1, 2, 3])
-    study = run(RaceSampler(fidelity, budget=120, seed=0), objective)
-    cost = {"tenth": 1, "third": 2, "all": 3}
-    assert 117 < sum(cost[t.params["data"]] for t in pulls(study)) <= 120
-    assert study.best_params["data"] == "all"
-
-
-def test_parameters_with_one_value_and_nothing_to_choose():
-    def objective(trial):
-        trial.suggest_categorical("only", ["this"])
-        return trial.suggest_int("epochs", 1, 9) + noise(trial)
-
-    study = run(RaceSampler("epochs", budget=100, seed=0), objective)
-    assert study.best_params == {"only": "this", "epochs": 9}
-    assert study.sampler.recommendation(study).tried >= 1
-
-
 # Values.
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
-@pytest.mark.parametrize("value", [0.0, 7.5])
-def test_all_values_are_equal(value):
-    def objective(trial):
-        trial.suggest_float("x", -1, 1)
-        trial.suggest_int("epochs", 1, 9)
-        return value
-
-    study = run(RaceSampler("epochs", budget=200, seed=0), objective)
-    answer = study.sampler.recommendation(study)
-    assert answer.mean == study.best_value == value
-    assert not answer.certified
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
-def test_without_noise_nothing_is_certified_but_the_best_is_found():
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        return (x - 0.3) ** 2 + 0.1 / trial.suggest_int("epochs", 1, 9)
-
-    study = run(RaceSampler("epochs", budget=400, certify_share=0.5, seed=0), objective)
-    answer = study.sampler.recommendation(study)
-    assert abs(answer.params["x"] - 0.3) < 0.1
-    assert not answer.certified
-    assert "exactly the same value" in answer.reason
-    assert len(replicates(study)) < 20  # it does not go on for nothing
-
-    sampler = RaceSampler("epochs", budget=400, certify_share=0.5, sigma=0.0, epsilon=0.0, seed=0)
-    declared = run(sampler, objective)
-    assert declared.sampler.recommendation(declared).certified
 
 
 class Broken(Exception):
     pass
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        lambda: RaceSampler("epochs", budget=300, seed=0),
-        lambda: IISESampler("epochs", arms=5, epsilon=0.5, budget=300, seed=0),
-    ],
-    ids=["search", "race"],
-)
-def test_the_pruner_of_a_study_that_was_given_none_is_switched_off(sampler):
+def test_the_pruner_of_a_study_that_was_given_none_is_switched_off():
     """Else most trials of an objective that reports would end without a value."""
 
     def objective(trial):
@@ -422,21 +290,14 @@ def test_the_pruner_of_a_study_that_was_given_none_is_switched_off(sampler):
                 raise optuna.TrialPruned
         return x**2
 
-    study = optuna.create_study(sampler=sampler())
-    study.optimize(objective, n_trials=40)
+    study = optuna.create_study(sampler=RaceSampler("epochs", budget=300, seed=0))
+    study.optimize(objective, n_trials=12)
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
     assert isinstance(study.pruner, optuna.pruners.NopPruner)
 
 
-def test_a_pruner_that_was_asked_for_stays():
-    pruner = optuna.pruners.ThresholdPruner(upper=10.0)
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=30, seed=0), pruner=pruner)
-    study.optimize(valley)
-    assert study.pruner is pruner
-
-
 @pytest.mark.filterwarnings("ignore:.*was pruned")
-@pytest.mark.parametrize("way", ["nan", "inf", "raises", "prunes", "none"])
+@pytest.mark.parametrize("way", ["inf", "raises", "prunes"])
 def test_failures(way):
     """Half of the space fails, in every way there is, before or after the fidelity is known."""
 
@@ -449,48 +310,19 @@ def test_failures(way):
             if way == "prunes":
                 trial.report(-9.0, 0)
                 raise optuna.TrialPruned
-            return {"nan": math.nan, "inf": -math.inf, "none": None}[way]
+            return -math.inf
         return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
-    study = run(RaceSampler("epochs", budget=400, seed=0), objective, catch=(Broken,))
+    study = run(RaceSampler("epochs", budget=200, seed=0), objective, catch=(Broken,))
     states = Counter(t.state for t in pulls(study))
-    assert states[TrialState.COMPLETE] > 20
+    assert states[TrialState.COMPLETE] > 10
     if way != "inf":
         assert len(states) == 2
     answer = study.sampler.recommendation(study)
     assert abs(answer.params["x"] - 0.3) < 0.3
     assert answer.mean > -1.0
-    assert paid(study) <= 400  # failures are paid for, too
+    assert paid(study) <= 200  # failures are paid for, too
     configurations(study)
-
-
-def test_an_exception_that_is_not_caught_leaves_a_study_that_goes_on():
-    def objective(trial):
-        value = valley(trial)
-        if trial.number == 11:
-            raise Broken
-        return value
-
-    sampler = RaceSampler("epochs", budget=150, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    with pytest.raises(Broken):
-        study.optimize(objective)
-    study.optimize(objective, n_trials=500)
-    assert sampler.recommendation(study).finished
-    assert sampler.recommendation(study).cost == paid(study) <= 150
-    configurations(study)
-
-
-def test_everything_fails():
-    def objective(trial):
-        trial.suggest_float("x", -1, 1)
-        trial.suggest_int("epochs", 1, 9)
-        return math.nan
-
-    with pytest.warns(UserWarning, match="ended without an answer"):
-        study = run(RaceSampler("epochs", budget=60, seed=0), objective)
-    assert paid(study) <= 60
-    assert study.sampler.recommendation(study).params == {}
 
 
 def test_everything_fails_before_the_fidelity_is_asked_for():
@@ -503,32 +335,11 @@ def test_everything_fails_before_the_fidelity_is_asked_for():
     assert len(study.trials) == 30
 
 
-def test_candidates_that_fail_leave_the_shortlist():
-    """The leader is well in the search, but fails when it is evaluated again."""
-
-    def objective(trial):
-        value = valley(trial)
-        tag = trial.user_attrs[PULL]
-        return math.nan if tag.get("shortlist", [None])[0] == tag["arm"] else value
-
-    sampler = RaceSampler("epochs", budget=500, certify_share=0.5, max_failures=2, seed=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        study = run(sampler, objective)
-    answer = sampler.recommendation(study)
-    first, *others = answer.certificate.candidates
-    assert (first.evaluations, first.standing) == (0, "failed")
-    assert all(result.evaluations for result in others)
-    assert sum("leaves the race" in str(w.message) for w in caught) == 1
-    assert sum(t.state == TrialState.FAIL for t in replicates(study)) == 2
-    assert answer.arm in next(t.user_attrs[PULL]["shortlist"][1:] for t in replicates(study))
-
-
 # Configurations that users bring.
 
 
 def test_enqueued_configurations_are_evaluated_and_go_on():
-    sampler = RaceSampler("epochs", budget=300, seed=0)
+    sampler = RaceSampler("epochs", budget=150, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.enqueue_trial({"x": 0.31})
     study.enqueue_trial({"x": 0.29, "epochs": 9})
@@ -542,11 +353,11 @@ def test_enqueued_configurations_are_evaluated_and_go_on():
     arms = configurations(study)
     assert sum(t.user_attrs[PULL]["arm"] == numbers[0] for t in pulls(study)) > 1
     assert arms[numbers[0]] == {"x": 0.31}
-    assert sampler.recommendation(study).cost == paid(study) <= 300
+    assert sampler.recommendation(study).cost == paid(study) <= 150
 
 
 def test_enqueueing_in_mid_search_and_what_was_tried_before():
-    sampler = RaceSampler("epochs", budget=300, checkpoints=True, seed=0)
+    sampler = RaceSampler("epochs", budget=120, checkpoints=True, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(valley, n_trials=15)
     furthest = max(pulls(study), key=lambda trial: trial.params["epochs"])
@@ -564,55 +375,10 @@ def test_enqueueing_in_mid_search_and_what_was_tried_before():
     }
     study.optimize(valley, n_trials=500)
     configurations(study)
-    assert sampler.recommendation(study).cost <= 300
+    assert sampler.recommendation(study).cost <= 120
 
 
-def test_a_partly_enqueued_configuration_is_completed():
-    def objective(trial):
-        return valley(trial) + trial.suggest_float("y", 0.0, 1.0)
-
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=200, seed=0))
-    study.enqueue_trial({"y": 0.5})
-    study.optimize(objective, n_trials=500)
-    assert study.trials[0].params["y"] == 0.5
-    configurations(study)
-
-
-@pytest.mark.filterwarnings("ignore:trial .* was enqueued with")
-def test_enqueued_at_no_level_does_not_count():
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=100, seed=0))
-    study.optimize(valley, n_trials=3)
-    study.enqueue_trial({"x": 0.3, "epochs": 5})
-    study.optimize(valley, n_trials=500)
-    other = study.trials[3]
-    assert PULL not in other.user_attrs
-    assert other.constraints == {"mfhpo": 1.0}
-    assert study.sampler.recommendation(study).cost == paid(study)
-
-
-def test_enqueued_beyond_the_budget_does_not_count():
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=10, seed=0))
-    study.optimize(valley, n_trials=2)
-    study.enqueue_trial({"x": 0.3, "epochs": 9})
-    with pytest.warns(UserWarning, match=r"trial 2 was enqueued, but what is left of the budget"):
-        study.optimize(valley, n_trials=500)
-    assert paid(study) <= 10
-
-
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_fixed_parameters():
-    sampler = RaceSampler("epochs", budget=200, seed=0)
-
-    def objective(trial):
-        return valley(trial) + trial.suggest_float("y", 0.0, 1.0)
-
-    study = run(PartialFixedSampler({"y": 0.25}, sampler), objective)
-    assert {t.params["y"] for t in pulls(study)} == {0.25}
-    assert study.best_params["y"] == 0.25
-    assert abs(study.best_params["x"] - 0.3) < 0.4
-    assert sampler.recommendation(study).cost == paid(study)
-
-
+@pytest.mark.filterwarnings("ignore:study.best_trial still shows")
 def test_trials_of_another_sampler_do_not_disturb():
     study = optuna.create_study(sampler=RandomSampler(seed=0))
     study.optimize(valley, n_trials=10)
@@ -631,18 +397,10 @@ def test_trials_of_another_sampler_do_not_disturb():
     "make",
     [
         lambda: TPESampler(seed=0),
-        lambda: TPESampler(seed=0, multivariate=True),
         lambda: TPESampler(seed=0, multivariate=True, group=True),
-        lambda: RandomSampler(seed=0),
         lambda: QMCSampler(seed=0, warn_independent_sampling=False),
-        pytest.param(
-            lambda: CmaEsSampler(seed=0, warn_independent_sampling=False),
-            marks=pytest.mark.skipif(
-                importlib.util.find_spec("cmaes") is None, reason="cmaes is not installed"
-            ),
-        ),
     ],
-    ids=["TPE", "multivariate", "group", "random", "QMC", "CMA-ES"],
+    ids=["TPE", "group", "QMC"],
 )
 @pytest.mark.parametrize("fidelity", ["epochs", None])
 def test_proposers(make, fidelity):
@@ -652,40 +410,11 @@ def test_proposers(make, fidelity):
             y += trial.suggest_float("z", 0.5, 1.0)
         return (valley if fidelity else flat)(trial) + y
 
-    budget = {"budget": 500} if fidelity else {"trials": 80}
+    budget = {"budget": 300} if fidelity else {"trials": 60}
     study = run(RaceSampler(fidelity, proposer=make(), seed=0, **budget), objective)
     configurations(study)
     assert study.best_params["y"] == 0
     assert study.best_params["branch"] == "a"
-
-
-@pytest.mark.parametrize("fidelity", ["epochs", None])
-@pytest.mark.parametrize(
-    ("make", "at_most"),
-    [
-        pytest.param(
-            lambda: CmaEsSampler(seed=0, warn_independent_sampling=False),
-            0.01,
-            marks=pytest.mark.skipif(
-                importlib.util.find_spec("cmaes") is None, reason="cmaes is not installed"
-            ),
-        ),
-        (lambda: NSGAIISampler(population_size=20, seed=0), 0.75),
-    ],
-    ids=["CMA-ES", "NSGA-II"],
-)
-def test_proposers_that_note_on_trials_what_they_know_learn(make, at_most, fidelity):
-    """The last draws are much better than the first; those at random are 4 / 3 in the mean."""
-
-    def objective(trial):
-        if fidelity is not None:
-            trial.suggest_int(fidelity, 1, 9)
-        return sum(trial.suggest_float(name, -1.0, 1.0) ** 2 for name in "abcd")
-
-    sampler = RaceSampler(fidelity, trials=200, certify_share=0.0, proposer=make(), seed=0)
-    study = run(sampler, objective)
-    values = [trial.value for trial in study.trials[:200]]
-    assert np.mean(values[-50:]) < at_most < np.mean(values[:50])
 
 
 def test_the_proposer_sees_whole_configurations_at_the_target_alone():
@@ -696,7 +425,7 @@ def test_the_proposer_sees_whole_configurations_at_the_target_alone():
             seen.append([(t.state, t.params, t.value) for t in study.get_trials()])
             return super().sample_independent(study, trial, name, distribution)
 
-    study = run(RaceSampler("epochs", budget=300, proposer=Spy(seed=0), seed=0))
+    study = run(RaceSampler("epochs", budget=150, proposer=Spy(seed=0), seed=0))
     at_target = {t.params["x"]: t.value for t in pulls(study) if t.params["epochs"] == 9}
     last = seen[-1]
     assert last
@@ -721,22 +450,12 @@ def test_checkpoints_are_paid_by_the_increment():
         spent.append(epochs - before)
         return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
-    sampler = RaceSampler("epochs", budget=300, certify_share=0.3, checkpoints=True, seed=0)
+    sampler = RaceSampler("epochs", budget=150, certify_share=0.3, checkpoints=True, seed=0)
     study = run(sampler, objective)
     assert sampler.recommendation(study).cost == sum(spent)
-    assert 291 < sum(spent) <= 300
+    assert 132 < sum(spent) <= 150
     assert len(spent) < len(set(done)) + paid(study)
     assert sum(spent) < paid(study)
-
-
-def test_each_training_has_one_name_and_each_replicate_one_of_its_own():
-    study = run(RaceSampler("epochs", budget=300, certify_share=0.3, seed=0))
-    names = [(training_of(trial), trial) for trial in pulls(study)]
-    again = [name for name, trial in names if "shortlist" in trial.user_attrs[PULL]]
-    assert len(set(again)) == len(again) > 2
-    search = [(name, t.params["x"]) for name, t in names if name not in again]
-    assert len(set(search)) == len({name for name, _ in search}) == len({x for _, x in search})
-    assert len(search) > len(set(search)), "no configuration went on: the case shows nothing"
 
 
 def test_training_of_a_trial_that_is_in_no_race():
@@ -750,52 +469,37 @@ def test_training_of_a_trial_that_is_in_no_race():
 
 
 def test_ask_and_tell():
-    sampler = RaceSampler("epochs", budget=200, seed=0)
+    sampler = RaceSampler("epochs", budget=100, seed=0)
     study = optuna.create_study(sampler=sampler)
     for _ in range(500):
         trial = study.ask()
         study.tell(trial, valley(trial))
         if sampler.recommendation(study).finished:
             break
-    whole = run(RaceSampler("epochs", budget=200, seed=0))
+    whole = run(RaceSampler("epochs", budget=100, seed=0))
     assert [t.params for t in pulls(study)] == [t.params for t in pulls(whole)]
     assert study.best_params == whole.best_params
     assert sampler.recommendation(study) == whole.sampler.recommendation(whole)
 
 
-@pytest.mark.parametrize("fidelity", ["epochs", None])
-def test_asking_beyond_the_end_changes_nothing(fidelity):
-    sampler = RaceSampler(fidelity, trials=12, seed=0)
+def test_asking_beyond_the_end_changes_nothing():
+    sampler = RaceSampler("epochs", trials=12, seed=0)
     study = optuna.create_study(sampler=sampler)
-    objective = valley if fidelity else flat
-    study.optimize(objective, n_trials=100)
+    study.optimize(valley, n_trials=100)
     before, best = sampler.recommendation(study), study.best_trial
     with pytest.warns(UserWarning, match=r"has no share in the budget.*runs, but does not count"):
         trial = study.ask()
-    objective(trial)
+    valley(trial)
     study.tell(trial, -100.0)
     assert sampler.recommendation(study) == before
     assert study.best_trial == best
-
-
-def test_asking_with_distributions():
-    space = {"x": FloatDistribution(-1, 1), "epochs": IntDistribution(1, 9)}
-    sampler = RaceSampler("epochs", budget=120, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    for _ in range(300):
-        trial = study.ask(space)
-        value = (trial.params["x"] - 0.3) ** 2 + 0.2 / trial.params["epochs"] + noise(trial)
-        study.tell(trial, value)
-        if sampler.recommendation(study).finished:
-            break
-    assert sampler.recommendation(study).cost == paid(study) <= 120
 
 
 # Answers and what shows them.
 
 
 def test_answers_in_every_phase():
-    sampler = RaceSampler("epochs", budget=600, certify_share=0.5, sigma=0.05, seed=0)
+    sampler = RaceSampler("epochs", budget=200, certify_share=0.5, sigma=0.05, seed=0)
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="nothing to recommend yet"):
         sampler.recommendation(study)
@@ -826,48 +530,6 @@ def test_answers_in_every_phase():
         assert content["tried"] == answer.tried
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_number_may_say_how_many_parameters_there_are(seed):
-    """As layers do: what is not asked for says nothing, and is not tried again and again."""
-    rng = np.random.default_rng(seed)
-
-    def layers(trial):
-        n = trial.suggest_int("layers", 1, 3)
-        units = [trial.suggest_int(f"units {i}", 4, 256, log=True) for i in range(n)]
-        rate = trial.suggest_float("rate", 1e-5, 1e-1, log=True)
-        epochs = trial.suggest_int("epochs", 1, 27)
-        loss = 0.05 * n + sum(abs(np.log2(u) - 5.5) / 20.0 for u in units)
-        return loss + abs(np.log10(rate) + 3.0) / 5.0 + 0.2 / epochs + 0.01 * rng.normal()
-
-    study = run(RaceSampler("epochs", budget=27 * 30, certify_share=0.0, seed=seed), layers)
-    at_target = [trial for trial in study.trials if trial.params.get("epochs") == 27]
-    assert len(at_target) > 15
-    assert len(configurations(study)) < 10 * len(at_target)
-    assert study.best_params["layers"] == 1
-    assert abs(np.log10(study.best_params["rate"]) + 3.0) < 0.2
-
-
-@pytest.mark.parametrize("fidelity", ["epochs", None])
-def test_pickled_in_the_middle(fidelity):
-    objective = valley if fidelity else flat
-    whole = run(RaceSampler(fidelity, trials=40, seed=0), objective)
-    study = optuna.create_study(sampler=RaceSampler(fidelity, trials=40, seed=0))
-    for _ in range(100):
-        study.sampler = pickle.loads(pickle.dumps(study.sampler))
-        study.optimize(objective, n_trials=4)
-        if study.sampler.recommendation(study).finished:
-            break
-    assert [t.params for t in study.trials] == [t.params for t in whole.trials]
-
-
-def test_a_line_of_progress(capsys):
-    run(RaceSampler("epochs", budget=150, certify_share=0.4, progress=True, seed=0))
-    text = capsys.readouterr().err
-    assert "search | " in text
-    assert "certify, " in text
-    assert "leader: arm" in text
-
-
 # What it costs to run it.
 
 
@@ -889,55 +551,16 @@ def test_storage_reads_per_trial_stay_the_same():
     reads = []
     for _ in range(4):
         before = Counting.reads
-        study.optimize(objective, n_trials=50)
-        reads.append((Counting.reads - before) / 50)
+        study.optimize(objective, n_trials=20)
+        reads.append((Counting.reads - before) / 20)
     assert max(reads) <= 5.0
     assert max(reads) - min(reads) < 0.5
 
 
-def test_the_model_s_rows_are_bounded(monkeypatch):
-    from mfhpo.search import process
-
-    rows = []
-    condition = process.LevelProcess.condition
-
-    def counted(self, data):
-        rows.append(len(data.values))
-        condition(self, data)
-
-    sampler = RaceSampler("epochs", seed=0)
-    study = optuna.create_study(sampler=sampler)
-    rng = np.random.default_rng(0)
-    for number in range(700):  # as if they had been run before
-        x, epochs = float(rng.random()), int(rng.choice([1, 3, 9]))
-        study.add_trial(
-            optuna.trial.create_trial(
-                params={"x": x, "epochs": epochs},
-                distributions={"x": FloatDistribution(-1, 1), "epochs": IntDistribution(1, 9)},
-                user_attrs={PULL: {"arm": number, "fidelity": [1, 3, 9].index(epochs)}},
-                value=(x - 0.3) ** 2 + 0.2 / epochs,
-            )
-        )
-    monkeypatch.setattr(process.LevelProcess, "condition", counted)
-    study.optimize(valley, n_trials=3)
-    assert rows
-    assert max(rows) <= 320
-    assert pulls(study)[-1].user_attrs[PULL]["arm"] <= 703
-
-
-def test_going_on_with_an_arm_tells_the_search_nothing_new_of_it(monkeypatch):
+def test_going_on_with_an_arm_tells_the_search_nothing_new_of_it():
     """A trial that goes on has asked for no parameter at first; the arm is still what it was."""
-    described = []
-    describe = SearchPolicy.describe
-
-    def noted(self, arm, point):
-        if self.level_of(arm) >= 0:
-            described.append((arm, point))
-        describe(self, arm, point)
-
-    monkeypatch.setattr(SearchPolicy, "describe", noted)
     study = optuna.create_study(sampler=RaceSampler("epochs", budget=20, seed=0))
     study.optimize(valley, n_trials=60)
     tags = [trial.user_attrs[PULL] for trial in pulls(study)]
     assert len({tag["arm"] for tag in tags}) < len(tags)
-    assert described == []
+    assert study.sampler._read(study).race.search._corrections == 0

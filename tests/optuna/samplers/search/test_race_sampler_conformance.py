@@ -8,10 +8,8 @@ a best trial although single trials are no answers; what follows from NaN is tes
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
-from optuna.samplers import CmaEsSampler, QMCSampler, RandomSampler, TPESampler
+from optuna.samplers import TPESampler
 from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
     RelativeSamplerTestCase,
@@ -27,15 +25,9 @@ pytestmark = pytest.mark.filterwarnings(
 
 JOINT = {
     "model": lambda: None,
-    "QMC": lambda: QMCSampler(seed=0, warn_independent_sampling=False),
     "multivariate-TPE": lambda: TPESampler(seed=0, multivariate=True, n_startup_trials=0),
 }
-INDEPENDENT = {
-    "TPE": lambda: TPESampler(seed=0),
-    "Random": lambda: RandomSampler(seed=0),
-}
-if importlib.util.find_spec("cmaes") is not None:
-    INDEPENDENT["CMA-ES"] = lambda: CmaEsSampler(seed=0, warn_independent_sampling=False)
+INDEPENDENT = {"TPE": lambda: TPESampler(seed=0)}
 
 
 def make(proposer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime, timedelta
 
 import optuna
@@ -65,8 +64,7 @@ def test_trials_that_fail_before_they_ask_for_the_fidelity_are_paid_for(clock):
     assert 180.0 < sum(seconds_of(study)) < 220.0
 
 
-@pytest.mark.parametrize("checkpoints", [False, True])
-@pytest.mark.parametrize("levels", [[1, 3, 9, 27], [1, 27]])
+@pytest.mark.parametrize(("checkpoints", "levels"), [(True, [1, 3, 9, 27]), (False, [1, 27])])
 def test_failures_and_checkpoints_keep_to_the_budget(clock, checkpoints, levels):
     done = {}
 
@@ -81,17 +79,17 @@ def test_failures_and_checkpoints_keep_to_the_budget(clock, checkpoints, levels)
         return (x - 0.3) ** 2 + 0.2 / epochs
 
     fidelity = Fidelity("epochs", levels=levels)
-    sampler = RaceSampler(fidelity, seconds=300.0, checkpoints=checkpoints, seed=0)
+    sampler = RaceSampler(fidelity, seconds=200.0, checkpoints=checkpoints, seed=0)
     study = run(sampler, objective, catch=(ArithmeticError,))
     answer = sampler.recommendation(study)
     assert answer.cost == pytest.approx(sum(seconds_of(study)))
-    assert 280.0 < answer.cost < 315.0
+    assert 180.0 < answer.cost < 215.0
     assert answer.level == 27
     assert answer.params["x"] == pytest.approx(0.3, abs=0.2)
 
 
 def test_whoever_goes_on_with_the_study_goes_on_with_its_costs(clock):
-    options = {"seconds": 150.0, "checkpoints": True, "seed": 0}
+    options = {"seconds": 60.0, "checkpoints": True, "seed": 0}
     straight = run(RaceSampler("epochs", **options), valley)
     stopped = optuna.create_study(sampler=RaceSampler("epochs", **options))
     for _ in range(len(pulls(straight))):
@@ -102,21 +100,6 @@ def test_whoever_goes_on_with_the_study_goes_on_with_its_costs(clock):
     ]
     answer = stopped.sampler.recommendation(stopped)
     assert answer.cost == straight.sampler.recommendation(straight).cost
-
-
-def test_workers_share_one_budget(clock):
-    together = threading.Barrier(3)
-
-    def objective(trial):
-        if trial.number < 3:
-            together.wait(timeout=60)  # all three are under way before anything is known
-        return valley(trial)
-
-    sampler = RaceSampler("epochs", seconds=400.0, seed=0)
-    study = run(sampler, objective, n_jobs=3)
-    assert sampler.recommendation(study).cost == pytest.approx(sum(seconds_of(study)))
-    assert 300.0 < sum(seconds_of(study)) < 400.0 + 2 * 15.5
-    assert sum(trial.params["epochs"] == 27 for trial in pulls(study)) >= 10
 
 
 @pytest.mark.parametrize(

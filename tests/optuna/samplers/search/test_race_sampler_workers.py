@@ -166,54 +166,16 @@ def test_threads(make):
         time.sleep(0.001 * (trial.number % 4))
         return value
 
-    sampler = RaceSampler("epochs", budget=300, certify_share=0.3, proposer=make(), seed=0)
+    sampler = RaceSampler("epochs", budget=150, certify_share=0.3, proposer=make(), seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(slow, n_trials=1000, n_jobs=4)
     assert len(study.trials) < 200
-    check(study, 300, 0)
+    check(study, 150, 0)
     assert len(set(shortlists(study))) == 1
     assert len(answers(study)) == 1
     outside = [t for t in study.trials if PULL not in t.user_attrs and t not in answers(study)]
     assert {t.state for t in outside} <= {TrialState.PRUNED}, "it ran, though nothing was left"
     assert len(outside) <= 4
-
-
-def test_threads_that_end_after_the_certificate_say_nothing_new():
-    def slow(trial):
-        value = valley(trial)
-        time.sleep(0.003 * (1 + trial.number % 3))
-        return value
-
-    options = {"certify_share": 0.8, "sigma": 0.05, "epsilon": 0.5}
-    study = optuna.create_study(sampler=RaceSampler(SHORT, budget=900, seed=0, **options))
-    study.optimize(slow, n_trials=1000, n_jobs=4)
-    assert study.sampler.recommendation(study).certified
-    (answer,) = answers(study)
-    assert study.best_trial.number == answer.number
-    assert answer.user_attrs[CERTIFICATE]["certified"]
-
-
-def test_threads_do_different_things():
-    together = threading.Barrier(4, timeout=20)
-
-    def objective(trial):
-        value = valley(trial)
-        together.wait()
-        return value
-
-    study = optuna.create_study(sampler=RaceSampler("epochs", seed=0))
-    study.optimize(objective, n_trials=32, n_jobs=4)
-    for k in range(0, 32, 4):
-        at_once = [t.user_attrs[PULL]["arm"] for t in study.trials[k : k + 4]]
-        assert len(set(at_once)) == 4
-    configurations(study)
-
-
-def test_threads_with_a_budget_in_trials():
-    study = optuna.create_study(sampler=RaceSampler(SHORT, trials=30, seed=0))
-    study.optimize(valley, n_trials=200, n_jobs=4)
-    assert len(pulls(study)) == 30
-    assert len(answers(study)) == 1
 
 
 # Processes.
@@ -250,14 +212,8 @@ def uninterrupted(search, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "when", "stage"),
-    [
-        ("search.log", 0, "after"),
-        ("search.log", 4, "between"),
-        ("search.db", 20, "between"),
-        ("search.db", -1, "after"),
-        ("search.log", -4, "between"),
-    ],
-    ids=["first", "beginning", "search", "first replicate", "certifying"],
+    [("search.log", 0, "after"), ("search.db", 20, "between"), ("search.db", -1, "after")],
+    ids=["first", "search", "first replicate"],
 )
 def test_a_killed_search_goes_on_as_if_nothing_had_happened(
     search, uninterrupted, tmp_path, file, when, stage
@@ -281,17 +237,7 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(
     )
 
 
-def test_a_zombie_whose_lease_runs_does_not_keep_the_study_from_an_answer(search, tmp_path):
-    path = str(tmp_path / "search.log")
-    wait(process(f"search({path!r}, kill_at=28)"))
-    study = search(path, lease=None, n_trials=500)
-    assert len(study.trials) < 200
-    assert len(answers(study)) == 1
-    assert study.best_params["x"] == study.sampler.recommendation(study).params["x"]
-    paid = sum(t.params.get("epochs", 0) for t in pulls(study))
-    assert paid <= 200
-
-
+@pytest.mark.slow
 def test_every_stop_is_harmless(search, uninterrupted, tmp_path):
     path = str(tmp_path / "search.log")
     for n_trials in (1, 2, 9, 30, 7, 2, None):
@@ -317,7 +263,7 @@ def test_a_failed_configuration_stays_the_same_after_a_restart():
         return (x - 0.3) ** 2 + y**2 + 0.2 / epochs
 
     study = optuna.create_study(sampler=RaceSampler(SHORT, seed=0))
-    for _ in range(60):
+    for _ in range(30):
         study.optimize(objective, n_trials=1, catch=(LookupError,))
         study.sampler = RaceSampler(SHORT, seed=0)  # a new process
     configurations(study)
@@ -340,8 +286,9 @@ def workers(storage, n=2, **options):
     ]
 
 
-@pytest.mark.parametrize("make", [lambda: None, lambda: RandomSampler(seed=1)])
-@pytest.mark.parametrize("told", [0, 20])
+@pytest.mark.parametrize(
+    ("make", "told"), [(lambda: None, 0), (lambda: None, 20), (lambda: RandomSampler(seed=1), 20)]
+)
 def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
     """Both have read the study before either has written what it does."""
     storage = InMemoryStorage()
@@ -373,7 +320,7 @@ def test_many_that_begin_at_once_all_count():
 
     def work(study):
         try:
-            for _ in range(12):
+            for _ in range(5):
                 together.wait()
                 trial = study.ask()
                 value = valley(trial)
@@ -391,17 +338,7 @@ def test_many_that_begin_at_once_all_count():
     assert failures == []
     configurations(studies[0])
     for study in studies:
-        assert study.sampler.recommendation(study).trials == 48
-
-
-def test_who_gave_way_is_seen_where_it_went():
-    storage = InMemoryStorage()
-    one, two = workers(storage)
-    trial = one.ask()
-    assert two.sampler._read(two).pull(trial.number).arm == 0
-    storage.set_trial_user_attr(trial._trial_id, PULL, {"arm": 4, "fidelity": 0})
-    assert two.sampler._read(two).pull(trial.number).arm == 4
-    assert two.ask().user_attrs[PULL]["arm"] == 5
+        assert study.sampler.recommendation(study).trials == 20
 
 
 def test_of_two_shortlists_that_of_the_first_trial_holds():
@@ -429,19 +366,7 @@ def test_of_two_shortlists_that_of_the_first_trial_holds():
         assert sum(r.evaluations for r in race.certificate().candidates) == 2
 
 
-def test_others_arms_under_way_are_not_proposed_again():
-    """The model counts on what another worker evaluates, so it looks elsewhere."""
-    storage = InMemoryStorage()
-    one, two = workers(storage)
-    one.optimize(valley, n_trials=30)
-    one.enqueue_trial({"x": 0.777})
-    trial = one.ask()
-    trial.suggest_float("x", -1, 1)
-    search = two.sampler._read(two).policy.search
-    arm = trial.user_attrs[PULL]["arm"]
-    assert search._points[arm] == {"x": pytest.approx((0.777 + 1.0) / 2.0)}
-
-
+@pytest.mark.filterwarnings("ignore:trial .* has no share in the budget")
 def test_replicates_count_in_the_order_in_which_they_were_begun():
     """Eight workers, and good values come quickly: the first to arrive are no sample."""
     sampler = RaceSampler(trials=60, certify_share=0.7, top=2, epsilon=1e-9, seed=0)

@@ -19,12 +19,11 @@ from tests.ray.searchers.searching import Memory
 from tests.ray.searchers.test_search_restore import WAYS
 
 SEARCHES: dict[str, Callable[[], RaceSearch]] = {
-    "levels": lambda: make(budget=120),
-    "checkpoints": lambda: make(budget=60, checkpoints=True),
-    "no fidelity": lambda: make(fidelity=None, space={"x": tune.uniform(-1, 1)}, budget=25),
-    "seconds": lambda: make(budget=None, seconds=80),
+    "levels": lambda: make(budget=80, certify_share=0.4),
+    "checkpoints": lambda: make(budget=45, checkpoints=True),
+    "no fidelity": lambda: make(fidelity=None, space={"x": tune.uniform(-1, 1)}, budget=15),
     "seconds, checkpoints": lambda: make(budget=None, seconds=40, checkpoints=True),
-    "few": lambda: make(space={"x": tune.choice([-0.5, 0.2, 0.9])}, budget=80),
+    "few": lambda: make(space={"x": tune.choice([-0.5, 0.2, 0.9])}, budget=60),
 }
 
 
@@ -65,27 +64,27 @@ class Driver:
         return True
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-@pytest.mark.parametrize("make_search", SEARCHES.values(), ids=SEARCHES.keys())
-def test_a_search_that_is_restored_at_every_step_knows_what_it_knew(make_search, way, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("levels", "file"),
+        pytest.param("checkpoints", "pickle", marks=pytest.mark.slow),
+        pytest.param("no fidelity", "state", marks=pytest.mark.slow),
+        pytest.param("seconds, checkpoints", "file", marks=pytest.mark.slow),
+        ("few", "pickle"),
+    ],
+)
+def test_a_search_that_is_restored_at_every_step_knows_what_it_knew(name, way, tmp_path):
+    make_search = SEARCHES[name]
     driver = Driver(make_search())
     while driver.step():
         before = driver.search
-        driver.search = way(before, make_search, tmp_path)
+        driver.search = WAYS[way](before, make_search, tmp_path)
         assert driver.search.get_state() == before.get_state()
         # As a dictionary: what is not a number equals nothing, itself included.
         answer, expected = driver.search.recommendation(), before.recommendation()
         assert answer.to_dict() == expected.to_dict()
     assert driver.search.finished
-
-
-def test_the_first_configurations_are_the_same_however_often_it_is_restored(tmp_path):
-    straight, stopping = Driver(make()), Driver(make())
-    for _ in range(18):
-        straight.step()
-        stopping.step()
-        stopping.search = WAYS["file"](stopping.search, make, tmp_path)
-    assert stopping.history == straight.history
 
 
 def test_a_restored_search_needs_neither_space_nor_metric(tmp_path):
@@ -132,6 +131,7 @@ def test_another_unit_of_the_budget_is_refused():
         make(budget=120).set_state(search.get_state())
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from(sorted(SEARCHES)),
@@ -194,7 +194,7 @@ def test_nothing_is_lost_with_the_driver(name, saved_at, lost, forgets_trials, n
 
 
 def test_killed_again_and_again_it_ends_with_an_answer_and_counts_each_trial_once():
-    options: dict[str, Any] = {"budget": 300, "certify_share": 0.2, "sigma": 0.02, "seed": 1}
+    options: dict[str, Any] = {"budget": 200, "certify_share": 0.3, "sigma": 0.02, "seed": 1}
     journal = Memory()
     driver = Driver(make(**options))
     driver.search.connect(journal)
@@ -215,7 +215,7 @@ def test_killed_again_and_again_it_ends_with_an_answer_and_counts_each_trial_onc
     answer = driver.search.recommendation()
     assert isinstance(answer, TuneRaceRecommendation)
     assert answer.certificate is not None
-    assert true_loss(answer.config) < 0.1
+    assert true_loss(answer.config) < 0.15
     records = journal.read()
     stored = records.pop("recommendation")["answer"]
     assert stored["arm"] == answer.arm

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.search.score import scores
+from mfhpo.search.rows import scores
 
 # Whole numbers, so that values differ by more than rounding does.
 whole = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=30)
@@ -33,6 +33,8 @@ def test_the_order_and_the_ties_stay(values: list[float]) -> None:
     scored = scores(array)
     assert scored.shape == array.shape
     assert np.isfinite(scored).all()
+    assert scored.mean() == pytest.approx(0.0, abs=1e-9)
+    assert scored.std() == pytest.approx(float(len(set(values)) > 1))
     order = np.argsort(array)
     steps, scored_steps = np.diff(array[order]), np.diff(scored[order])
     assert (scored_steps[steps == 0.0] == 0.0).all()
@@ -46,17 +48,9 @@ def test_units_and_origin_do_not_matter(values: list[float], a: float, b: float)
         assert scores(a * array + b) == pytest.approx(scores(array), abs=1e-5)
 
 
-@given(whole.filter(lambda values: len(set(values)) > 1))
-def test_mean_and_variance(values: list[float]) -> None:
-    scored = scores(np.array(values))
-    assert scored.mean() == pytest.approx(0.0, abs=1e-9)
-    assert scored.std() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e12, -1e149])
-@pytest.mark.parametrize("n", [1, 2, 7, 100])
-def test_values_that_are_all_the_same_say_nothing(value: float, n: int) -> None:
-    assert scores(np.full(n, value)).tolist() == [0.0] * n
+def test_values_that_are_all_the_same_say_nothing() -> None:
+    for value in (0.0, 0.1, -3.0, 1e12, -1e149):
+        assert scores(np.full(7, value)).tolist() == [0.0] * 7
 
 
 def test_the_hopeless_by_hand() -> None:
@@ -74,9 +68,3 @@ def test_how_hopeless_the_worst_is_hardly_matters() -> None:
     # The raw values of the good ones would be within 1e-30 of one another.
     assert hopeless[5] - hopeless[0] > 0.1
     assert bad[5] - bad[0] > 0.15
-
-
-def test_where_nothing_is_hopeless_values_are_nearly_as_they_are() -> None:
-    scored = scores(np.linspace(0.0, 1.0, 11))
-    near, far = scored[10] - scored[9], scored[1] - scored[0]
-    assert 1.2 * far < near < 1.5 * far

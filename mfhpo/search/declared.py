@@ -1,0 +1,120 @@
+"""What users declare of a search: a fidelity or none, and a budget in costs, trials or seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mfhpo._validation import check_count, check_number
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.search.model_search import ModelSearch
+from mfhpo.search.policy import SearchPolicy
+from mfhpo.search.race import SearchRace
+
+__all__ = ["DeclaredSearch", "has_levels"]
+
+# They stand for the fidelity of an objective that has none.
+_ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
+_TIMED_LEVEL = replace(_ONE_LEVEL, costs="measured")
+
+
+@dataclass(frozen=True)
+class DeclaredSearch:
+    """A search as its user declares it, whichever library runs it.
+
+    Parameters
+    ----------
+    fidelity
+        The fidelity; see `has_levels`.
+    checkpoints
+        Whether an evaluation goes on from the same configuration's last level.
+    options
+        Further arguments of `SearchRace`.
+
+    Examples
+    --------
+    >>> declared = DeclaredSearch.of("epochs", trials=40)
+    >>> declared.race([1, 9], seed=0, sign=1.0).ask()
+    [Pull(arm=0, fidelity=1, limit=None)]
+    """
+
+    fidelity: Fidelity
+    checkpoints: bool
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        fidelity: str | Fidelity | None,
+        *,
+        budget: float | None = None,
+        trials: int | None = None,
+        seconds: float | None = None,
+        checkpoints: bool = False,
+        **options: Any,
+    ) -> DeclaredSearch:
+        """Take what a user gives, and try it, so that wrong arguments raise now.
+
+        The budget is in the unit of the fidelity's costs, in `trials` whatever they cost, or in
+        `seconds`, with costs that are measured: one of them, or none. A fidelity of None says that
+        the objective has none.
+        """
+        all_three = {"budget": budget, "trials": trials, "seconds": seconds}
+        given = {name: value for name, value in all_three.items() if value is not None}
+        if len(given) > 1:
+            words = " and ".join(f"{name}={value!r}" for name, value in given.items())
+            both = "both" if len(given) == 2 else "all"
+            raise ValueError(f"{words} {both} say what may be spent; give one.")
+        if trials is not None:
+            options |= {"budget": float(check_count("trials", trials, 1)), "unit": "evaluations"}
+        elif seconds is not None:
+            if not check_number("seconds", seconds, " or None") > 0.0:
+                raise ValueError(f"seconds must be positive or None, got {seconds!r}.")
+            options["budget"] = seconds
+        else:
+            options["budget"] = budget
+        if not isinstance(checkpoints, bool):
+            raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")
+        declared = cls(_fidelity_of(fidelity, seconds is not None), checkpoints, options)
+        declared.race((), seed=0, sign=1.0)
+        return declared
+
+    def race(
+        self,
+        levels: Sequence[Any],
+        *,
+        seed: int,
+        sign: float,
+        params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
+        kind: type[SearchPolicy] = ModelSearch,
+    ) -> SearchRace:
+        """Make the race over these levels, with one level as long as none is known."""
+        costs = self.fidelity.guessed_costs(levels) if levels else (1.0,)
+        return SearchRace(
+            kind(costs, continues=self.checkpoints, seed=seed),
+            measured=self.fidelity.costs == "measured",
+            sign=sign,
+            params=params,
+            **self.options,
+        )
+
+
+def has_levels(fidelity: Fidelity) -> bool:
+    """Whether a search's objective asks for a fidelity.
+
+    Examples
+    --------
+    >>> has_levels(Fidelity("epochs")), has_levels(DeclaredSearch.of(None).fidelity)
+    (True, False)
+    """
+    return fidelity not in (_ONE_LEVEL, _TIMED_LEVEL)
+
+
+def _fidelity_of(fidelity: str | Fidelity | None, in_seconds: bool) -> Fidelity:
+    if fidelity is None:
+        return _TIMED_LEVEL if in_seconds else _ONE_LEVEL
+    named = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
+    if not isinstance(named, Fidelity):
+        raise TypeError(f"fidelity must be a name or a Fidelity or None, got {fidelity!r}.")
+    return named.in_seconds() if in_seconds else named
