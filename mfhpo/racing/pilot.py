@@ -54,6 +54,18 @@ class Pilot:
                 pulls.extend(Pull(int(arm), fidelity) for arm in behind)
         return pulls
 
+    def next_pull(self, counts: IntArray, seen: IntArray, active: npt.NDArray[np.bool_]) -> Pull:
+        """What to pull next, by the counts that include what is under way, and by those seen."""
+        missing = self.missing(counts, active)
+        if missing:
+            return missing[0]
+        cheapest, arms = self.fidelities[0], np.flatnonzero(active)
+        first = arms[np.argmin(counts[arms, cheapest])]
+        if counts[first, cheapest] < self.n_pulls:
+            return Pull(int(first), cheapest)
+        # What is left is under way and may never come: pull it once more.
+        return self.missing(seen, active)[0]
+
     def bias(
         self,
         evidence: Evidence,

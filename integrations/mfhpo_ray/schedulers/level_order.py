@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mfhpo import Observation, Pull
-from mfhpo.racing.in_order import InOrder
-from mfhpo_ray.experiment.open_pulls import most_held
+from mfhpo.racing.in_order import InOrder, most_held
 from mfhpo_ray.schedulers.runs import Run
 
 __all__ = ["Arrived", "LevelOrder", "Place", "WaitedForRun"]
@@ -211,5 +210,5 @@ class LevelOrder:
 
     def _order(self, pull: Pull) -> InOrder[Arrived]:
         if pull not in self._orders:
-            self._orders[pull] = InOrder(sys.maxsize)
+            self._orders[pull] = InOrder()
         return self._orders[pull]

@@ -14,7 +14,8 @@ from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius, TightestRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.racing.evidence import Evidence, NoNoiseWarning
+from mfhpo.racing.evidence import Evidence
+from mfhpo.racing.noise_evidence import NoNoiseWarning
 
 BOTH = np.array([0, 1])
 
