@@ -13,8 +13,15 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Labels, Observation, Pull
 from mfhpo.censored import CensoredPolicy
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, MEMORY_KEY
-from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, StudyRace
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CENSORED_KEY,
+    CERTIFICATE_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    MEMORY_KEY,
+)
+from mfhpo_optuna.study.study_race import StudyRace
 
 __all__ = ["LimitedRace"]
 

@@ -16,9 +16,10 @@ from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.levels import contains, levels_in
-from mfhpo_optuna.study.progress import progress_text
-from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, Listener, Running, StudyRace
+from mfhpo_optuna.study.study_race import Listener, StudyRace
+from mfhpo_optuna.study.under_way import Running
 
 __all__ = ["Listener", "Race"]
 
@@ -245,8 +246,40 @@ class Race(StudyRace):
     # What the sampler asks.
 
     def progress_text(self) -> str:
-        """Arms left, fidelity, cost spent, and the leader with its interval."""
-        return progress_text(self)
+        """Arms left, fidelity, cost spent, and the leader with its interval.
+
+        Raises
+        ------
+        ValueError
+            If the levels of the fidelity are not known yet.
+        """
+        policy = self.policy
+        if policy is None:
+            raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
+        arm, mean, interval, fidelity = policy.leader()
+        phase = "pilot" if policy.piloting else self._at_level(policy.fidelity)
+        arms = f"{len(policy.active)}/{len(self.arms)} arms"
+        text = (
+            f"{arms} {'left' if self.certifies else 'in play'} | {phase} | cost {policy.cost:.6g}"
+        )
+        if arm is None:
+            return f"{text} | every arm failed"
+        low, high = sorted(self.sign * bound for bound in interval)
+        if high - low < float("inf"):
+            # Of all levels together: the mean of a single one need not lie within.
+            return f"{text} | leader: arm {arm} in [{low:.4g}, {high:.4g}]"
+        count, _, half = policy.summary(arm, fidelity)
+        width = f"± {half:.2g}" if half < float("inf") else f"({count} values)"
+        leader = f"leader: arm {arm}, {self.sign * mean:.4g} {width}"
+        return f"{text} | {leader} at {self._at_level(fidelity)}"
+
+    def _at_level(self, fidelity: int) -> str:
+        level = self.levels[fidelity]
+        return (
+            f"{self.fidelity.name}={level:.4g}"
+            if isinstance(level, float)
+            else f"{self.fidelity.name}={level}"
+        )
 
     @property
     def certifies(self) -> bool:

@@ -24,10 +24,11 @@ from mfhpo.search import (
     SearchSpace,
     has_levels,
 )
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.race import Race
-from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, Running
+from mfhpo_optuna.study.under_way import Running
 
 __all__ = ["SearchStudy"]
 
@@ -268,7 +269,7 @@ class SearchStudy(Race):
                 for other, running in earlier.items()
             ):
                 continue
-            self._given_up.update(dict.fromkeys(earlier, pull.arm))
+            self._turns.given_up.update(earlier)
             del self._held[number]
             self._tell_now(number, pull, observation)
         self._withhold()
