@@ -9,6 +9,8 @@ from typing import Any
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.fidelity import native
 from mfhpo.search import Replicate
+from mfhpo_ray.experiment.numbers import as_number
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 
 __all__ = ["Ended", "UnderWay", "scalars"]
 
@@ -39,6 +41,16 @@ class UnderWay:
     seconds: float | None = None
     resources: Mapping[str, float] | None = None
     restored: bool = False
+
+    def took(self, result: Mapping[str, Any], now: float) -> float:
+        """Seconds that it took: as its result says, or as is known of it, or since it began."""
+        seconds = as_number(result.get("time_total_s"))
+        if seconds is None:
+            seconds = self.seconds
+        stopped_at = as_number(result.get(CENSORED_KEY))
+        if stopped_at is not None:
+            return stopped_at if seconds is None else max(seconds, stopped_at)
+        return max(0.0, now - self.since) if seconds is None else seconds
 
     def state_dict(self) -> dict[str, Any]:
         """Pull and replicate, as plain JSON values."""

@@ -205,6 +205,25 @@ class ArmSearch:
         self._waits_for[arm] = name
         return without(suggested, self._owned)
 
+    def draw_new(
+        self, arm: int, arms: Arms, recovered: dict[int, dict[str, Any]]
+    ) -> tuple[bool, int | None]:
+        """Draw an arm's configuration: whether there was one, and the arm that it is equal to.
+
+        The results in `recovered` are those of arms that were drawn before a restart of which the
+        searcher knows nothing: it is told what it draws again of them, and goes on.
+        """
+        while (config := self.draw(arm)) is not None:
+            equal = arms.equal_to(config)
+            if equal is not None and equal in recovered:
+                self.tell(arm, recovered.pop(equal))
+                continue
+            arms.adopt(arm, config)
+            if equal is not None:
+                self.give_up(arm)
+            return True, equal
+        return False, None
+
     def tell(self, arm: int, result: Mapping[str, Any]) -> None:
         """Tell the value of an arm, if it is the first one."""
         name = self._waits_for.pop(arm, None)

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.samplers import (
     BruteForceSampler,
     GridSampler,
@@ -35,16 +35,6 @@ def bowl(trial):
     x = trial.suggest_float("x", -1, 1)
     epochs = trial.suggest_int("epochs", 1, 9)
     return x**2 + 0.1 / epochs + noise(trial)
-
-
-def branched(trial):
-    epochs = trial.suggest_int("epochs", 1, 9)
-    if trial.suggest_categorical("model", ["linear", "tree"]) == "linear":
-        value = abs(np.log10(trial.suggest_float("ridge", 1e-2, 1e2, log=True)))
-    else:
-        value = 0.1 * trial.suggest_int("depth", 1, 9)
-        value += abs(trial.suggest_float("leaf", -1.0, 1.0))
-    return value + 0.1 / epochs + noise(trial)
 
 
 def run(sampler, objective=bowl, n_trials=3000, **options):
@@ -77,34 +67,6 @@ def delegates():
 
 
 experimental = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-
-
-def test_explicit_arms():
-    study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
-    assert sorted(arm["x"] for arm in arms_of(study).values()) == [-0.9, -0.5, 0.0, 0.6]
-    assert [arms_of(study)[arm] for arm in range(4)] == ARMS
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.int32])
-def test_explicit_arms_of_numpy_integers(kind):
-    def objective(trial):
-        depth = trial.suggest_int("depth", 1, 9)
-        return 0.3 * abs(depth - 4) + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
-
-    arms = [{"depth": depth} for depth in np.arange(2, 7, dtype=kind)]
-    study = run(IISESampler("epochs", arms, epsilon=0.1, seed=0), objective, n_trials=500)
-    assert study.best_params == {"depth": 4, "epochs": 9}
-
-
-def test_arms_drawn_from_distributions_before_the_first_trial():
-    space = {"x": FloatDistribution(-1, 1), "c": CategoricalDistribution(["a", "b"])}
-
-    def objective(trial):
-        return bowl(trial) + 0.5 * (trial.suggest_categorical("c", ["a", "b"]) == "a")
-
-    study = run(IISESampler("epochs", space, epsilon=0.2, seed=0), objective)
-    assert len(arms_of(study)) == 32
-    assert study.best_params["c"] == "b"
 
 
 def test_a_finite_space_is_raced_whole():
@@ -165,20 +127,6 @@ def test_arms_that_look_the_same_at_a_cheap_level_stay_apart():
     assert sampler.recommendation(study).arm == 1
 
 
-@experimental
-@pytest.mark.parametrize("name", ["TPE", "multivariate-TPE", "QMC", "Random"])
-def test_delegated_arms_replay_identically(name):
-    races = []
-    for _ in range(2):
-        sampler = IISESampler("epochs", 8, epsilon=0.2, seed=0, arm_sampler=delegates()[name])
-        study = run(sampler, branched)
-        arms = arms_of(study)
-        assert len({tuple(sorted(arm.items())) for arm in arms.values()}) == 8
-        assert sampler.recommendation(study).certified
-        races.append([(t.params, t.value) for t in study.trials])
-    assert races[0] == races[1]
-
-
 class Recorder(RandomSampler):
     """Draws at random, and notes what it was shown."""
 
@@ -202,12 +150,6 @@ def test_a_delegate_sees_one_trial_per_arm_and_no_fidelity(variant):
     for trial in recorder.shown[-1]:
         assert trial.params in arms.values()
         assert trial.constraints == {}
-
-
-def test_a_delegate_draws_each_parameter_of_an_arm_once():
-    recorder = Recorder()
-    run(IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=recorder))
-    assert len(recorder.shown) == 6
 
 
 @experimental
@@ -311,15 +253,6 @@ def test_a_new_configuration_once_all_arms_are_known_is_refused():
     study.optimize(bowl)
     assert CERTIFICATE in study.best_trial.user_attrs
     assert len(arms_of(study)) == 3
-
-
-def test_an_unknown_configuration_with_declared_arms_is_refused():
-    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
-    study.enqueue_trial({"x": 0.25})
-    with pytest.warns(UserWarning, match=r"none of the 4 arms.*arms=\[...\]"):
-        study.optimize(bowl)
-    assert CERTIFICATE in study.best_trial.user_attrs
-    assert study.best_params == {"x": 0.0, "epochs": 9}
 
 
 @pytest.mark.parametrize("ahead", [0, 5])

@@ -142,7 +142,7 @@ def test_what_waits_counts_as_under_way_and_is_paid_for() -> None:
         study.tell(trial, 0.5)
     race = study.sampler._of(study)
     behind = [t for t in others if t.params["x"] == first.params["x"]]
-    assert len(race._waiting) == len(behind) > 0
+    assert len(race._turns.waiting) == len(behind) > 0
     assert len(race._pending(-1)) == 1 + len(behind)
     assert race.policy.held_cost == 9.0 * len(behind)
 
@@ -176,8 +176,8 @@ def test_a_trial_that_optuna_repeats_is_not_waited_for_twice() -> None:
         study.tell(trial, x + 0.01 * np.random.default_rng(trial.number).standard_normal())
     race = study.sampler._of(study)
     assert study.sampler.recommendation(study).certified
-    assert not race._waiting
-    assert not race._given_up
+    assert not race._turns.waiting
+    assert not race._turns.given_up
 
 
 def two_workers(make: Any) -> tuple[optuna.Study, optuna.Study]:
@@ -356,13 +356,6 @@ def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(
     assert mended["certified"] == (value == 1.0)
 
 
-def test_a_lease_is_no_condition_before_it_is_over() -> None:
-    study, _ = overtaken(sampler(IISESampler, lease=1000.0))
-    answer = study.sampler.recommendation(study)
-    assert not answer.certified
-    assert "began earlier" in answer.reason
-
-
 def test_a_race_that_is_made_anew_does_not_warn_again() -> None:
     arms = [*ARMS, {"x": 0.5}]
     study = optuna.create_study(
@@ -443,12 +436,3 @@ def test_ctrl_c_leaves_no_waiting_trial_behind(monkeypatch: pytest.MonkeyPatch) 
         study.optimize(lambda trial: minimised(study, trial, rng), timeout=20)
     running = [trial.number for trial in study.trials if trial.state == TrialState.RUNNING]
     assert running == [slow.number]
-
-
-def test_a_notice_names_values_as_the_study_knows_them() -> None:
-    rng, study = np.random.default_rng(1), optuna.create_study(sampler=sampler())
-    for number in range(40):
-        trial, _ = begin(study)
-        study.tell(trial, 3.5 if number == 8 else 0.5 + 0.02 * float(rng.standard_normal()))
-    [notice] = study.sampler.recommendation(study).notices
-    assert "values, 3.5, is an outlier" in notice

@@ -139,20 +139,3 @@ def test_a_point_has_what_was_asked_for_alone():
     """Parameters that are known, but not asked for here, and the reverse, are left out."""
     distributions = {"x": FloatDistribution(0.0, 4.0), "late": IntDistribution(0, 1)}
     assert point_of({"x": 1.0, "other": 3}, distributions) == {"x": 0.25}
-
-
-def test_another_kind_of_distribution():
-    class Other(BaseDistribution):
-        def single(self):
-            return False
-
-        def to_internal_repr(self, value):
-            return 0.0
-
-        def _contains(self, value):
-            return True
-
-    with pytest.raises(TypeError, match="cannot place a value of a Other"):
-        place_of(1, Other())
-    with pytest.raises(TypeError, match="cannot draw from a Other"):
-        value_at(0.5, Other())

@@ -147,48 +147,6 @@ def test_a_killed_study_goes_on_as_if_nothing_had_happened(
     )
 
 
-@pytest.mark.parametrize("name", ["top-two", "UCB"])
-def test_other_policies_go_on_as_if_nothing_had_happened(race, tmp_path, name):
-    path = str(tmp_path / "race.log")
-    killed = in_a_process(f"race({path!r}, kill_at=28, name={name!r})")
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    study = race(path, name=name)
-    whole = race(str(tmp_path / "whole.log"), name=name)
-    assert len(finished(whole)) > 30
-    assert finished(study) == finished(whole)
-    assert study.sampler.recommendation(study) == whole.sampler.recommendation(whole)
-
-
-def test_a_study_killed_in_its_first_trial_forgets_nothing(race, uninterrupted, tmp_path):
-    path = str(tmp_path / "race.log")
-    in_a_process(f"race({path!r}, kill_at=0)")
-    study = race(path)
-    assert params_of_arms(study) == params_of_arms(uninterrupted)
-    assert study.best_params == uninterrupted.best_params
-
-
-@pytest.mark.parametrize("kill_at", [3, 12])
-def test_a_zombie_whose_lease_still_runs_does_not_delay_the_end(
-    race, uninterrupted, tmp_path, kill_at
-):
-    """With the default lease the lost pull counts as under way for a minute."""
-    path = str(tmp_path / "race.log")
-    in_a_process(f"race({path!r}, kill_at={kill_at})")
-    study = race(path, lease=None, n_trials=3 * len(uninterrupted.trials))
-    assert study.sampler.recommendation(study).certified
-    assert len(study.trials) <= len(uninterrupted.trials) + 5
-
-
-@pytest.mark.parametrize("file", ["race.db", "race.log"])
-def test_every_stop_is_harmless(race, uninterrupted, tmp_path, file):
-    path = str(tmp_path / file)
-    for n_trials in (1, 2, 4, 13, None):
-        study = race(path, n_trials=n_trials)
-    assert finished(study) == finished(uninterrupted)
-    assert study.best_params == uninterrupted.best_params
-    assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
-
-
 def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
     names = {}
     exec(RACE, names)

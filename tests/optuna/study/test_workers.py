@@ -8,7 +8,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections import Counter
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -84,33 +83,6 @@ def test_threads_share_the_work():
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=4, n_jobs=4)
     assert sorted(t.user_attrs[PULL]["arm"] for t in pulls(study)) == [0, 1, 2, 3]
-
-
-def test_two_studies_objects_on_one_storage_share_the_work():
-    storage = InMemoryStorage()
-    studies = [
-        optuna.create_study(
-            storage=storage,
-            study_name="shared",
-            load_if_exists=True,
-            sampler=IISESampler("epochs", ARMS, epsilon=0.1, seed=0),
-        )
-        for _ in range(2)
-    ]
-    for _ in range(2000):
-        trials = [study.ask() for study in studies]
-        for study, trial in zip(studies, trials, strict=True):
-            study.tell(trial, bowl(trial))
-        if any(CERTIFICATE in t.user_attrs for t in studies[0].get_trials(deepcopy=False)):
-            break
-    first, second = (study.sampler.recommendation(study) for study in studies)
-    assert first.certified
-    assert first.params == second.params == {"x": 0.0}
-    assert first.trials == second.trials == len(pulls(studies[0]))
-    together = Counter(
-        tuple(t.user_attrs[PULL].values()) for t in pulls(studies[0]) if t.number < 4
-    )
-    assert set(together.values()) == {1}
 
 
 def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
@@ -227,23 +199,6 @@ def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(lease, ago, waits)
     after = study.ask()
     same = after.user_attrs[PULL] == lost.user_attrs[PULL]
     assert same != waits
-
-
-def test_a_race_with_a_zombie_ends_but_is_not_certified_before_it_is_declared_dead():
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(bowl, n_trials=5)
-    lost = abandoned(study, 0)
-    study.optimize(bowl, n_trials=500)
-    assert len(study.trials) < 200
-    answer = sampler.recommendation(study)
-    assert answer.finished
-    assert not answer.certified
-    assert f"trial {lost.number} began earlier" in answer.reason
-    study.tell(lost.number, state=TrialState.FAIL)
-    study.optimize(bowl, n_trials=500)
-    assert sampler.recommendation(study).certified
-    assert study.best_trial.user_attrs[CERTIFICATE]["certified"]
 
 
 def test_a_zombie_that_is_told_after_all_counts():

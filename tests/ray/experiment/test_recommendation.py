@@ -170,13 +170,6 @@ def test_results_are_read_from_the_storage(tmp_path):
     assert TuneRecommendation(**{**vars(answer), "luckiest": None}) == later
 
 
-def test_the_luckiest_may_be_missing(tmp_path):
-    _stored(tmp_path, _race().recommendation(), "run")
-    assert recommendation(Results(str(tmp_path), None)).luckiest is None
-    nothing = SimpleNamespace(metrics={}, config={"x": 1})
-    assert recommendation(Results(str(tmp_path), nothing)).luckiest is None
-
-
 def test_metrics_may_be_nested(tmp_path):
     record = to_record(_race().recommendation(), "eval/loss", "min", "train/epochs")
     journal = Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "mfhpo" / "run"))
