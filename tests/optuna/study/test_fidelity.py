@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -12,21 +11,9 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from mfhpo import Bias
 from mfhpo_optuna import Fidelity, IISESampler
 from mfhpo_optuna.study.levels import levels_in
+from tests.optuna.study.racing import ARMS, noise, run
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
-
-
-def noise(trial, scale=0.05):
-    return scale * np.random.default_rng(trial.number).normal()
-
-
-def run(sampler, objective, n_trials=2000, **options):
-    study = optuna.create_study(sampler=sampler, **options)
-    study.optimize(objective, n_trials=n_trials)
-    assert len(study.trials) < n_trials, "the race did not end by itself"
-    return study
 
 
 def suggested(study, name="epochs"):
@@ -155,23 +142,6 @@ def test_a_fidelity_the_objective_overrides_ends_the_race_or_is_an_error():
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="epochs"):
         study.optimize(objective, n_trials=300)
-
-
-def test_a_fidelity_fixed_for_good_ends_the_race_or_is_an_error():
-    def objective(trial):
-        return trial.suggest_float("x", -1, 1) ** 2 + 0.1 / ask_int(trial) + noise(trial)
-
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(objective, n_trials=3)
-    with pytest.warns(optuna.exceptions.ExperimentalWarning):
-        study.sampler = optuna.samplers.PartialFixedSampler({"epochs": 9}, sampler)
-    try:
-        study.optimize(objective, n_trials=300)
-    except ValueError as error:
-        assert "epochs" in str(error)  # noqa: PT017
-    else:
-        assert len(study.trials) < 303
 
 
 def test_the_range_of_the_fidelity_may_not_lose_a_level():

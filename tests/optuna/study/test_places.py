@@ -66,7 +66,7 @@ def values(draw: st.DrawFn) -> tuple[object, BaseDistribution]:
     return (low + chosen * unit, FloatDistribution(low, low + steps * unit, step=unit))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(values())
 def test_there_and_back_again(value_and_distribution):
     value, distribution = value_and_distribution

@@ -10,64 +10,47 @@ import threading
 import time
 from datetime import datetime, timedelta
 
-import numpy as np
 import optuna
 import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import Fidelity, IISESampler
+from tests.optuna.study.racing import (
+    ARMS,
+    PULL,
+    arms_of,
+    bowl,
+    counted_for_their_arm,
+    pulls,
+)
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
-PULL = "mfhpo:pull"
-CERTIFICATE = "mfhpo:certificate"
 
-
-def bowl(trial):
-    x = trial.suggest_float("x", -1, 1)
-    epochs = trial.suggest_int("epochs", 1, 9)
-    return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(trial.number).normal()
-
-
-def pulls(study):
-    return [trial for trial in study.trials if PULL in trial.user_attrs]
-
-
-def arms_of(study):
-    arms = {}
-    for trial in pulls(study):
-        params = {name: value for name, value in trial.params.items() if name != "epochs"}
-        assert arms.setdefault(trial.user_attrs[PULL]["arm"], params) == params
-    return arms
-
-
-@pytest.mark.parametrize(
-    "delegate",
-    [lambda: None, lambda: optuna.samplers.RandomSampler(seed=0)],
-    ids=["hypercube", "Random"],
-)
-def test_threads(delegate):
+def test_threads():
     def slow(trial):
         value = bowl(trial)
         time.sleep(0.001 * (trial.number % 3))
         return value
 
-    sampler = IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=delegate())
-    study = optuna.create_study(sampler=sampler)
+    def make():
+        arm_sampler = optuna.samplers.RandomSampler(seed=0)
+        return IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=arm_sampler)
+
+    study = optuna.create_study(sampler=make())
     study.optimize(slow, n_trials=3000, n_jobs=4)
     assert len(study.trials) < 3000
     assert {t.state for t in pulls(study)} == {TrialState.COMPLETE}
-    answer = sampler.recommendation(study)
+    answer = study.sampler.recommendation(study)
     assert answer.certified
     assert len(arms_of(study)) == 6
     best = min(arm["x"] ** 2 for arm in arms_of(study).values())
     assert study.best_params["x"] ** 2 <= best + 0.2
     assert answer.trials == len(pulls(study))
-    fresh = IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=delegate())
-    assert fresh.recommendation(study).params == answer.params
-    assert fresh.recommendation(study).mean == pytest.approx(answer.mean)
+    fresh = make().recommendation(study)
+    assert fresh.params == answer.params
+    assert fresh.mean == pytest.approx(answer.mean)
 
 
 def test_threads_share_the_work():
@@ -108,14 +91,10 @@ def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
         two.tell(trial, bowl(trial))
     one.tell(enqueued, bowl(enqueued))
     for study in (one, two, make()):
-        with_same_arm = study.sampler.recommendation(study).trials
-        arms = {}
-        for trial in pulls(study):
-            arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params["x"])
-        whose = [t for t in pulls(study) if arms[t.user_attrs[PULL]["arm"]] == t.params["x"]]
-        assert with_same_arm == len(whose)
+        assert study.sampler.recommendation(study).trials == len(counted_for_their_arm(study))
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_sqlite_study(tmp_path):
     path = tmp_path / "race.db"
     code = textwrap.dedent(

@@ -370,10 +370,10 @@ def test_suggestions_do_not_share_what_may_be_written_to():
 
 
 def test_declarations_reach_the_policy():
-    search = make(sigma=0.05, bias=[0.1, 0.04, 0.0], epsilon=0.0, delta=0.1, measure=2)
+    search = make(sigma=0.15, bias=[0.1, 0.04, 0.0], epsilon=0.0, delta=0.1, measure=2)
     configs = run(search)
     policy = IISE(
-        Problem(4, (1.0, 3.0, 9.0), bias=Bias.max(0.1, 0.04, 0.0), noise=SubGaussian(0.05)),
+        Problem(4, (1.0, 3.0, 9.0), bias=Bias.max(0.1, 0.04, 0.0), noise=SubGaussian(0.15)),
         epsilon=0.0,
         delta=0.1,
         measure=2,
