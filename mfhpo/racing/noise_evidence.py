@@ -138,11 +138,7 @@ class NoiseEvidence:
     def learn(self, arm: int, fidelity: int, value: float, growth: float) -> tuple[str, bool]:
         """Learn of a value by which the sum of an arm's squared deviations has grown.
 
-        Returns
-        -------
-        tuple
-            What it contradicts, in words, or an empty string; and whether the estimates of all arms
-            at the fidelity have changed.
+        Return what it contradicts, in words, and whether the estimates of all arms have changed.
         """
         before = int(self._statistics.counts[arm, fidelity]) - 1
         if not before:

@@ -99,19 +99,7 @@ class UserRecommendation:
         level: Any,
         certifies: bool = True,
     ) -> AnswerT:
-        """Translate a policy's answer.
-
-        Parameters
-        ----------
-        answer
-            The answer, in values that are maximised.
-        sign
-            -1 for an objective that is minimised; else 1.
-        params, level
-            What the answer's arm and fidelity stand for.
-        certifies
-            Whether the policy is after a certificate.
-        """
+        """Translate a policy's answer."""
         low, high = sorted(sign * bound for bound in answer.interval)
         return cls(
             params=params,

@@ -58,14 +58,7 @@ def add_answer(
 ) -> None:
     """Add an answer to the study, unless there is none or an earlier one says the same.
 
-    Parameters
-    ----------
-    study, race
-        The study, and its race that is read up to now.
-    answer
-        What is to be added; while it is withheld, as the worst trial.
-    is_repeat
-        Whether an earlier answer, as it was recorded, says all that this one says.
+    While it is withheld, it is added as the worst trial.
     """
     withheld = race.policy is not None and bool(race.policy.withheld)
     if withheld:

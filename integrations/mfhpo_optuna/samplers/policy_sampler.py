@@ -290,17 +290,12 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         return race.policy is not None and race.policy.finished and not race.awaits_trials
 
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Wait while only trials under way keep the answer from being certified.
+        """Wait while only trials under way keep the answer from being certified; False if none do.
 
         They may change it, so that stopping now would lose it; evaluating more would not help. It
         ends with their lease at the latest, and is short for each trial, so that ``optimize`` looks
         at its timeout in between. Nothing waits under ask and tell, where whoever asks may be the
         one who is to tell.
-
-        Returns
-        -------
-        bool
-            Whether there was anything to wait for.
         """
         with self._lock:
             race = self._of(study)  # as it was left: reading it is only worth it if it waits

@@ -154,21 +154,9 @@ class Arms:
         *,
         whole: bool,
     ) -> bool:
-        """Learn what an arm is from a finished trial that was tagged with it.
+        """Learn what an arm is from a finished trial; False if it evaluated something else.
 
-        Parameters
-        ----------
-        arm
-            The arm.
-        params, distributions
-            What the trial suggested.
-        whole
-            Whether it came to its end; the first such trial decides what the arm is.
-
-        Returns
-        -------
-        bool
-            False if the trial's parameters are not the arm's: it evaluated something else.
+        The first trial that came to its end (`whole`) decides what the arm is.
         """
         entry = self._arms[arm]
         params = self._without_fidelity(params)

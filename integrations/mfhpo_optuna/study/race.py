@@ -118,13 +118,7 @@ class Race(StudyRace):
             self._set_levels(levels_in(self.fidelity, distribution))
 
     def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
-        """The level for a running trial whose objective asks with this distribution.
-
-        Raises
-        ------
-        ValueError
-            If the distribution does not contain it.
-        """
+        """The level for a running trial whose objective asks with this distribution."""
         running = self._running[trial_number]
         self.resolve_levels(distribution)
         if running.blind:
@@ -246,13 +240,7 @@ class Race(StudyRace):
     # What the sampler asks.
 
     def progress_text(self) -> str:
-        """Arms left, fidelity, cost spent, and the leader with its interval.
-
-        Raises
-        ------
-        ValueError
-            If the levels of the fidelity are not known yet.
-        """
+        """Arms left, fidelity, cost spent, and the leader with its interval."""
         policy = self.policy
         if policy is None:
             raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
@@ -292,13 +280,7 @@ class Race(StudyRace):
         return self.policy is None and len(self._early_failures) >= 3 * len(self.arms)
 
     def check_fidelity_is_free(self) -> None:
-        """Raise if the sampler's choice of the fidelity is never followed.
-
-        Raises
-        ------
-        ValueError
-            If the objective never asks for the fidelity, or something else always sets it.
-        """
+        """Raise if the sampler's choice of the fidelity is never followed."""
         if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
             raise ValueError(self._missing_fidelity)
         if self._overridden >= self._most_overridden:

@@ -142,18 +142,9 @@ class StudyRace(abc.ABC):
     def read(self, study: optuna.Study, ending: int | None = None) -> bool:
         """Tell the policy of the trials that finished since the last reading.
 
-        Parameters
-        ----------
-        study
-            The study.
-        ending
-            Number of the trial that ends at this moment, which the study still has as running.
-
-        Returns
-        -------
-        bool
-            False if the race must be made anew: the study has lost trials (it was deleted and made
-            again), or a trial has ended that was not waited for (`is_disordered`).
+        The study still has the trial that ends at this moment (`ending`) as running. False if the
+        race must be made anew: the study has lost trials (it was deleted and made again), or a
+        trial has ended that was not waited for (`is_disordered`).
         """
         trials = study.get_trials(deepcopy=False)
         if len(trials) < self._read_up_to:

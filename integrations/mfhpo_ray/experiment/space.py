@@ -54,11 +54,6 @@ _PLACEHOLDERS = ("__fn_ph", "__ref_ph")
 def find(config: Mapping[str, Any], name: str) -> Any:
     """The value of a key; nested keys are joined by ``"/"``.
 
-    Raises
-    ------
-    KeyError
-        If there is none.
-
     Examples
     --------
     >>> find({"model": {"width": 3}}, "model/width")
@@ -177,15 +172,7 @@ def _open_paths(space: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def with_values_of(config: Config, result: Mapping[str, Any], prefix: str = "config/") -> Config:
-    """Replace Tune's placeholders for objects by what a trial really ran with.
-
-    Parameters
-    ----------
-    config
-        A configuration as it was suggested.
-    result
-        A flat result of a trial that ran it, which has the configuration below ``"config/"``.
-    """
+    """Replace Tune's placeholders for objects by what a trial really ran with, by its result."""
     shown: Config = {}
     for key, value in config.items():
         path = f"{prefix}{key}"
@@ -210,23 +197,8 @@ def _is_placeholder(value: Any) -> bool:
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
     """The levels of a fidelity: those declared, or those that the space suggests.
 
-    Parameters
-    ----------
-    fidelity
-        The fidelity.
-    space
-        A search space, which may have a domain of that name.
-
-    Returns
-    -------
-    tuple
-        Geometric levels between the bounds of a range (``tune.randint`` excludes its upper one);
-        the categories, in their order, of a choice or a grid.
-
-    Raises
-    ------
-    ValueError
-        If there are none, or the space does not allow a declared one.
+    Geometric ones between the bounds of a range; the categories, in their order, of a choice or a
+    grid.
 
     Examples
     --------
@@ -318,22 +290,10 @@ def _shown(domain: Any) -> str:
 
 
 def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
-    """Draw different configurations, as Tune's own variant generator does.
+    """Draw `n` different configurations, as Tune's own variant generator does.
 
-    Parameters
-    ----------
-    space
-        A search space of Tune: domains, grids, functions and constants, nested as you like.
-    n
-        How many; a finite space with at most `n` configurations is returned whole.
-    seed
-        Makes the draw repeatable, but for ``tune.sample_from``, whose functions have their own
-        randomness.
-
-    Returns
-    -------
-    list of dict
-        Whole configurations, constants included; fewer than `n` if there are no more.
+    A finite space with at most `n` is returned whole. The draw is repeatable, but for the functions
+    of ``tune.sample_from``, which have their own randomness.
 
     Examples
     --------

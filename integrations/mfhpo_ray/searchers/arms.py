@@ -25,20 +25,6 @@ ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
     """Return the number of arms, or the arms themselves.
 
-    Parameters
-    ----------
-    arms
-        A number, or configurations.
-    owned
-        Keys that the search itself sets, which no arm may contain.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a number nor a list of dictionaries.
-    ValueError
-        For no arm, equal arms, or an arm with a key that the search sets.
-
     Examples
     --------
     >>> check_arms([{"lr": 0.1}, {"lr": 0.2}], owned=["epochs"])

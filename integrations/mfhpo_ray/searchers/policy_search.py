@@ -202,19 +202,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Take metric, mode and search space from the Tuner (see `ray.tune.search.Searcher`).
+        """Take metric, mode and search space from the Tuner.
 
-        Returns
-        -------
-        bool
-            False if something is to be drawn that is not the search's to draw, because it has a
-            space of its own.
-
-        Raises
-        ------
-        ValueError
-            If metric or mode differ from the search's own, if a given arm lacks what the space
-            leaves open, or if the fidelity's levels are not in the space.
+        False if something is to be drawn that is not the search's to draw.
         """
         _check_aim(metric, mode)
         self._take("metric", metric)
@@ -394,14 +384,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `get_state` gave, in a search made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If the state is of another kind of search, of another metric, or of other arms, or if
-            an earlier version of mfhpo has saved it.
-        """
+        """Go on from what `get_state` gave, in a search made with the same arguments."""
         with of_this_version("the saved state of the search"):
             self._load(state)
 

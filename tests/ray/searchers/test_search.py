@@ -546,7 +546,7 @@ def test_values_and_limits_outside_what_is_declared_are_warned_of():
     search.suggest("b")
     with pytest.warns(UserWarning, match="stopped at 0.5 seconds, below the limit of 2"):
         search.on_trial_complete("b", {"mfhpo/censored_at": 0.5})
-    assert _state(search)["rewards"] == [1.0]  # the nearest inside
+    assert _state(search)["rewards"] == [1.0, None]  # the nearest inside
 
 
 # The companion.
