@@ -38,21 +38,8 @@ class NoNoiseWarning(UserWarning):
 class NoiseEvidence:
     """Upper bounds on the noise's variance, estimated where a declared scale does not do.
 
-    The arguments are those of `mfhpo.racing.evidence.Evidence`, and:
-
-    Parameters
-    ----------
-    statistics
-        The values, which each call of `learn` follows.
-    has_radius
-        Whether the radius of the means is given, and need not fit the noise.
-
-    Attributes
-    ----------
-    is_estimated
-        Whether no scale is declared.
-    estimated
-        What is taken for the noise's variance where it is estimated, shape (K, M).
+    The arguments are those of `mfhpo.racing.evidence.Evidence`. Each call of `learn` follows one of
+    the statistics, which hold the values.
     """
 
     def __init__(
@@ -93,6 +80,7 @@ class NoiseEvidence:
         if variances and isinstance(noise, Bounded):
             share = 0.5
         self._delta = share * delta
+        # What is taken for the variance where it is estimated.
         self.estimated: FloatArray = np.full((n_arms, n_fidelities), np.inf)
 
     @property

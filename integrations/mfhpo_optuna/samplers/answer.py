@@ -20,34 +20,16 @@ __all__ = ["Answer", "add_answer"]
 
 @dataclass(frozen=True)
 class Answer:
-    """The trial that `best_trial` is to show.
-
-    Parameters
-    ----------
-    arm
-        The recommended arm, or None.
-    mean
-        Its estimated value.
-    value
-        What the trial promises; nothing is worse than NaN.
-    params, distributions
-        Of the trial.
-    attributes
-        User attributes of the trial, `CERTIFICATE_KEY` among them.
-    reason
-        Why the race is where it is.
-    remedy
-        What may help if there is no answer: a sentence.
-    """
+    """The trial that `best_trial` is to show."""
 
     arm: int | None
     mean: float
-    value: float
+    value: float  # what the trial promises; nothing is worse than NaN
     params: Mapping[str, Any]
     distributions: Mapping[str, BaseDistribution]
-    attributes: Mapping[str, Any]
-    reason: str
-    remedy: str
+    attributes: Mapping[str, Any]  # `CERTIFICATE_KEY` among them
+    reason: str  # why the race is where it is
+    remedy: str  # what may help if there is no answer: a sentence
 
 
 def add_answer(

@@ -88,23 +88,7 @@ class _Arm:
 
 
 class Arms:
-    """Parameters of every arm, declared or learned from the trials that were tagged with it.
-
-    Parameters
-    ----------
-    arms
-        A number of arms, to be drawn when they are first evaluated; or the arms themselves; or
-        distributions to draw 32 arms from.
-    fidelity
-        Name of the fidelity parameter, which no arm may contain.
-    seed
-        Makes the draws repeatable, and the same in every process.
-
-    Raises
-    ------
-    ValueError
-        For no arm, equal arms, or an arm that contains the fidelity.
-    """
+    """Parameters of every arm, declared or learned from the trials that were tagged with it."""
 
     def __init__(self, arms: ArmsLike, fidelity: str, seed: int) -> None:
         self.declared = isinstance(arms, bool) or not isinstance(arms, Integral)

@@ -31,22 +31,8 @@ MakePolicy = Callable[[int, float], CensoredPolicy]
 class LimitedRace(StudyRace):
     """Translates between the trials of one study and a policy that sets time limits.
 
-    Parameters
-    ----------
-    study, arms, lease
-        See `StudyRace`; a trial's lease is a minute and twice its limit if none is given.
-    make_policy
-        Makes the policy, given the number of arms and the sign of the values: -1 where the study
-        minimises.
-    reward_range
-        The declared range of the objective's values, or None.
-    longest
-        Limit in seconds of the trials that limits are derived from, or None.
-
-    Attributes
-    ----------
-    values
-        The last value that each arm's trials returned, by arm.
+    A trial's lease is a minute and twice its limit if none is given. Trials that limits are derived
+    from have the limit `longest`, or none.
     """
 
     policy: CensoredPolicy
@@ -66,7 +52,7 @@ class LimitedRace(StudyRace):
             arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
             value=lambda value: self.sign * value + 0.0,  # the sum makes 0 of -0
         )
-        self.values: dict[int, float] = {}
+        self.values: dict[int, float] = {}  # the last one that each arm's trials returned
         self._reward_range = reward_range
         self._longest = longest
         self._slowest = 0.0

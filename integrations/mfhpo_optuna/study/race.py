@@ -29,16 +29,9 @@ MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 class Race(StudyRace):
     """Translates between the trials of one study and a policy over fidelities.
 
-    Parameters
-    ----------
-    study, arms, lease
-        See `StudyRace`; a trial's lease is ten times what the slowest one so far would have taken
-        at its level, and at least a minute, if none is given.
-    fidelity
-        How cheaply the arms can be evaluated.
-    make_policy
-        Makes the policy, given the number of arms, the levels of the fidelity, and the sign of
-        the values: -1 where the study minimises.
+    A trial's lease is ten times what the slowest one so far would have taken at its level, and at
+    least a minute, if none is given. `make_policy` is given the number of arms, the levels, and -1
+    where the study minimises, else 1.
     """
 
     _owns_fidelity = True  # whether the objective is to ask for the fidelity

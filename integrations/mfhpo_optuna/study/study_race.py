@@ -26,65 +26,29 @@ Listener = Callable[[int, Pull, Observation], None]
 
 
 class StudyRace(abc.ABC):
-    """Translates between the trials of one study and a policy.
-
-    Parameters
-    ----------
-    study
-        The study; only its direction is remembered.
-    arms
-        What is compared.
-    lease
-        Seconds after which a running trial is no longer waited for; None lets the kind of race
-        decide.
-
-    Attributes
-    ----------
-    sign
-        -1 where the study minimises: values are mirrored. Else 1.
-    policy
-        What chooses the pulls, or None until it can be made.
-    certificates
-        The trials that the sampler added as answers.
-    begun_by
-        The first trial of each arm that came to its end.
-    resumed
-        Whether trials of the race were run before, or elsewhere.
-    over
-        Numbers of running trials that began after the race had ended.
-    idle
-        Numbers of trials that only waited for others, and evaluate nothing.
-    is_disordered
-        Whether the policy has learned values in another order than that of their trials'
-        beginnings; then the race must be made anew from the study.
-    announced
-        Whether the sampler has said what it found out or chose.
-    reseeded
-        Whether the sampler that draws the arms was given new randomness after a restart.
-    warned
-        What the user was warned about, by an earlier race in whose place this one goes on, too.
-    listener
-        Called with the number of the trial, its pull and its observation, after the policy learned
-        from it; or None.
-    """
+    """Translates between the trials of one study and a policy."""
 
     # Whether the values of an arm at a level are told in the order in which their trials began.
     _in_order = True
 
     def __init__(self, study: optuna.Study, arms: Arms, lease: float | None) -> None:
         self.arms = arms
-        self.is_disordered = False
         self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
-        self.policy: Policy | None = None
-        self.certificates: list[FrozenTrial] = []
+        self.policy: Policy | None = None  # None until it can be made
+        self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
+        # After the policy has learned from a trial: its number, its pull and its observation.
         self.listener: Listener | None = None
-        self.begun_by: dict[int, FrozenTrial] = {}
-        self.over: set[int] = set()
-        self.idle: set[int] = set()
-        self.announced = False
-        self.reseeded = False
-        self.resumed = False
-        self._lease = lease
+        self.begun_by: dict[int, FrozenTrial] = {}  # the first whole trial of each arm
+        self.over: set[int] = set()  # running trials that began after the race had ended
+        self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
+        self.announced = False  # whether the sampler has said what it found out or chose
+        self.reseeded = False  # whether the sampler of the arms has new randomness after a restart
+        self.resumed = False  # whether trials of the race were run before, or elsewhere
+        # Whether the policy has learned values in another order than that of their beginnings.
+        self.is_disordered = False
+        # What the user was warned about, also by an earlier race in whose place this one goes on.
+        self.warned: set[str] = set()
+        self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
         self._begun_here: set[int] = set()  # the others are as their attributes say
         self._turns = Turns(self._running, lambda arm, pull: self._may_be_equal(arm, pull))
@@ -92,7 +56,6 @@ class StudyRace(abc.ABC):
         self._unread: set[int] = set()
         self._read_up_to = 0
         self._begun = 0
-        self.warned: set[str] = set()
         # How many observations the policy was told, and how many repeat those of an earlier race.
         self._n_told = 0
         self._n_repeated = 0

@@ -44,29 +44,15 @@ class Turns:
     Unlike `mfhpo.racing.in_order.InOrder`, it gives out no tickets. Trials began when their storage
     says so, whoever reads of them in which order, and the arm and the level of one under way may
     turn out to be others than it was tagged with.
-
-    Parameters
-    ----------
-    running
-        The trials under way, by number; kept up to date by the caller.
-    may_be_equal
-        Whether a trial of an arm may turn out to count for the pull of another one.
-
-    Attributes
-    ----------
-    waiting
-        The trials that have ended and wait, by number, in the order of their ends.
-    given_up
-        Numbers of trials under way that are not waited for any longer.
     """
 
     def __init__(
         self, running: dict[int, Running], may_be_equal: Callable[[int, Pull], bool]
     ) -> None:
-        self._running = running
+        self._running = running  # by number; kept up to date by the caller
         self._may_be_equal = may_be_equal
-        self.waiting: dict[int, Ended] = {}
-        self.given_up: set[int] = set()
+        self.waiting: dict[int, Ended] = {}  # in the order of their ends
+        self.given_up: set[int] = set()  # under way, but not waited for any longer
 
     def end(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
         """Take what came of a trial, which waits until it is released."""

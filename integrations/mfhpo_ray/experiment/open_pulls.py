@@ -22,21 +22,11 @@ _Kind: TypeAlias = tuple[int, int, bool]
 
 @dataclass(frozen=True)
 class WaitedFor:
-    """A pull under way that holds back later ones which have ended.
+    """A pull under way that holds back later ones which have ended."""
 
-    Parameters
-    ----------
-    trial_id
-        The trial that evaluates it; None if it is not known, as after a restart.
-    pull
-        The pull.
-    n_held
-        How many pulls of its arm and fidelity have ended and wait for it.
-    """
-
-    trial_id: str | None
+    trial_id: str | None  # None if it is not known, as after a restart
     pull: Pull
-    n_held: int
+    n_held: int  # how many pulls of its arm and fidelity have ended and wait for it
 
     def in_words(self, labels: Labels) -> str:
         """Which trial it is, and how many wait for it."""

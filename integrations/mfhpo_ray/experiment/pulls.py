@@ -17,30 +17,14 @@ __all__ = ["Ended", "UnderWay", "scalars"]
 
 @dataclass
 class UnderWay:
-    """A trial that evaluates a pull.
-
-    Parameters
-    ----------
-    pull
-        The pull.
-    replicate
-        How many pulls of the same arm and fidelity were begun before.
-    since
-        When it was suggested, or restored, by the search's clock.
-    seconds
-        What its results so far said that it took, or None.
-    resources
-        What it holds, once that is known.
-    restored
-        Whether it was begun before a restart.
-    """
+    """A trial that evaluates a pull."""
 
     pull: Pull
-    replicate: int
-    since: float
-    seconds: float | None = None
-    resources: Mapping[str, float] | None = None
-    restored: bool = False
+    replicate: int  # how many pulls of the same arm and fidelity were begun before
+    since: float  # when it was suggested, or restored, by the search's clock
+    seconds: float | None = None  # what its results so far said that it took
+    resources: Mapping[str, float] | None = None  # what it holds, once that is known
+    restored: bool = False  # begun before a restart
 
     def took(self, result: Mapping[str, Any], now: float) -> float:
         """Seconds that it took: as its result says, or as is known of it, or since it began."""
@@ -64,28 +48,14 @@ class UnderWay:
 
 @dataclass(frozen=True)
 class Ended:
-    """A pull with what came back, as it is written in the journal.
+    """A pull with what came back, as it is written in the journal."""
 
-    Parameters
-    ----------
-    number
-        How many had ended before it.
-    pull, replicate
-        See `UnderWay`.
-    observation
-        What came back, in the unit and the direction of the metric.
-    config
-        The arm's encoded configuration.
-    result
-        What the trial had reported last.
-    """
-
-    number: int
+    number: int  # how many had ended before it
     pull: Pull
     replicate: int
-    observation: Observation
-    config: dict[str, Any]
-    result: dict[str, Any]
+    observation: Observation  # in the unit and the direction of the metric
+    config: dict[str, Any]  # the arm's, encoded
+    result: dict[str, Any]  # what the trial had reported last
 
     def to_record(self) -> dict[str, Any]:
         """The record for the journal."""

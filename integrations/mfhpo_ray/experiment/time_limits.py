@@ -70,11 +70,6 @@ class TimeLimits:
     says that it has trained in this run (``time_since_restore``), so that a slow driver and the way
     to it are not charged.
 
-    Parameters
-    ----------
-    clock
-        Seconds from any origin.
-
     Notes
     -----
     A turn of the loop takes up to 0.1 seconds if nothing happens, and this much later a trial may

@@ -69,13 +69,7 @@ def _native(value: Any) -> Any:
 
 
 class Arms:
-    """Configurations of all arms, some of which may be drawn later.
-
-    Parameters
-    ----------
-    configs
-        The configurations, without what the search sets; None where one is not drawn yet.
-    """
+    """Configurations of all arms, some of which may be drawn later."""
 
     def __init__(self, configs: Sequence[Config | None]) -> None:
         self._configs = list(configs)
@@ -153,24 +147,11 @@ class Arms:
 
 
 class ArmSearch:
-    """Another searcher, which is asked for one configuration for each arm, and told its value.
-
-    Parameters
-    ----------
-    search
-        The searcher.
-    owned
-        Keys of its configurations that are left out.
-
-    Attributes
-    ----------
-    exhausted
-        Whether it has said that there are no more.
-    """
+    """Another searcher, which is asked for one configuration for each arm, and told its value."""
 
     def __init__(self, search: Searcher, owned: Collection[str]) -> None:
         self.search = search
-        self.exhausted = False
+        self.exhausted = False  # whether it has said that there are no more
         self._owned = tuple(owned)
         self._drawn = 0
         # Arm -> the name under which the searcher waits for its value.

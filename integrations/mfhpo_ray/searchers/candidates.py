@@ -23,20 +23,7 @@ __all__ = ["Candidates"]
 
 
 class Candidates:
-    """What is to be raced, before and after the Tuner has handed over its search space.
-
-    Parameters
-    ----------
-    arms, space, arm_search
-        See `IISESearch`.
-    keys
-        The keys of the configuration that the search itself sets.
-
-    Attributes
-    ----------
-    search
-        The other searcher, or None.
-    """
+    """What is to be raced, before and after the Tuner has handed over its search space."""
 
     def __init__(
         self,

@@ -164,7 +164,7 @@ def test_certify_waits_too() -> None:
 
 
 # The version that takes its place does the same; older ones of Optuna do not have it.
-@pytest.mark.filterwarnings("ignore:RetryFailedTrialCallback:FutureWarning")
+@pytest.mark.filterwarnings("ignore:Retry.*Callback")
 def test_a_trial_that_optuna_repeats_is_not_waited_for_twice() -> None:
     study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
     died, _ = begin(study)
