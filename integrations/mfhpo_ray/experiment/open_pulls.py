@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mfhpo import Labels, Pull
-from mfhpo.racing.in_order import InOrder, most_held
+from mfhpo.racing.in_order import InOrder, in_turn, most_held
 from mfhpo.search import Replicate
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
 
@@ -138,7 +138,7 @@ class OpenPulls:
             begun = self._under_way.pop(trial_id, None)
             if begun is not None:
                 released += self._order(begun.pull).drop(begun.replicate)
-        return _sorted(released)
+        return _in_turn(released)
 
     # After a restart.
 
@@ -158,7 +158,7 @@ class OpenPulls:
                 if (kind, replicate) not in kept:
                     n_lost += 1
                     released += order.drop(replicate)
-        return n_lost, _sorted(released)
+        return n_lost, _in_turn(released)
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as plain JSON values."""
@@ -204,5 +204,10 @@ def _kind_of(pull: Pull) -> _Kind:
     return int(pull.arm), int(pull.fidelity), isinstance(pull, Replicate)
 
 
-def _sorted(released: Iterable[Ended]) -> list[Ended]:
-    return sorted(released, key=lambda ended: ended.number)
+def _in_turn(released: Iterable[Ended]) -> list[Ended]:
+    return in_turn(
+        released,
+        kind=lambda ended: _kind_of(ended.pull),
+        beginning=lambda ended: ended.replicate,
+        end=lambda ended: ended.number,
+    )

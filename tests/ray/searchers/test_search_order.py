@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfhpo import Bounded, Fidelity
+from mfhpo import Bounded, Fidelity, Observation, Pull
 from mfhpo_ray import IISESearch, MFLUCBSearch, MFSearch
+from mfhpo_ray.experiment.open_pulls import OpenPulls
+from mfhpo_ray.experiment.pulls import Ended
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from tests.ray.searchers.searching import Memory, make
 
@@ -100,6 +102,17 @@ def test_what_is_dropped_holds_back_nothing():
     assert _told(search)[0] == 0
     search.on_trial_complete("1")  # it never ran
     assert _told(search) == (1, 3.0)
+
+
+def test_what_a_dropped_one_held_back_is_told_in_the_order_of_beginnings():
+    """And not in that of ends, in which the quick ones come first."""
+    opened, pull = OpenPulls(in_order=True), Pull(0, 0)
+    for name in "abc":
+        opened.begin(name, pull, now=0.0)
+    for number, replicate in enumerate((2, 1)):
+        ended = Ended(number, pull, replicate, Observation(1.0), {}, {})
+        assert opened.end(ended) == []
+    assert [ended.replicate for ended in opened.drop(["a"])] == [1, 2]
 
 
 @pytest.mark.parametrize(("workers", "most"), [(2, 10), (20, 60)])
