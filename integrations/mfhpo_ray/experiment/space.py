@@ -52,13 +52,7 @@ _PLACEHOLDERS = ("__fn_ph", "__ref_ph")
 
 
 def find(config: Mapping[str, Any], name: str) -> Any:
-    """The value of a key; nested keys are joined by ``"/"``.
-
-    Examples
-    --------
-    >>> find({"model": {"width": 3}}, "model/width")
-    3
-    """
+    """The value of a key; nested keys are joined by ``"/"``."""
     if name in config:
         return config[name]
     found: Any = config
@@ -79,15 +73,7 @@ def has(config: Mapping[str, Any], name: str) -> bool:
 
 
 def assign(config: Config, name: str, value: Any) -> None:
-    """Set the value of a key, and make the dictionaries that it is nested in.
-
-    Examples
-    --------
-    >>> config = {}
-    >>> assign(config, "model/width", 3)
-    >>> config
-    {'model': {'width': 3}}
-    """
+    """Set the value of a key, and make the dictionaries that it is nested in."""
     *parents, key = [name] if name in config else name.split("/")
     for parent in parents:
         config = config.setdefault(parent, {})
@@ -95,13 +81,7 @@ def assign(config: Config, name: str, value: Any) -> None:
 
 
 def without(config: Mapping[str, Any], names: Collection[str]) -> Config:
-    """A copy, as deep as it takes, without some keys; a dictionary that they leave empty goes too.
-
-    Examples
-    --------
-    >>> without({"lr": 0.1, "train": {"epochs": 3}}, ["train/epochs"])
-    {'lr': 0.1}
-    """
+    """A copy without some keys; a dictionary that they leave empty goes, too."""
     left = dict(config)
     for name in names:
         if name in left:
@@ -199,12 +179,6 @@ def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
 
     Geometric ones between the bounds of a range; the categories, in their order, of a choice or a
     grid.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> levels_of(Fidelity("epochs"), {"epochs": tune.randint(1, 82)})
-    (1, 3, 9, 27, 81)
     """
     domain = find(space, fidelity.name) if has(space, fidelity.name) else None
     categories = _categories(domain)
@@ -294,12 +268,6 @@ def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
 
     A finite space with at most `n` is returned whole. The draw is repeatable, but for the functions
     of ``tune.sample_from``, which have their own randomness.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> draw_configs({"a": tune.choice([1, 2]), "b": tune.grid_search(["x", "y"])}, 8, seed=0)
-    [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}, {'a': 1, 'b': 'y'}, {'a': 2, 'b': 'y'}]
     """
     spec: dict[str, Any] = copy.deepcopy(dict(space))
     _, domains, grids = parse_spec_vars(spec)

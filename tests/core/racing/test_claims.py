@@ -144,17 +144,6 @@ def test_a_leader_that_leaves_is_not_forgotten(kind):
     assert f"failed {failures} of {evaluations} evaluations" in text
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_the_sample_cannot_exclude_is_said_and_counted(kind):
-    text = run(race_of(kind, 2, epsilon=1.0), [0, 1], [0.5] * 2, [0, 0], seed=1)
-    line = next(line for line in text.splitlines() if "not excluded" in line)
-    for share, seen in re.findall(r"(\S+) % of .*? \((\d+) seen\)", line):
-        assert float(share) == pytest.approx(100 * (1 - 0.05 ** (1 / int(seen))), rel=0.06)
-    names = re.findall(r"row \d", line)
-    assert names[0] == statements(text)["winner"]
-    assert set(names) == {"row 0", "row 1"}
-
-
 @pytest.mark.parametrize("kind", [Certification, GroupSequentialCertification])
 def test_values_within_declared_bounds_hide_nothing(kind):
     race = race_of(kind, 2, epsilon=0.3, sigma=Bounded(-4.0, 4.0))

@@ -147,22 +147,6 @@ def test_what_waits_counts_as_under_way_and_is_paid_for() -> None:
     assert race.policy.held_cost == 9.0 * len(behind)
 
 
-def test_certify_waits_too() -> None:
-    study = optuna.create_study(direction="maximize")
-    for x in (0.0, 1.0):
-        study.enqueue_trial({"x": x})
-    study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=2)
-    rng = np.random.default_rng(0)
-
-    def objective(trial: optuna.Trial) -> float:
-        return trial.suggest_float("x", 0.0, 1.0) + 0.1 * float(rng.standard_normal())
-
-    answer = certify(study, objective, top=2, epsilon=0.1, measure=0, budget=3)
-    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
-    assert len(record.trials) >= 3
-    assert not answer.certified
-
-
 # The version that takes its place does the same; older ones of Optuna do not have it.
 @pytest.mark.filterwarnings("ignore:Retry.*Callback")
 def test_a_trial_that_optuna_repeats_is_not_waited_for_twice() -> None:

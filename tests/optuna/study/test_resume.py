@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import optuna
@@ -14,71 +13,16 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
+from tests.optuna.study import racing
+from tests.optuna.study.racing import CERTIFICATE, PULL, race
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-PULL = "mfhpo:pull"
-CERTIFICATE = "mfhpo:certificate"
-
-# The k-th value of a study has the k-th noise, whatever the numbers of the trials.
-RACE = textwrap.dedent(
-    """
-    import os, signal, sys
-    import numpy as np
-    import optuna
-    import sqlalchemy
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-    from mfhpo_optuna import IISESampler
-
-    @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
-    def leave_writing_to_the_system(connection, _):  # a killed process loses nothing by it
-        connection.execute("PRAGMA synchronous=OFF")
-
-    def storage(path):
-        if path.endswith(".log"):
-            return JournalStorage(JournalFileBackend(path))
-        return "sqlite:///" + path
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        if trial.number == KILL_AT and STAGE == "between":
-            os.kill(os.getpid(), signal.SIGKILL)
-        y = trial.suggest_categorical("y", ["a", "b"])
-        epochs = trial.suggest_int("epochs", 1, 9)
-        if trial.number == KILL_AT:
-            os.kill(os.getpid(), signal.SIGKILL)
-        done = sum(t.state.is_finished() for t in trial.study.get_trials(deepcopy=False))
-        noise = 0.05 * np.random.default_rng(done).normal()
-        return x**2 + 0.5 * (y == "b") + 0.1 / epochs + noise
-
-    def race(path, kill_at=-1, stage="after", lease=1e-6, n_trials=None):
-        global KILL_AT, STAGE
-        KILL_AT, STAGE = kill_at, stage
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = IISESampler(
-            "epochs", 4, epsilon=0.3, measure=3, estimated_bias="eliminate", seed=0, lease=lease
-        )
-        study = optuna.create_study(
-            storage=storage(path), study_name="race", load_if_exists=True, sampler=sampler
-        )
-        study.optimize(objective, n_trials=n_trials)
-        return study
-    """
-)
-
-
-@pytest.fixture(scope="module")
-def race():
-    names = {}
-    exec(RACE, names)
-    return names["race"]
-
 
 def in_a_process(call):
-    """Run a line of the race's code in a process of its own."""
+    """Run a line of code of these races in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", f"{RACE}\n{call}"],
+        [sys.executable, "-W", "ignore", "-c", f"from {racing.__name__} import race\n{call}"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         check=False,
         timeout=120,
@@ -109,7 +53,7 @@ def params_of_arms(study):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(race, tmp_path_factory):
+def uninterrupted(tmp_path_factory):
     return race(str(tmp_path_factory.mktemp("whole") / "race.log"))
 
 
@@ -117,43 +61,46 @@ def uninterrupted(race, tmp_path_factory):
     ("file", "kill_at", "stage", "lease"),
     [
         pytest.param("race.db", 3, "between", None, marks=pytest.mark.slow),
-        pytest.param("race.db", 20, "after", None, marks=pytest.mark.slow),
+        pytest.param("race.db", 20, "after", 1e-6, marks=pytest.mark.slow),
         ("race.log", 3, "between", None),  # in mid-trial of an arm that nobody knows yet
-        ("race.log", 28, "after", 1e-6),
+        pytest.param("race.log", 28, "after", 1e-6, marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_study_goes_on_as_if_nothing_had_happened(
-    race, uninterrupted, tmp_path, file, kill_at, stage, lease
+    uninterrupted, tmp_path, file, kill_at, stage, lease
 ):
     """What its process has left is known to be lost: without a lease, because it is dead."""
     path = str(tmp_path / file)
     killed = in_a_process(f"race({path!r}, kill_at={kill_at}, stage={stage!r})")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    for n_trials in (1, 2, 4, None):  # and every other stop is harmless, too
-        study = race(path, lease=lease, n_trials=n_trials)
+    study = race(path, lease=lease)
     zombie = study.get_trials()[kill_at]
     assert zombie.state == TrialState.RUNNING
     assert finished(study) == finished(uninterrupted)
     assert params_of_arms(study) == params_of_arms(uninterrupted)
     assert study.best_params == uninterrupted.best_params
     assert study.best_value == uninterrupted.best_value
-    assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
     assert study.sampler.recommendation(study) == uninterrupted.sampler.recommendation(
         uninterrupted
     )
 
 
+def test_every_stop_is_harmless(uninterrupted, tmp_path):
+    for n_trials in (1, 2, 4, 13, None):
+        study = race(str(tmp_path / "race.log"), n_trials=n_trials)
+    assert finished(study) == finished(uninterrupted)
+    assert study.best_params == uninterrupted.best_params
+    assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
+
+
 def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
-    names = {}
-    exec(RACE, names)
     study = optuna.create_study(sampler=IISESampler("epochs", 4, epsilon=0.3, measure=3, seed=0))
-    names.update(KILL_AT=-1, STAGE="after")
 
     def objective(trial):
         if trial.number == 7:
             trial.suggest_float("x", -1, 1)
             raise KeyboardInterrupt
-        return names["objective"](trial)
+        return racing.two_parameters(trial)
 
     with pytest.raises(KeyboardInterrupt):
         study.optimize(objective)

@@ -189,15 +189,6 @@ def test_optuna_draws_from_the_space_of_the_tuner():
     assert abs(search.recommendation().config["x"]) < 0.3
 
 
-def test_a_searcher_with_a_space_of_its_own():
-    own = OptunaSearch({"x": tune.uniform(-1, 1)}, metric="loss", mode="min")
-    search = make(arms=3, arm_search=own)
-    assert search.set_search_properties(None, None, {"epochs": tune.randint(1, 10), "data": 3})
-    assert set(search.suggest("a")) == {"x", "epochs", "seed"}
-    other = make(arms=3, arm_search=own)
-    assert not other.set_search_properties(None, None, {"y": tune.uniform(0, 1)})
-
-
 def test_another_searcher_is_saved_along(tmp_path):
     search = make(arms=6, arm_search=Counting())
     configs = [search.suggest(str(number)) for number in range(3)]

@@ -167,8 +167,3 @@ def test_a_limit_beside_those_of_the_search_is_refused():
             search.scheduler(limit=60)
     with pytest.raises(ValueError, match="limit must be positive"):
         _limited().scheduler(limit=-1)
-
-
-def test_levels_that_cannot_be_hashed():
-    fidelity = Fidelity("model", levels=[["a"], ["a", "b"]], costs=[1, 2])
-    assert make(fidelity=fidelity).suggest("a")["model"] == ["a", "b"]
