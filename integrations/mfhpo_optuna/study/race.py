@@ -16,7 +16,7 @@ from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.levels import contains, levels_in
 from mfhpo_optuna.study.study_race import Listener, StudyRace
 from mfhpo_optuna.study.under_way import Running
@@ -66,10 +66,7 @@ class Race(StudyRace):
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
     ) -> bool:
         """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        self._unread.discard(trial.number)
-        self._running.pop(trial.number, None)
-        if CERTIFICATE_KEY in trial.user_attrs:
-            self.certificates.append(trial)
+        if self._take_out(trial):
             return False
         if ARM_KEY not in trial.user_attrs:
             return self.policy is not None and self.fidelity.name in trial.params

@@ -17,7 +17,13 @@ from mfhpo.knowledge.noise import CONTRADICTED, NoiseContradictedWarning
 from mfhpo.racing.claims import joined
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY, SECONDS_KEY, WITHHELD_KEY, WORKER
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CERTIFICATE_KEY,
+    SECONDS_KEY,
+    WITHHELD_KEY,
+    WORKER,
+)
 from mfhpo_optuna.study.under_way import Running, Turns, is_surely_dead
 
 __all__ = ["Listener", "StudyRace"]
@@ -212,6 +218,14 @@ class StudyRace(abc.ABC):
         return WITHHELD_KEY in self.certificates[-1].user_attrs
 
     # What the races share.
+
+    def _take_out(self, trial: FrozenTrial) -> bool:
+        """Note that a trial is not under way any longer; return whether it is an answer."""
+        self._unread.discard(trial.number)
+        self._running.pop(trial.number, None)
+        if CERTIFICATE_KEY in trial.user_attrs:
+            self.certificates.append(trial)
+        return CERTIFICATE_KEY in trial.user_attrs
 
     def _withhold(self) -> None:
         """Say what the answer must wait for, or what it supposes, and what was paid meanwhile."""
