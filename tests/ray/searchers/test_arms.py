@@ -189,20 +189,6 @@ def test_optuna_draws_from_the_space_of_the_tuner():
     assert abs(search.recommendation().config["x"]) < 0.3
 
 
-def test_another_searcher_is_saved_along(tmp_path):
-    search = make(arms=6, arm_search=Counting())
-    configs = [search.suggest(str(number)) for number in range(3)]
-    search.on_trial_complete("0", {"loss": bowl(configs[0])})
-    search.save(str(tmp_path / "state"))
-    other = Counting()
-    again = make(arms=6, arm_search=other)
-    again.restore(str(tmp_path / "state"))
-    assert (other.drawn, len(other.told)) == (3, 1)
-    again.on_trial_complete("1", {"loss": bowl(configs[1])})
-    assert len(other.told) == 2
-    assert again.suggest("3") == search.suggest("3")
-
-
 def test_arms_that_another_searcher_had_drawn_before_a_restart_are_not_forgotten():
     """They are in the journal; the other searcher, as it was saved earlier, draws them again."""
     straight = make(arms=8, arm_search=Counting())

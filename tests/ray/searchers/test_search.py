@@ -277,14 +277,6 @@ def test_a_crash_before_the_first_report_costs_what_is_known_of_it():
     assert search.recommendation().cost == 9.0
 
 
-def test_prices_of_resources():
-    search = _measured(prices={"CPU": 1, "GPU": 20})
-    search.suggest("a")
-    search.note_resources("a", {"CPU": 2.0, "GPU": 0.5, "memory": 1e9})
-    search.on_trial_complete("a", {"loss": 0.5, "time_total_s": 3.0})
-    assert search.recommendation().cost == 36.0  # 3 s of 2 CPUs at 1 and half a GPU at 20
-
-
 def test_a_budget_ends_the_race_without_a_certificate():
     search = make(budget=30.0, epsilon=0.0)
     run(search)
