@@ -338,7 +338,7 @@ def _race_by_duration(policy: BestArmPolicy, instance: _Instance, rng: np.random
         for pull in policy.ask(workers - len(under_way), pending):
             value = instance.draw(rng, pull)
             seconds = 30.0 if value < instance.means[pull.fidelity, pull.arm] else 1.0
-            ticket = orders.setdefault(pull, InOrder(patience=sys.maxsize)).begin()
+            ticket = orders.setdefault(pull, InOrder()).begin()
             ends = now + seconds * rng.uniform(0.9, 1.1)
             heapq.heappush(under_way, (ends, next(numbers), pull, ticket, Observation(value)))
         now, _, pull, ticket, observation = heapq.heappop(under_way)

@@ -45,7 +45,7 @@ from mfhpo_optuna import (
     RaceSampler,
 )
 from mfhpo_optuna.samplers.base import FidelitySampler
-from mfhpo_optuna.study.study_race import ARM_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY
 
 __all__ = ["OURS", "SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]
 

@@ -45,7 +45,7 @@ from mfhpo.knowledge.noise import (
 )
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
-from mfhpo.racing.evidence import NoNoiseWarning
+from mfhpo.racing.noise_evidence import NoNoiseWarning
 from mfhpo.regret import MFUCB, MFElimination
 
 __all__ = [

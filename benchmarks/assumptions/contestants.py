@@ -46,7 +46,7 @@ def _race(
                 break
             [pull] = asked
             value, seconds = world.draw(pull.arm, pull.fidelity, rng)
-            ticket = orders.setdefault(pull, InOrder(10**9)).begin()
+            ticket = orders.setdefault(pull, InOrder()).begin()
             heapq.heappush(under_way, (now + seconds, begun, pull, ticket, Observation(value)))
             begun += 1
         if not under_way:

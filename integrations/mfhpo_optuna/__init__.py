@@ -7,9 +7,11 @@ from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
 from mfhpo_optuna.pruners.iise_pruner import IISEPruner
 from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
-from mfhpo_optuna.recommendations.limit import StudyLimitRecommendation
-from mfhpo_optuna.recommendations.race import StudyRecommendation
-from mfhpo_optuna.recommendations.search import RaceRecommendation
+from mfhpo_optuna.recommendations import (
+    RaceRecommendation,
+    StudyLimitRecommendation,
+    StudyRecommendation,
+)
 from mfhpo_optuna.samplers.best_arm import (
     IISESampler,
     MFGradSampler,

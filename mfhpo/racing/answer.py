@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo.knowledge.bias import Bias
-from mfhpo.racing.claims import unseen_share
+from mfhpo.knowledge.labels import Labels
+from mfhpo.knowledge.noise import CONTRADICTED
+from mfhpo.knowledge.normality import REMEDY
+from mfhpo.racing.claims import unseen_in_words, unseen_share
 from mfhpo.racing.evidence import Evidence
+from mfhpo.racing.failures import outcomes_in_words
+from mfhpo.racing.roster import Roster
 
-__all__ = ["bias_condition", "bias_in_words", "remaining_pulls", "surest_arm", "surest_at_target"]
+__all__ = [
+    "bias_condition",
+    "bias_in_words",
+    "leads",
+    "lost_leader",
+    "not_compared",
+    "notices",
+    "remaining_pulls",
+    "surest_arm",
+    "surest_at_target",
+    "unseen",
+]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -21,13 +38,6 @@ def surest_arm(evidence: Evidence, arms: IntArray) -> int:
 
     Lower bounds keep an arm with a few lucky values from leading one with many good ones. Where no
     radius is finite yet, only the arms that were pulled most often are compared.
-
-    Parameters
-    ----------
-    evidence
-        What was observed.
-    arms
-        The arms to choose from, shape (n,), n >= 1.
     """
     counts = evidence.counts[arms]
     pulled = (counts > 0).sum(axis=0)
@@ -52,23 +62,9 @@ def surest_at_target(evidence: Evidence, arms: IntArray, bias: Bias | None) -> i
 
 
 def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: float) -> float:
-    """Pulls at the target fidelity that would tell the leader from the rest, if means are right.
+    """Pulls at the target that would tell the leader from the other arms, if means are right.
 
-    Parameters
-    ----------
-    evidence
-        What was observed.
-    arms
-        The remaining arms, shape (n,), n >= 2, the leader among them.
-    leader
-        The best of them so far.
-    epsilon
-        Tolerance of the race.
-
-    Returns
-    -------
-    float
-        Infinite where no number will do (a tie), NaN where too little is known.
+    Infinite where no number will do (a tie), NaN where too little is known.
     """
     counts = evidence.counts[arms]
     common = np.flatnonzero(counts.all(axis=0))
@@ -86,14 +82,7 @@ def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: fl
 def bias_condition(bias: Bias | None, n_pilot: int, level: float) -> str:
     """What must be true of the fidelities' bias for a certificate, as a clause.
 
-    Parameters
-    ----------
-    bias
-        The bounds in force.
-    n_pilot
-        Number of arms from which they were estimated.
-    level
-        The error probability that was set aside for the estimate.
+    Where the bounds were estimated: from `n_pilot` arms, with an error probability of `level`.
     """
     if bias is None:
         return "the bias is as it will be found"
@@ -120,3 +109,71 @@ def bias_in_words(bias: Bias | None, n_pilot: int) -> str:
     }
     bounds = ", ".join(f"{bound:.3g}" for bound in bias.bounds)
     return f"{bias.kind} bias bounds ({bounds}): {words[bias.source]}"
+
+
+def leads(evidence: Evidence, active: IntArray, arm: int) -> bool:
+    """Whether no active arm has a larger mean at the highest fidelity where this one was seen."""
+    seen = np.flatnonzero(evidence.counts[arm])
+    if not seen.size:
+        return False
+    highest = int(seen[-1])
+    means = evidence.means(active[evidence.counts[active, highest] > 0], highest)
+    mean = float(evidence.means(np.array([arm]), highest)[0])
+    return len(means) > 1 and mean >= float(means.max())
+
+
+def lost_leader(
+    evidence: Evidence, roster: Roster, failures: IntArray, winner: int | None
+) -> int | None:
+    """An arm that left because it failed, and was or would be the best by its values."""
+    if winner is None or not roster.withdrawn.any():
+        return None
+    target = evidence.counts.shape[1] - 1
+    counts = evidence.counts[:, target]
+    ahead = roster.withdrawn & failures.any(axis=1) & (counts > 0)
+    if counts[winner]:
+        means = evidence.means(np.arange(len(counts)), target)
+        ahead &= means > means[winner]
+    lost = np.flatnonzero(ahead | roster.led)
+    return int(lost[0]) if lost.size else None
+
+
+def not_compared(
+    evidence: Evidence, roster: Roster, failures: IntArray, labels: Labels
+) -> tuple[str, ...]:
+    """The arms that left without a comparison, and their outcomes."""
+    values = evidence.counts.sum(axis=1)
+    return tuple(
+        f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures[arm].sum()))}"
+        for arm in np.flatnonzero(roster.withdrawn).tolist()
+    )
+
+
+def unseen(evidence: Evidence, roster: Roster, arm: int | None, delta: float) -> str:
+    """What the values of an arm and of its closest rival at the target cannot exclude."""
+    if arm is None:
+        return ""
+    target = evidence.counts.shape[1] - 1
+    pulled = evidence.counts[:, target]
+    others = np.flatnonzero(~(roster.withdrawn | roster.merged))
+    others = others[others != arm]
+    counts = [("this arm", int(pulled[arm]))]
+    if others.size:
+        means = np.where(pulled[others] > 0, evidence.means(others, target), -np.inf)
+        rival = int(others[np.argmax(means)])
+        counts.append((f"arm {rival}, its closest rival", int(pulled[rival])))
+    return unseen_in_words(counts, delta)
+
+
+def notices(
+    evidence: Evidence, arms: IntArray, compared: Sequence[int], labels: Labels
+) -> tuple[str, ...]:
+    """What was observed that speaks against the conditions of a certificate."""
+    found = [CONTRADICTED] if evidence.widened else []
+    if evidence.supposes_normal:
+        found += [
+            f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: {words}; {REMEDY}"
+            for fidelity in compared
+            for arm, words in evidence.departures(arms, fidelity, labels.value)
+        ]
+    return tuple(found)

@@ -23,13 +23,6 @@ def joined(parts: Sequence[str]) -> str:
 def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
     """The probability of a wrong claim, with all that must hold for it.
 
-    Parameters
-    ----------
-    delta
-        The probability.
-    conditions
-        What must be true, as clauses.
-
     Examples
     --------
     >>> wrong_in_words(0.05, ["evaluations are independent", "the noise is normal"])
@@ -68,15 +61,6 @@ def unseen_in_words(
     counts: Sequence[tuple[str, int]], delta: float, unit: str = "evaluations"
 ) -> str:
     """Which rare outcomes the evaluations of some configurations cannot exclude.
-
-    Parameters
-    ----------
-    counts
-        The configurations by their names, and the number of evaluations of each at the target.
-    delta
-        Probability with which a more frequent outcome may have been missed.
-    unit
-        What was seen of them.
 
     Examples
     --------

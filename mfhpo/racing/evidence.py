@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,34 +11,19 @@ import numpy.typing as npt
 
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, default_radius, pulls_until
-from mfhpo.knowledge.noise import (
-    Bounded,
-    EstimatedNoise,
-    Gaussian,
-    NoiseAudit,
-    PooledVariance,
-    SubGaussian,
-    declared_sigmas,
-)
+from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.knowledge.normality import FEWEST_VALUES, NORMALITY_LEVEL, departure_in_words
 from mfhpo.knowledge.statistics import PullStatistics
-from mfhpo.knowledge.variances import ArmVariances
 from mfhpo.problem import Problem
+from mfhpo.racing.noise_evidence import NoiseEvidence
 
-__all__ = ["Evidence", "NoNoiseWarning"]
+__all__ = ["Evidence"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Of delta, the share that pays for the upper bounds on an estimated noise variance.
-_NOISE_SHARE = 0.1
-
 # Times the standard deviation that is estimated.
 _UNIT_RADIUS = MixtureRadius(1.0)
-
-
-class NoNoiseWarning(UserWarning):
-    """Repeated evaluations were equal, although noise was to be estimated from them."""
 
 
 class Evidence:
@@ -66,11 +50,6 @@ class Evidence:
     audit
         Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
         that for the noise.
-
-    Raises
-    ------
-    ValueError
-        If the number of radii is not the number of fidelities.
     """
 
     def __init__(
@@ -83,49 +62,14 @@ class Evidence:
         variances: bool = False,
         audit: bool = True,
     ) -> None:
-        n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
-        self._sigmas = declared_sigmas(noise, n_fidelities)
-        self._adaptive = adaptive
-        self._audits: list[NoiseAudit] = []
-        self._estimates: list[ArmVariances] = []
-        self._is_estimated = radius is None and isinstance(noise, EstimatedNoise)
-        share = 1.0
-        if audit and radius is None and isinstance(noise, SubGaussian):
-            assert self._sigmas is not None
-            self._audits = [NoiseAudit(sigma) for sigma in self._sigmas]
-        if self._is_estimated or self._audits:
-            level = _NOISE_SHARE * delta / len(compared)
-            self._estimates = [ArmVariances(level) for _ in range(n_fidelities)]
-        if self._is_estimated:
-            share -= _NOISE_SHARE
-            radius = _UNIT_RADIUS
-        self._own: list[list[PooledVariance]] = []
-        if variances and isinstance(noise, Gaussian):
-            share -= _NOISE_SHARE
-            level = _NOISE_SHARE * delta / (n_arms * len(compared))
-            self._own = [
-                [PooledVariance(level) for _ in range(n_fidelities)] for _ in range(n_arms)
-            ]
-        if variances and isinstance(noise, Bounded):
-            share = 0.5
-        if radius is None:
-            radius = [default_radius(noise, m, n_fidelities) for m in range(n_fidelities)]
-        if not isinstance(radius, (Radius, Sequence)):
-            raise TypeError(f"radius must be a mfhpo.Radius or several, got {radius!r}.")
-        self._radii = [radius] * n_fidelities if isinstance(radius, Radius) else list(radius)
-        for given in self._radii:
-            if not isinstance(given, Radius):
-                raise TypeError(f"radius must be a mfhpo.Radius or several, got {given!r}.")
-        if len(self._radii) != n_fidelities:
-            raise ValueError(
-                f"radius has {len(self._radii)} entries but there are {n_fidelities} fidelities; "
-                f"give one, or one for each fidelity."
-            )
-        self._delta = share * delta
+        n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
         self._compared = tuple(compared)
+        self._radii = _checked_radii(radius, problem)
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
-        # What is taken for the noise's variance where it is estimated.
-        self._estimated: FloatArray = np.full((n_arms, n_fidelities), np.inf)
+        has_radius = radius is not None
+        self._noise = NoiseEvidence(
+            problem, delta, compared, self._statistics, has_radius, adaptive, variances, audit
+        )
         # Half-widths that were worked out, and whether something was learned since.
         self._half_widths = np.full((n_arms, n_fidelities), np.inf)
         self._is_stale = np.ones((n_arms, n_fidelities), dtype=bool)
@@ -138,18 +82,13 @@ class Evidence:
     @property
     def delta(self) -> float:
         """Probability with which the means may leave their regions, without the noise's share."""
-        return (1.0 - _NOISE_SHARE) * self._delta if self.widened else self._delta
-
-    @property
-    def _level(self) -> float:
-        """The same for one arm at one fidelity."""
-        return self.delta / (len(self.counts) * len(self._compared))
+        return self._noise.delta_of_means
 
     @property
     def depends_on_values(self) -> bool:
         """Whether the radii depend on what was observed, not only on how often."""
         return (
-            self._is_estimated
+            self._noise.is_estimated
             or self.widened
             or any(radius.needs_squares or radius.needs_prediction_errors for radius in self._radii)
         )
@@ -157,39 +96,29 @@ class Evidence:
     @property
     def estimates_variances(self) -> bool:
         """Whether `variance_bounds` depend on what was observed."""
-        return bool(self._is_estimated or self._own) or self.widened
+        return self._noise.is_estimated or self._noise.has_own_variances or self.widened
 
     @property
     def widened(self) -> bool:
         """Whether a declared scale of the noise was contradicted, and is estimated instead."""
-        return any(audit.contradicted for audit in self._audits)
-
-    def _estimates_at(self, fidelity: int) -> bool:
-        """Whether the noise is estimated at a fidelity: by choice, or instead of a false scale."""
-        return self._is_estimated or bool(self._audits and self._audits[fidelity].contradicted)
+        return self._noise.widened
 
     @property
     def unaudited(self) -> dict[int, int]:
-        """How many repeats are missing where values are too few to see that sigma is too small.
-
-        By the fidelities whose values are evidence.
-        """
-        if not self._audits:
-            return {}
-        missing = {m: self._audits[m].missing for m in self._compared if self.counts[:, m].any()}
-        return {m: repeats for m, repeats in missing.items() if repeats}
+        """How many repeats are missing where values are too few to see that sigma is too small."""
+        return self._noise.unaudited
 
     @property
     def assumption(self) -> str:
         """What must be true of the noise, as a clause."""
-        if self._is_estimated or self.widened:
+        if self._noise.is_estimated or self.widened:
             return "the noise is normal"
         return self._radii[-1].assumption
 
     @property
     def estimate(self) -> str:
         """How the noise was estimated, in words; empty where it was not."""
-        if self._is_estimated:
+        if self._noise.is_estimated:
             return (
                 "noise: estimated, one variance as far as the arms agree; an arm that spreads "
                 "more is given its own"
@@ -199,55 +128,19 @@ class Evidence:
     @property
     def supposes_normal(self) -> bool:
         """Whether the intervals rest on normal noise."""
-        return bool(self._own) or "normal" in self.assumption
+        return self._noise.has_own_variances or "normal" in self.assumption
 
     def add(self, arm: int, fidelity: int, value: float) -> str:
         """Learn one value; return what it contradicts, in words, or an empty string."""
-        count = int(self.counts[arm, fidelity])
         growth = self._statistics.add(arm, fidelity, value)
         self._is_stale[arm, fidelity] = True
-        prediction_error = growth * (count + 1) / max(count, 1)
-        if self._own and count:
-            self._own[arm][fidelity].add(prediction_error, 1)
-        if not self._estimates or not count:
-            return ""
-        contradicted = ""
-        if self._audits:
-            contradicted = self._audits[fidelity].add(growth, value)
-        estimate = self._estimates[fidelity]
-        before = estimate.bound
-        changed = estimate.add(
-            prediction_error if self._adaptive else growth,
-            growth,
-            self._statistics.squares[:, fidelity],
-            self.counts[:, fidelity],
-        )
+        contradicted, changed = self._noise.learn(arm, fidelity, value, growth)
         if contradicted:
             # All levels have a smaller share of delta from now on.
             self._is_stale[:] = True
-        if self._estimates_at(fidelity):
-            if changed or contradicted:
-                self._is_stale[:, fidelity] = True
-                self._estimate(slice(None), fidelity)
-            self._estimate(arm, fidelity)
-        if self._is_estimated and math.isinf(before) and estimate.bound == 0.0:
-            warnings.warn(
-                "repeated evaluations give exactly the same values, so there is no noise to "
-                "be sure against. If that is a fixed random seed or split, the answer is the "
-                "best for that one only: draw a new one in every evaluation",
-                NoNoiseWarning,
-                stacklevel=4,
-            )
+        elif changed and self._noise.is_estimated_at(fidelity):
+            self._is_stale[:, fidelity] = True
         return contradicted
-
-    def _estimate(self, arms: int | slice, fidelity: int) -> None:
-        """Bring the estimated variances of some arms up to date; never below a declared one."""
-        variances = self._estimates[fidelity].of_arms(
-            self._statistics.squares[arms, fidelity], self.counts[arms, fidelity], self._level
-        )
-        if self._sigmas is not None:
-            variances = np.maximum(variances, self._sigmas[fidelity] ** 2)
-        self._estimated[arms, fidelity] = variances
 
     def set_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""
@@ -317,22 +210,22 @@ class Evidence:
         return half
 
     def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
-        if self._estimates_at(fidelity):
-            half = _UNIT_RADIUS(counts, self._level)
-            scale = np.sqrt(self._estimated[arms, fidelity])
+        if self._noise.is_estimated_at(fidelity):
+            half = _UNIT_RADIUS(counts, self._noise.level)
+            scale = np.sqrt(self._noise.estimated[arms, fidelity])
             known = np.isfinite(half)
             half[known] *= scale[known]
             return half
         return self._radii[fidelity](
             counts,
-            self._level,
+            self._noise.level,
             squares=self._statistics.squares[arms, fidelity],
             prediction_errors=self._statistics.prediction_errors[arms, fidelity],
         )
 
     def radius_after(self, counts: IntArray, fidelity: int) -> FloatArray:
         """The radius after so many values, where it depends on nothing else; any shape."""
-        return self._radii[fidelity](counts, self._level)
+        return self._radii[fidelity](counts, self._noise.level)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count, mean and radius of one arm at a fidelity."""
@@ -366,16 +259,7 @@ class Evidence:
 
         Declared, or estimated: then they all hold with the probability that was set aside for it.
         """
-        if self._sigmas is not None:
-            bounds = np.tile(np.square(self._sigmas), (len(arms), 1))
-            for m in range(len(self._sigmas)):
-                if self._estimates_at(m):
-                    bounds[:, m] = self._estimated[arms, m]
-            return bounds
-        if self._own:
-            return np.array([[own.bound for own in self._own[arm]] for arm in arms])
-        estimated: FloatArray = self._estimated[arms]
-        return estimated
+        return self._noise.variance_bounds(arms)
 
     def departures(
         self, arms: IntArray, fidelity: int, shown: Callable[[float], float]
@@ -410,45 +294,44 @@ class Evidence:
         Infinite where it never is. Where the radius depends on the spread, the one seen so far at
         the fidelity is taken; NaN if there is none.
         """
-        if self._estimates_at(fidelity):
-            scale = math.sqrt(self._estimates[fidelity].bound)
+        if self._noise.is_estimated_at(fidelity):
+            scale = self._noise.scale(fidelity)
             if math.isinf(scale):
                 return np.full(widths.shape, np.nan)
             widths = widths / scale if scale > 0.0 else np.full(widths.shape, np.inf)
-            return pulls_until(_UNIT_RADIUS, self._level, widths)
+            return pulls_until(_UNIT_RADIUS, self._noise.level, widths)
         radius, variance = self._radii[fidelity], None
         if radius.needs_squares or radius.needs_prediction_errors:
             variance = self.noise_scale(fidelity) ** 2
             if math.isnan(variance):
                 return np.full(widths.shape, np.nan)
-        return pulls_until(radius, self._level, widths, variance)
+        return pulls_until(radius, self._noise.level, widths, variance)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned, as plain JSON values."""
-        return {
-            "statistics": self._statistics.state_dict(),
-            "estimates": [estimate.state_dict() for estimate in self._estimates],
-            "own": [[own.state_dict() for own in row] for row in self._own],
-            "audits": [audit.state_dict() for audit in self._audits],
-        }
+        return {"statistics": self._statistics.state_dict(), **self._noise.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state.
-
-        Raises
-        ------
-        ValueError
-            If it is of another shape.
-        """
+        """Take up a saved state; ValueError if it is of another shape."""
         self._is_stale[:] = True
         self._statistics.load_state_dict(state["statistics"])
-        for estimate, saved in zip(self._estimates, state["estimates"], strict=True):
-            estimate.load_state_dict(saved)
-        for audit, saved in zip(self._audits, state["audits"], strict=True):
-            audit.load_state_dict(saved)
-        for fidelity in range(len(self._estimates)):
-            if self._estimates_at(fidelity):
-                self._estimate(slice(None), fidelity)
-        for row, saved_row in zip(self._own, state["own"], strict=True):
-            for own, saved in zip(row, saved_row, strict=True):
-                own.load_state_dict(saved)
+        self._noise.load_state_dict(state)
+
+
+def _checked_radii(radius: Radius | Sequence[Radius] | None, problem: Problem) -> list[Radius]:
+    """One radius for each fidelity, or an error."""
+    n_fidelities = problem.n_fidelities
+    if radius is None:
+        if isinstance(problem.noise, EstimatedNoise):
+            return [_UNIT_RADIUS] * n_fidelities
+        return [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
+    if isinstance(radius, Radius):
+        return [radius] * n_fidelities
+    if not isinstance(radius, Sequence) or not all(isinstance(one, Radius) for one in radius):
+        raise TypeError(f"radius must be a mfhpo.Radius or several, got {radius!r}.")
+    if len(radius) != n_fidelities:
+        raise ValueError(
+            f"radius has {len(radius)} entries but there are {n_fidelities} fidelities; "
+            f"give one, or one for each fidelity."
+        )
+    return list(radius)

@@ -17,20 +17,11 @@ _LEVEL = 0.01
 
 
 def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: int = 0) -> bool:
-    """Whether an arm should leave the race because its evaluations fail.
+    """Whether an arm should leave a race because its evaluations at a fidelity fail.
 
     An arm without any value leaves after `max_failures` failures. One with values leaves once more
     than half of its evaluations at a fidelity surely fail, so that failures at random do not remove
-    an arm merely because it is evaluated often.
-
-    Parameters
-    ----------
-    values, failures
-        Number of evaluations with and without a value, at one fidelity.
-    max_failures
-        Failures after which an arm without any value leaves.
-    elsewhere
-        Number of values at other fidelities.
+    an arm merely because it is evaluated often. `elsewhere` counts values at other fidelities.
 
     Examples
     --------

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, TypeVar
 
-from mfhpo._validation import check_count
-
-__all__ = ["InOrder"]
+__all__ = ["InOrder", "in_turn", "most_held"]
 
 ItemT = TypeVar("ItemT")
+
+# So many evaluations of an arm and fidelity may wait for an earlier one: at least, and for each
+# that is under way. Fewer would idle workers whose trials differ a little in time; more would be
+# paid for though the race may never use them.
+_LEAST_HELD = 10
+_HELD_PER_WORKER = 3
 
 
 class InOrder(Generic[ItemT]):
@@ -21,24 +25,10 @@ class InOrder(Generic[ItemT]):
     arrive are no sample of the arm, their mean is biased, and a certificate that rests on it may be
     wrong far more often than it says. In the order of their beginnings they are a sample again.
 
-    Parameters
-    ----------
-    patience
-        What is begun is not waited for any longer once so many that were begun later have ended,
-        so that one that hangs does not hold up all others; it is handed on when it ends. 1: what
-        ends is handed on at once.
-
     Attributes
     ----------
     begun
         How many were begun; the next ticket.
-    patience
-        As given; it may be raised at any time.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `patience` is no whole number of at least 1.
 
     Notes
     -----
@@ -55,8 +45,7 @@ class InOrder(Generic[ItemT]):
     [0.1, 0.9]
     """
 
-    def __init__(self, patience: int = 10) -> None:
-        self.patience = check_count("patience", patience, 1)
+    def __init__(self) -> None:
         self.begun = 0
         self._awaited: set[int] = set()
         self._held: dict[int, ItemT] = {}
@@ -81,29 +70,18 @@ class InOrder(Generic[ItemT]):
     def end(self, ticket: int, item: ItemT) -> list[ItemT]:
         """Take what came of a ticket, and return all items whose turn it is now, in order.
 
-        Parameters
-        ----------
-        ticket
-            The ticket. One that is not awaited (any more) holds back nothing, and is not held.
-        item
-            What came of it.
+        A ticket that is not awaited (any more) holds back nothing, and is not held.
         """
         if ticket not in self._awaited:
             return [item]
-        self._awaited.remove(ticket)
         self._held[ticket] = item
-        overtaken = [
-            early
-            for early in self._awaited
-            if sum(late > early for late in self._held) >= self.patience
-        ]
-        self._awaited.difference_update(overtaken)
-        return self._release()
+        return self.drop(ticket)
 
     def drop(self, ticket: int) -> list[ItemT]:
         """Give up a ticket, and return all items whose turn it is now, in order."""
         self._awaited.discard(ticket)
-        return self._release()
+        first = min(self._awaited, default=self.begun)
+        return [self._held.pop(ticket) for ticket in sorted(self._held) if ticket < first]
 
     def load(self, begun: int, awaited: Iterable[int], held: Iterable[tuple[int, ItemT]]) -> None:
         """Go on from saved values of `begun`, `awaited` and `held`."""
@@ -111,6 +89,36 @@ class InOrder(Generic[ItemT]):
         self._awaited = set(awaited)
         self._held = dict(held)
 
-    def _release(self) -> list[ItemT]:
-        first = min(self._awaited, default=self.begun)
-        return [self._held.pop(ticket) for ticket in sorted(self._held) if ticket < first]
+
+def most_held(n_workers: int) -> int:
+    """How many evaluations of an arm and fidelity may wait for an earlier one.
+
+    Then whoever runs the race begins no more of them, or gives the earlier one up.
+    """
+    return max(_LEAST_HELD, _HELD_PER_WORKER * n_workers)
+
+
+def in_turn(
+    items: Iterable[ItemT],
+    *,
+    kind: Callable[[ItemT], Hashable],
+    beginning: Callable[[ItemT], Any],
+    end: Callable[[ItemT], Any],
+) -> list[ItemT]:
+    """Sort items that wait for nothing any longer, as if each had been told when its turn came.
+
+    Items of a kind keep the order in which they began. One that ended before an earlier one of its
+    kind waits for it; apart from that, the order is that in which they ended.
+
+    Examples
+    --------
+    >>> ended = [("a", 2), ("b", 1), ("a", 1)]
+    >>> in_turn(ended, kind=lambda i: i[0], beginning=lambda i: i[1], end=ended.index)
+    [('b', 1), ('a', 1), ('a', 2)]
+    """
+    latest: dict[Hashable, Any] = {}
+    turns = []
+    for item in sorted(items, key=beginning):
+        latest[kind(item)] = max(latest.get(kind(item), end(item)), end(item))
+        turns.append((latest[kind(item)], item))
+    return [item for _, item in sorted(turns, key=lambda turn: turn[0])]

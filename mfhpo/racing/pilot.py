@@ -19,24 +19,13 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Pilot:
-    """Which arms to pull how often, before the race.
+    """Which arms to pull how often, before the race."""
 
-    Parameters
-    ----------
-    order
-        The arms in random order; the first `n_arms` of them that are still in the race are the
-        pilot's. Random, so that their biases stand for those of all arms.
-    n_arms
-        Number of arms P.
-    n_pulls
-        Number of pulls of each at every fidelity, at least 2.
-    fidelities
-        The fidelities to pull.
-    """
-
+    # In random order, so that the biases of the first ones stand for those of all arms: the first
+    # `n_arms` that are still in the race are the pilot's.
     order: tuple[int, ...]
     n_arms: int
-    n_pulls: int
+    n_pulls: int  # of each of them at every fidelity, at least 2
     fidelities: tuple[int, ...]
 
     def arms(self, active: npt.NDArray[np.bool_]) -> IntArray:
@@ -53,6 +42,18 @@ class Pilot:
                 behind = arms[counts[arms, fidelity] <= repeat]
                 pulls.extend(Pull(int(arm), fidelity) for arm in behind)
         return pulls
+
+    def next_pull(self, counts: IntArray, seen: IntArray, active: npt.NDArray[np.bool_]) -> Pull:
+        """What to pull next, by the counts that include what is under way, and by those seen."""
+        missing = self.missing(counts, active)
+        if missing:
+            return missing[0]
+        cheapest, arms = self.fidelities[0], np.flatnonzero(active)
+        first = arms[np.argmin(counts[arms, cheapest])]
+        if counts[first, cheapest] < self.n_pulls:
+            return Pull(int(first), cheapest)
+        # What is left is under way and may never come: pull it once more.
+        return self.missing(seen, active)[0]
 
     def bias(
         self,

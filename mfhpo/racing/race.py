@@ -20,12 +20,19 @@ import numpy.typing as npt
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.confidence import Radius
-from mfhpo.knowledge.noise import CONTRADICTED, NoiseContradictedWarning
-from mfhpo.knowledge.normality import REMEDY
+from mfhpo.knowledge.noise import NoiseContradictedWarning
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
-from mfhpo.racing.answer import bias_condition, bias_in_words, surest_arm
-from mfhpo.racing.claims import unseen_in_words
+from mfhpo.racing.answer import (
+    bias_condition,
+    bias_in_words,
+    leads,
+    lost_leader,
+    not_compared,
+    notices,
+    surest_arm,
+    unseen,
+)
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.failures import fails_too_often, outcomes_in_words
 from mfhpo.racing.pilot import Pilot
@@ -63,19 +70,13 @@ class RacingPolicy(Policy):
     budget
         Largest total cost, or None.
     max_failures
-        An arm without any value leaves the race after so many pulls; one with values, once more
-        than half of its pulls at a fidelity surely fail (`mfhpo.racing.failures`).
+        See `mfhpo.racing.failures.fails_too_often`.
     pilot_arms, pilot_pulls
         Size of the pilot: arms, and pulls of each at every one of its fidelities.
     radius
-        Confidence radius, or one per fidelity; None: the tightest for the problem's noise.
+        See `mfhpo.racing.evidence.Evidence`.
     seed
         Chooses the pilot's arms.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range.
     """
 
     def __init__(
@@ -230,66 +231,10 @@ class RacingPolicy(Policy):
             parts.append("bias: nothing is taken for true of it; the target's values decide")
         return tuple(part for part in parts if part)
 
-    def _not_compared(self) -> tuple[str, ...]:
-        """The arms that left without a comparison, and their outcomes."""
-        values = self._evidence.counts.sum(axis=1)
-        return tuple(
-            f"{self.labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures))}"
-            for arm, failures in enumerate(self._failures.sum(axis=1).tolist())
-            if self._roster.withdrawn[arm]
-        )
-
-    def _unseen(self, arm: int | None) -> str:
-        """What the values of an arm and of its closest rival at the target cannot exclude."""
-        target = self.problem.target
-        if arm is None:
-            return ""
-        others = np.flatnonzero(~(self._roster.withdrawn | self._roster.merged))
-        others = others[others != arm]
-        seen = self._evidence.counts[others, target] > 0
-        pulled = self._evidence.counts[:, target]
-        counts = [("this arm", int(pulled[arm]))]
-        if others.size:
-            means = np.where(seen, self._evidence.means(others, target), -np.inf)
-            rival = int(others[np.argmax(means)])
-            counts.append((f"arm {rival}, its closest rival", int(pulled[rival])))
-        return unseen_in_words(counts, self.delta)
-
     def _notices(self) -> tuple[str, ...]:
         """What was observed that speaks against the conditions."""
-        notices = (CONTRADICTED,) if self._evidence.widened else ()
-        if not self._evidence.supposes_normal:
-            return notices
         arms = np.flatnonzero(~self._roster.merged)
-        departures = (
-            f"{self.labels.arm(arm)} at {self.labels.fidelity(m)}: {words}; {REMEDY}"
-            for m in self._compared_fidelities()
-            for arm, words in self._evidence.departures(arms, m, self.labels.value)
-        )
-        return (*notices, *departures)
-
-    def _lost_leader(self, winner: int | None) -> int | None:
-        """An arm that left because it failed, and was or would be the best by its values."""
-        roster, target = self._roster, self.problem.target
-        if winner is None or not roster.withdrawn.any():
-            return None
-        counts = self._evidence.counts[:, target]
-        ahead = roster.withdrawn & self._failures.any(axis=1) & (counts > 0)
-        if counts[winner]:
-            means = self._evidence.means(np.arange(len(counts)), target)
-            ahead &= means > means[winner]
-        lost = np.flatnonzero(ahead | roster.led)
-        return int(lost[0]) if lost.size else None
-
-    def _leads(self, arm: int) -> bool:
-        """Whether no remaining arm has a larger mean at the highest fidelity where this one has."""
-        seen = np.flatnonzero(self._evidence.counts[arm])
-        if not seen.size:
-            return False
-        arms = self.active[self._evidence.counts[self.active, seen[-1]] > 0]
-        means = self._evidence.means(arms, int(seen[-1]))
-        mean = float(self._evidence.means(np.array([arm]), int(seen[-1]))[0])
-        return len(arms) > 1 and mean >= float(means.max())
+        return notices(self._evidence, arms, self._compared_fidelities(), self.labels)
 
     def _remaining_cost(self, leader: int | None) -> float | None:
         """A guess at what a certificate still costs; None where there is none."""
@@ -385,24 +330,24 @@ class RacingPolicy(Policy):
             assumptions=self._assumptions(),
             remaining_cost=0.0 if certified else None if refused else self._remaining_cost(arm),
             conditions=(*self._conditions(), *self.provisos),
-            unseen=self._unseen(arm),
-            not_compared=self._not_compared(),
+            unseen=unseen(self._evidence, self._roster, arm, self.delta),
+            not_compared=not_compared(self._evidence, self._roster, self._failures, self.labels),
             failures=int(self._failures.sum()),
             notices=self._notices(),
         )
 
     def _refusal(self, winner: int | None) -> str:
         """Why an answer is not certified although the race has ended; empty if it is."""
-        lost = self._lost_leader(winner)
-        if lost is not None:
-            values = int(self._evidence.counts[lost].sum())
-            outcomes = outcomes_in_words(values, int(self._failures[lost].sum()))
-            return (
-                f"{self.labels.arm(lost)} led when it left the race, or would lead by its values: "
-                f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
-                f"for it, or leave it out"
-            )
-        return self.withheld
+        lost = lost_leader(self._evidence, self._roster, self._failures, winner)
+        if lost is None:
+            return self.withheld
+        values = int(self._evidence.counts[lost].sum())
+        outcomes = outcomes_in_words(values, int(self._failures[lost].sum()))
+        return (
+            f"{self.labels.arm(lost)} led when it left the race, or would lead by its values: "
+            f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
+            f"for it, or leave it out"
+        )
 
     # What adapters show while the race runs.
 
@@ -468,7 +413,7 @@ class RacingPolicy(Policy):
         if not arms.size:
             return None
         if self._piloting:
-            return self._next_pilot_pull(counts, arms)
+            return self._pilot.next_pull(counts, self._evidence.counts, self._roster.active)
         winner = self.winner
         if winner is not None:
             return self._pull_of_winner(winner)
@@ -477,17 +422,6 @@ class RacingPolicy(Policy):
     def _pull_of_winner(self, winner: int) -> Pull:
         """What is pulled once the race has ended with an arm."""
         return Pull(winner, self.problem.target)
-
-    def _next_pilot_pull(self, counts: IntArray, arms: IntArray) -> Pull:
-        missing = self._pilot.missing(counts, self._roster.active)
-        if missing:
-            return missing[0]
-        cheapest = self._pilot.fidelities[0]
-        first = arms[np.argmin(counts[arms, cheapest])]
-        if counts[first, cheapest] < self._pilot.n_pulls:
-            return Pull(int(first), cheapest)
-        # What is left is under way and may never come: pull it once more.
-        return self._pilot.missing(self._evidence.counts, self._roster.active)[0]
 
     def _settle(self) -> bool:
         """Take what the pilot found out, if it has all its pulls, and return whether it has."""
@@ -517,7 +451,7 @@ class RacingPolicy(Policy):
                 ArmWithdrawnWarning,
                 stacklevel=3,
             )
-            self._roster.led[arm] = self._leads(arm)
+            self._roster.led[arm] = leads(self._evidence, self.active, arm)
             self.withdraw(arm)
         if not self._piloting:
             self._take_note_of_failure()

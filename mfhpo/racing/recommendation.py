@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
 from mfhpo.problem import Recommendation, plain
@@ -99,44 +99,19 @@ class UserRecommendation:
         level: Any,
         certifies: bool = True,
     ) -> AnswerT:
-        """Translate a policy's answer.
-
-        Parameters
-        ----------
-        answer
-            The answer, in values that are maximised.
-        sign
-            -1 for an objective that is minimised; else 1.
-        params, level
-            What the answer's arm and fidelity stand for.
-        certifies
-            Whether the policy is after a certificate.
-        """
+        """Translate a policy's answer."""
         low, high = sorted(sign * bound for bound in answer.interval)
-        return cls(
-            params=params,
-            arm=answer.arm,
-            mean=sign * answer.mean,
-            level=level,
-            interval=(low, high),
-            delta=answer.delta,
-            epsilon=answer.epsilon,
-            finished=answer.finished,
-            certifies=certifies,
-            certified=answer.certified,
-            reason=answer.reason,
-            cost=answer.cost,
-            trials=answer.pulls,
-            survivors=answer.survivors,
-            compared=answer.compared,
-            assumptions=answer.assumptions,
-            remaining_cost=answer.remaining_cost,
-            conditions=answer.conditions,
-            unseen=answer.unseen,
-            not_compared=answer.not_compared,
-            failures=answer.failures,
-            notices=answer.notices,
-        )
+        content = {field.name: getattr(answer, field.name) for field in fields(answer)}
+        del content["fidelity"]
+        content |= {
+            "params": params,
+            "mean": sign * answer.mean,
+            "level": level,
+            "interval": (low, high),
+            "certifies": certifies,
+            "trials": content.pop("pulls"),
+        }
+        return cls(**content)
 
     def to_dict(self) -> dict[str, Any]:
         """The recommendation as plain JSON values (what is not finite becomes None)."""

@@ -65,18 +65,7 @@ class Roster:
         fidelity: int = -1,
         excess: FloatArray | float = 0.0,
     ) -> None:
-        """Note that `by` was found to be better than these arms.
-
-        Parameters
-        ----------
-        arms
-            The arms that leave, shape (n,).
-        by
-            The arm, or the arms, that they were compared with.
-        fidelity, excess
-            The fidelity at which the lower bounds of `by` exceeded their upper bounds, and by how
-            much; -1 where the comparison was over several fidelities.
-        """
+        """Note that `by` was found to be better than these arms."""
         self._set_active(arms, False)
         self._exit_fidelity[arms] = fidelity
         self._exit_by[arms] = by

@@ -9,7 +9,7 @@ from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_limit
-from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY
+from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY
 from mfhpo_optuna.time_limits.limits import limit_of
 from mfhpo_optuna.time_limits.objective_clock import objective_seconds
 

@@ -15,19 +15,18 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Policy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
-from mfhpo_optuna.recommendations.race import StudyRecommendation
+from mfhpo_optuna.recommendations import StudyRecommendation
+from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import (
-    Answer,
     PolicySampler,
     seconds_since_start,
     stop,
     write_attribute,
 )
 from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.limit_attributes import SECONDS_KEY
+from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, FIDELITY_KEY, SECONDS_KEY
 from mfhpo_optuna.study.race import Race
-from mfhpo_optuna.study.study_race import CERTIFICATE_KEY, FIDELITY_KEY
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
-__all__ = ["ArmsOnlyStudy"]
+from mfhpo_optuna.study.study_race import StudyRace
+
+__all__ = ["ArmsOnlyStudy", "arms_only_study"]
 
 
 class ArmsOnlyStudy(optuna.Study):
@@ -35,3 +37,30 @@ class ArmsOnlyStudy(optuna.Study):
     ) -> list[FrozenTrial]:
         chosen = [t for t in self._arm_trials if states is None or t.state in states]
         return copy.deepcopy(chosen) if deepcopy else chosen
+
+
+def arms_only_study(
+    study: optuna.Study, race: StudyRace, values: Iterable[tuple[int, float]]
+) -> ArmsOnlyStudy:
+    """A study with one trial for each of some arms of a race, with its value."""
+    shown = []
+    for arm, value in values:
+        distributions = race.arms.distributions(arm)
+        params = race.arms.params(arm)
+        trial = create_trial(
+            value=value,
+            params={name: params[name] for name in distributions},
+            distributions=distributions,
+        )
+        trial.number = arm
+        if arm in race.begun_by:
+            # On it a proposer has noted what it will want to know.
+            first = race.begun_by[arm]
+            trial._trial_id = first._trial_id
+            trial.system_attrs = {
+                key: value
+                for key, value in first.system_attrs.items()
+                if not key.startswith("constraints")
+            }
+        shown.append(trial)
+    return ArmsOnlyStudy(study, shown)

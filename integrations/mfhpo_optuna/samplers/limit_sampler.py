@@ -13,18 +13,17 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.censored import CensoredPolicy
 from mfhpo.censored.options import mirrored
 from mfhpo.racing.options import with_defaults
-from mfhpo_optuna.recommendations.limit import StudyLimitRecommendation
+from mfhpo_optuna.recommendations import StudyLimitRecommendation
+from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import (
-    Answer,
     PolicySampler,
     seconds_since_start,
     write_attribute,
 )
 from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.limit_attributes import ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
+from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from mfhpo_optuna.study.limited_race import LimitedRace
-from mfhpo_optuna.study.study_race import CERTIFICATE_KEY
 
 __all__ = ["LimitSampler"]
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import abc
-import math
 import threading
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -17,27 +15,21 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Pull
 from mfhpo._validation import check_count, check_number
-from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy
+from mfhpo_optuna.samplers.answer import Answer, add_answer
+from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, WORKER
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.progress import ProgressLine
-from mfhpo_optuna.study.study_race import (
-    ARM_KEY,
-    CERTIFICATE_KEY,
-    NO_ANSWER,
-    WITHHELD_KEY,
-    WORKER,
-    Listener,
-    StudyRace,
-)
+from mfhpo_optuna.study.study_race import Listener, StudyRace
+from mfhpo_optuna.study.under_way import worker_name
 from mfhpo_optuna.study.unit import from_unit
-from mfhpo_optuna.study.worker_name import worker_name
 
-__all__ = ["Answer", "PolicySampler", "stop"]
+__all__ = ["PolicySampler", "seconds_since_start", "stop", "write_attribute"]
 
 RaceT = TypeVar("RaceT", bound=StudyRace)
 
@@ -49,38 +41,6 @@ _LONGEST_WAIT = 10.0
 
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The trial that `best_trial` is to show.
-
-    Parameters
-    ----------
-    arm
-        The recommended arm, or None.
-    mean
-        Its estimated value.
-    value
-        What the trial promises; nothing is worse than NaN.
-    params, distributions
-        Of the trial.
-    attributes
-        User attributes of the trial, `CERTIFICATE_KEY` among them.
-    reason
-        Why the race is where it is.
-    remedy
-        What may help if there is no answer: a sentence.
-    """
-
-    arm: int | None
-    mean: float
-    value: float
-    params: Mapping[str, Any]
-    distributions: Mapping[str, BaseDistribution]
-    attributes: Mapping[str, Any]
-    reason: str
-    remedy: str
 
 
 class PolicySampler(BaseSampler, Generic[RaceT]):
@@ -136,17 +96,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
 
     @abc.abstractmethod
     def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> RaceT:
-        """Make the race of a study, of which nothing is read yet.
-
-        Parameters
-        ----------
-        study
-            The study.
-        arms
-            Its arms.
-        seed
-            Makes what is drawn repeatable, and the same for all workers of the study.
-        """
+        """Make the race of a study, of which nothing is read yet; the same in all its workers."""
 
     @abc.abstractmethod
     def _learn(
@@ -176,12 +126,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
     def replay(self, study: optuna.Study, listen: Callable[[RaceT], Listener]) -> RaceT:
         """Go through the study's observations once more, as plots do.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler.
-        listen
-            Given the race, returns what is called after each observation.
+        Given the race, `listen` returns what is called after each observation.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -345,17 +290,12 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         return race.policy is not None and race.policy.finished and not race.awaits_trials
 
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Wait while only trials under way keep the answer from being certified.
+        """Wait while only trials under way keep the answer from being certified; False if none do.
 
         They may change it, so that stopping now would lose it; evaluating more would not help. It
         ends with their lease at the latest, and is short for each trial, so that ``optimize`` looks
         at its timeout in between. Nothing waits under ask and tell, where whoever asks may be the
         one who is to tell.
-
-        Returns
-        -------
-        bool
-            Whether there was anything to wait for.
         """
         with self._lock:
             race = self._of(study)  # as it was left: reading it is only worth it if it waits
@@ -420,66 +360,12 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:
             race = self._of(study)
-            shown = []
-            for arm, value in self._values_of_arms(race):
-                distributions = race.arms.distributions(arm)
-                params = race.arms.params(arm)
-                trial = create_trial(
-                    value=value,
-                    params={name: params[name] for name in distributions},
-                    distributions=distributions,
-                )
-                trial.number = arm
-                if arm in race.begun_by:
-                    # On it a proposer has noted what it will want to know.
-                    first = race.begun_by[arm]
-                    trial._trial_id = first._trial_id
-                    trial.system_attrs = _without_constraints(first.system_attrs)
-                shown.append(trial)
-            return ArmsOnlyStudy(study, shown)
+            return arms_only_study(study, race, self._values_of_arms(race))
 
     def _conclude(self, study: optuna.Study, race: RaceT) -> None:
         """Add the trial that `best_trial` is to show: the recommended arm."""
         race = self._read(study)
-        answer = self._answer(race)
-        withheld = race.policy is not None and bool(race.policy.withheld)
-        if withheld:
-            # Whatever is known once the trials have ended takes its place.
-            attributes = {**answer.attributes, WITHHELD_KEY: True}
-            answer = replace(answer, value=-race.sign * math.inf, attributes=attributes)
-        if answer.arm is None or math.isnan(answer.mean):
-            warnings.warn(
-                f"the race ended without an answer: {answer.reason}. {answer.remedy}",
-                stacklevel=4,
-            )
-            return
-        earlier = (
-            trial.user_attrs[CERTIFICATE_KEY]
-            for trial in race.certificates
-            if (WITHHELD_KEY in trial.user_attrs) == withheld
-        )
-        if any(self._is_repeat(answer, certificate) for certificate in earlier):
-            return
-        study.add_trial(
-            create_trial(
-                value=answer.value,
-                params=dict(answer.params),
-                distributions=dict(answer.distributions),
-                user_attrs=dict(answer.attributes),
-            )
-        )
-        race.read(study)
-        shown = study.best_trial
-        if (shown.user_attrs.get(CERTIFICATE_KEY, {}).get("arm"), shown.value) != (
-            answer.arm,
-            answer.value,
-        ):
-            warnings.warn(
-                f"study.best_trial still shows trial {shown.number}, whose value "
-                f"{shown.value:.5g} beats the value {answer.value:.5g} of the answer; it is an "
-                f"earlier answer or was not part of the race. Use sampler.recommendation(study).",
-                stacklevel=4,
-            )
+        add_answer(study, race, self._answer(race), self._is_repeat)
 
 
 def stop(study: optuna.Study) -> bool:
@@ -503,7 +389,3 @@ def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: An
     # No public way leads from a sampler to the attributes of a running trial.
     study._storage.set_trial_user_attr(trial._trial_id, key, value)
     trial.user_attrs[key] = value
-
-
-def _without_constraints(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in attributes.items() if not key.startswith("constraints")}

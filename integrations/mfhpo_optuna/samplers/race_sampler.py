@@ -15,16 +15,23 @@ from optuna.trial import FrozenTrial
 
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike
-from mfhpo.search import DeclaredSearch, HalvingSearch, ModelSearch, SearchRace, has_levels
-from mfhpo_optuna.recommendations.search import RaceRecommendation
+from mfhpo.search import (
+    DeclaredSearch,
+    HalvingSearch,
+    ModelSearch,
+    SearchRace,
+    has_levels,
+)
+from mfhpo_optuna.recommendations import RaceRecommendation
+from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.base import FidelitySampler
-from mfhpo_optuna.samplers.policy_sampler import Answer, stop
+from mfhpo_optuna.samplers.policy_sampler import stop
 from mfhpo_optuna.samplers.replicates import RECORD
 from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.race import Race
 from mfhpo_optuna.study.search_study import SearchStudy
-from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY
 
 __all__ = ["RaceSampler", "training_of"]
 

@@ -12,11 +12,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import NoNoiseWarning, Observation, Pull
 from mfhpo.certification.sequential import Certificate, Certification
-from mfhpo_optuna.samplers.policy_sampler import Answer, PolicySampler, seconds_since_start, stop
+from mfhpo_optuna.samplers.answer import Answer
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start, stop
 from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.shortlist import Shortlist
-from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, StudyRace
+from mfhpo_optuna.study.study_race import StudyRace
 
 __all__ = ["RECORD", "Replicate", "ReplicateSampler"]
 

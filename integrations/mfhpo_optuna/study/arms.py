@@ -88,23 +88,7 @@ class _Arm:
 
 
 class Arms:
-    """Parameters of every arm, declared or learned from the trials that were tagged with it.
-
-    Parameters
-    ----------
-    arms
-        A number of arms, to be drawn when they are first evaluated; or the arms themselves; or
-        distributions to draw 32 arms from.
-    fidelity
-        Name of the fidelity parameter, which no arm may contain.
-    seed
-        Makes the draws repeatable, and the same in every process.
-
-    Raises
-    ------
-    ValueError
-        For no arm, equal arms, or an arm that contains the fidelity.
-    """
+    """Parameters of every arm, declared or learned from the trials that were tagged with it."""
 
     def __init__(self, arms: ArmsLike, fidelity: str, seed: int) -> None:
         self.declared = isinstance(arms, bool) or not isinstance(arms, Integral)
@@ -154,21 +138,9 @@ class Arms:
         *,
         whole: bool,
     ) -> bool:
-        """Learn what an arm is from a finished trial that was tagged with it.
+        """Learn what an arm is from a finished trial; False if it evaluated something else.
 
-        Parameters
-        ----------
-        arm
-            The arm.
-        params, distributions
-            What the trial suggested.
-        whole
-            Whether it came to its end; the first such trial decides what the arm is.
-
-        Returns
-        -------
-        bool
-            False if the trial's parameters are not the arm's: it evaluated something else.
+        The first trial that came to its end (`whole`) decides what the arm is.
         """
         entry = self._arms[arm]
         params = self._without_fidelity(params)

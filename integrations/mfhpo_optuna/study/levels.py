@@ -18,13 +18,7 @@ __all__ = ["contains", "levels_in"]
 
 
 def levels_in(fidelity: Fidelity, distribution: BaseDistribution) -> tuple[Any, ...]:
-    """The levels for an objective that asks with this distribution.
-
-    Raises
-    ------
-    ValueError
-        If a declared level is not a value of the distribution.
-    """
+    """The levels for an objective that asks with this distribution."""
     if fidelity.levels is None:
         levels = _derived(distribution)
         fidelity.check_levels(levels)

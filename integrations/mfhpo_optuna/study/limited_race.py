@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +12,14 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Labels, Observation, Pull
 from mfhpo.censored import CensoredPolicy
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, MEMORY_KEY
-from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, StudyRace
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CENSORED_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    MEMORY_KEY,
+)
+from mfhpo_optuna.study.study_race import StudyRace
 
 __all__ = ["LimitedRace"]
 
@@ -24,22 +29,8 @@ MakePolicy = Callable[[int, float], CensoredPolicy]
 class LimitedRace(StudyRace):
     """Translates between the trials of one study and a policy that sets time limits.
 
-    Parameters
-    ----------
-    study, arms, lease
-        See `StudyRace`; a trial's lease is a minute and twice its limit if none is given.
-    make_policy
-        Makes the policy, given the number of arms and the sign of the values: -1 where the study
-        minimises.
-    reward_range
-        The declared range of the objective's values, or None.
-    longest
-        Limit in seconds of the trials that limits are derived from, or None.
-
-    Attributes
-    ----------
-    values
-        The last value that each arm's trials returned, by arm.
+    A trial's lease is a minute and twice its limit if none is given. Trials that limits are derived
+    from have the limit `longest`, or none.
     """
 
     policy: CensoredPolicy
@@ -59,13 +50,10 @@ class LimitedRace(StudyRace):
             arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
             value=lambda value: self.sign * value + 0.0,  # the sum makes 0 of -0
         )
-        self.values: dict[int, float] = {}
+        self.values: dict[int, float] = {}  # the last one that each arm's trials returned
         self._reward_range = reward_range
         self._longest = longest
         self._slowest = 0.0
-        self._warned_of_range = False
-        self._warned_of_enforcer = False
-        self._warned_of_other_limit = False
 
     _in_order = False  # nothing is certified
 
@@ -75,10 +63,7 @@ class LimitedRace(StudyRace):
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
     ) -> bool:
         """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        self._unread.discard(trial.number)
-        self._running.pop(trial.number, None)
-        if CERTIFICATE_KEY in trial.user_attrs:
-            self.certificates.append(trial)
+        if self._take_out(trial):
             return False
         if ARM_KEY not in trial.user_attrs:
             return True
@@ -131,13 +116,12 @@ class LimitedRace(StudyRace):
             return None
         if pull.limit is None:
             return float(stopped_at)
-        if stopped_at < pull.limit and not self._warned_of_other_limit:
-            self._warned_of_other_limit = True
-            warnings.warn(
+        if stopped_at < pull.limit:
+            self._warn_once(
+                "other limit",
                 f"trial {trial.number} was stopped at {stopped_at:g} seconds, below the limit of "
                 f"{pull.limit:g} that the sampler set: it counts as stopped at the latter. Give "
                 f"the smaller limit to one of both only.",
-                stacklevel=6,
             )
         # That it would have gone on is all that larger limits, which are never granted, can tell.
         return pull.limit
@@ -147,13 +131,12 @@ class LimitedRace(StudyRace):
         if self._reward_range is None or not math.isfinite(value):
             return value
         low, high = self._reward_range
-        if not low <= value <= high and not self._warned_of_range:
-            self._warned_of_range = True
-            warnings.warn(
+        if not low <= value <= high:
+            self._warn_once(
+                "range",
                 f"trial {trial.number} has the value {value:g}, outside "
                 f"reward_range=({low:g}, {high:g}): it counts as the nearest value inside, and so "
                 f"will others. Declare the range that the objective really has, or leave it out.",
-                stacklevel=6,
             )
         return min(max(value, low), high)
 
@@ -161,17 +144,16 @@ class LimitedRace(StudyRace):
         """Say once that a trial that ended had a limit which nobody enforced."""
         if trial.number in self.over:
             return  # it may have been pruned in its first suggestion, before an enforcer saw it
-        if self._warned_of_enforcer or state not in (TrialState.COMPLETE, TrialState.PRUNED):
+        if state not in (TrialState.COMPLETE, TrialState.PRUNED):
             return
         limit = trial.user_attrs.get(LIMIT_KEY)
         if limit is not None and ENFORCER_KEY not in trial.user_attrs:
-            self._warned_of_enforcer = True
-            warnings.warn(
+            self._warn_once(
+                "enforcer",
                 f"trial {trial.number} had a limit of {limit:.4g} seconds, but nobody enforces it: "
                 f"trials run to their end, and count as stopped if they took longer. Call "
                 f"study.optimize(time_limited(objective)), which stops any objective; or, for one "
                 f"that reports, make the study with pruner=TimeLimitPruner().",
-                stacklevel=5,
             )
 
     # Choosing what a trial evaluates.

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from mfhpo_optuna.study.race import Race
+from typing import Protocol
 
 __all__ = ["HasProgress", "ProgressLine"]
 
@@ -60,38 +57,3 @@ class ProgressLine:
         line = race.progress_text()
         sys.stderr.write(f"\r\x1b[K{line}" if terminal else f"{line}\n")
         sys.stderr.flush()
-
-
-def progress_text(race: Race) -> str:
-    """Arms left, fidelity, cost spent, and the leader with its interval.
-
-    Raises
-    ------
-    ValueError
-        If the levels of the fidelity are not known yet.
-    """
-    policy = race.policy
-    if policy is None:
-        raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
-    arm, mean, interval, fidelity = policy.leader()
-    phase = (
-        "pilot"
-        if policy.piloting
-        else f"{race.fidelity.name}={_level(race.levels[policy.fidelity])}"
-    )
-    arms = f"{len(policy.active)}/{len(race.arms)} arms {'left' if race.certifies else 'in play'}"
-    text = f"{arms} | {phase} | cost {policy.cost:.6g}"
-    if arm is None:
-        return f"{text} | every arm failed"
-    low, high = sorted(race.sign * bound for bound in interval)
-    if high - low < float("inf"):
-        # Of all levels together: the mean of a single one need not lie within.
-        return f"{text} | leader: arm {arm} in [{low:.4g}, {high:.4g}]"
-    leader = f"leader: arm {arm}, {race.sign * mean:.4g}"
-    count, _, half = policy.summary(arm, fidelity)
-    width = f"± {half:.2g}" if half < float("inf") else f"({count} values)"
-    return f"{text} | {leader} {width} at {race.fidelity.name}={_level(race.levels[fidelity])}"
-
-
-def _level(level: object) -> str:
-    return f"{level:.4g}" if isinstance(level, float) else str(level)

@@ -16,9 +16,10 @@ from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.levels import contains, levels_in
-from mfhpo_optuna.study.progress import progress_text
-from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, Listener, Running, StudyRace
+from mfhpo_optuna.study.study_race import Listener, StudyRace
+from mfhpo_optuna.study.under_way import Running
 
 __all__ = ["Listener", "Race"]
 
@@ -28,16 +29,9 @@ MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 class Race(StudyRace):
     """Translates between the trials of one study and a policy over fidelities.
 
-    Parameters
-    ----------
-    study, arms, lease
-        See `StudyRace`; a trial's lease is ten times what the slowest one so far would have taken
-        at its level, and at least a minute, if none is given.
-    fidelity
-        How cheaply the arms can be evaluated.
-    make_policy
-        Makes the policy, given the number of arms, the levels of the fidelity, and the sign of
-        the values: -1 where the study minimises.
+    A trial's lease is ten times what the slowest one so far would have taken at its level, and at
+    least a minute, if none is given. `make_policy` is given the number of arms, the levels, and -1
+    where the study minimises, else 1.
     """
 
     _owns_fidelity = True  # whether the objective is to ask for the fidelity
@@ -72,10 +66,7 @@ class Race(StudyRace):
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
     ) -> bool:
         """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        self._unread.discard(trial.number)
-        self._running.pop(trial.number, None)
-        if CERTIFICATE_KEY in trial.user_attrs:
-            self.certificates.append(trial)
+        if self._take_out(trial):
             return False
         if ARM_KEY not in trial.user_attrs:
             return self.policy is not None and self.fidelity.name in trial.params
@@ -117,13 +108,7 @@ class Race(StudyRace):
             self._set_levels(levels_in(self.fidelity, distribution))
 
     def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
-        """The level for a running trial whose objective asks with this distribution.
-
-        Raises
-        ------
-        ValueError
-            If the distribution does not contain it.
-        """
+        """The level for a running trial whose objective asks with this distribution."""
         running = self._running[trial_number]
         self.resolve_levels(distribution)
         if running.blind:
@@ -246,7 +231,33 @@ class Race(StudyRace):
 
     def progress_text(self) -> str:
         """Arms left, fidelity, cost spent, and the leader with its interval."""
-        return progress_text(self)
+        policy = self.policy
+        if policy is None:
+            raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
+        arm, mean, interval, fidelity = policy.leader()
+        phase = "pilot" if policy.piloting else self._at_level(policy.fidelity)
+        arms = f"{len(policy.active)}/{len(self.arms)} arms"
+        text = (
+            f"{arms} {'left' if self.certifies else 'in play'} | {phase} | cost {policy.cost:.6g}"
+        )
+        if arm is None:
+            return f"{text} | every arm failed"
+        low, high = sorted(self.sign * bound for bound in interval)
+        if high - low < float("inf"):
+            # Of all levels together: the mean of a single one need not lie within.
+            return f"{text} | leader: arm {arm} in [{low:.4g}, {high:.4g}]"
+        count, _, half = policy.summary(arm, fidelity)
+        width = f"± {half:.2g}" if half < float("inf") else f"({count} values)"
+        leader = f"leader: arm {arm}, {self.sign * mean:.4g} {width}"
+        return f"{text} | {leader} at {self._at_level(fidelity)}"
+
+    def _at_level(self, fidelity: int) -> str:
+        level = self.levels[fidelity]
+        return (
+            f"{self.fidelity.name}={level:.4g}"
+            if isinstance(level, float)
+            else f"{self.fidelity.name}={level}"
+        )
 
     @property
     def certifies(self) -> bool:
@@ -259,13 +270,7 @@ class Race(StudyRace):
         return self.policy is None and len(self._early_failures) >= 3 * len(self.arms)
 
     def check_fidelity_is_free(self) -> None:
-        """Raise if the sampler's choice of the fidelity is never followed.
-
-        Raises
-        ------
-        ValueError
-            If the objective never asks for the fidelity, or something else always sets it.
-        """
+        """Raise if the sampler's choice of the fidelity is never followed."""
         if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
             raise ValueError(self._missing_fidelity)
         if self._overridden >= self._most_overridden:

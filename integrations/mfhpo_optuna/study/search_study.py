@@ -15,11 +15,17 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
+from mfhpo.search import (
+    Replicate,
+    SearchRace,
+    SearchSpace,
+    has_levels,
+)
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.race import MakePolicy, Race
-from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, Running
+from mfhpo_optuna.study.under_way import Running
 
 __all__ = ["SearchStudy"]
 
@@ -237,7 +243,7 @@ class SearchStudy(Race):
                 for other, running in earlier.items()
             ):
                 continue
-            self._given_up.update(dict.fromkeys(earlier, pull.arm))
+            self._turns.given_up.update(earlier)
             del self._held[number]
             self._tell_now(number, pull, observation)
         self._withhold()

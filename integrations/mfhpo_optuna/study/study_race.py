@@ -5,9 +5,8 @@ from __future__ import annotations
 import abc
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import optuna
 from optuna.study import StudyDirection
@@ -18,139 +17,51 @@ from mfhpo.knowledge.noise import CONTRADICTED, NoiseContradictedWarning
 from mfhpo.racing.claims import joined
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.limit_attributes import SECONDS_KEY
-from mfhpo_optuna.study.worker_name import is_surely_dead
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CERTIFICATE_KEY,
+    SECONDS_KEY,
+    WITHHELD_KEY,
+    WORKER,
+)
+from mfhpo_optuna.study.under_way import Running, Turns, is_surely_dead
 
-__all__ = [
-    "ARM_KEY",
-    "CERTIFICATE_KEY",
-    "FIDELITY_KEY",
-    "NO_ANSWER",
-    "WITHHELD_KEY",
-    "WORKER",
-    "Listener",
-    "Running",
-    "StudyRace",
-]
-
-# User attributes: the pull that a trial is, and the certificate of the trial that answers.
-ARM_KEY = "mfhpo:pull"
-CERTIFICATE_KEY = "mfhpo:certificate"
-
-# User attribute of an answer that was added while it was withheld.
-WITHHELD_KEY = "mfhpo:withheld"
-
-# Attribute of a study whose sampler chooses the levels: the name of the parameter that sets them.
-FIDELITY_KEY = "mfhpo:fidelity"
-
-# In the tag of a pull: the process that evaluates it.
-WORKER = "worker"
-
-# The constraint that single pulls break, so that none of them is the best trial.
-NO_ANSWER = "mfhpo"
+__all__ = ["Listener", "StudyRace"]
 
 Listener = Callable[[int, Pull, Observation], None]
 
-# A trial under way that has been overtaken by so many others of its arm and level is not waited for
-# any longer: at least, and for each trial under way.
-_LEAST_PATIENCE = 10
-_OVERTAKEN_PER_WORKER = 3
-
-# When a trial began; by its number among those that began at the same moment.
-_Beginning: TypeAlias = tuple[datetime, int]
-
-
-@dataclass(frozen=True)
-class Running:
-    """A trial that is under way: what it evaluates, and since when."""
-
-    pull: Pull
-    since: datetime | None
-    blind: bool = False  # begun before the policy could choose
-    worker: str | None = None  # see `worker_name`; None: this process
-    level_is_open: bool = False  # it may still be evaluated at another level than the pull's
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """A trial that has ended and is not told yet."""
-
-    beginning: _Beginning
-    pull: Pull
-    observation: Observation
-
 
 class StudyRace(abc.ABC):
-    """Translates between the trials of one study and a policy.
-
-    Parameters
-    ----------
-    study
-        The study; only its direction is remembered.
-    arms
-        What is compared.
-    lease
-        Seconds after which a running trial is no longer waited for; None lets the kind of race
-        decide.
-
-    Attributes
-    ----------
-    sign
-        -1 where the study minimises: values are mirrored. Else 1.
-    policy
-        What chooses the pulls, or None until it can be made.
-    certificates
-        The trials that the sampler added as answers.
-    begun_by
-        The first trial of each arm that came to its end.
-    resumed
-        Whether trials of the race were run before, or elsewhere.
-    over
-        Numbers of running trials that began after the race had ended.
-    idle
-        Numbers of trials that only waited for others, and evaluate nothing.
-    is_disordered
-        Whether the policy has learned values in another order than that of their trials'
-        beginnings; then the race must be made anew from the study.
-    announced
-        Whether the sampler has said what it found out or chose.
-    reseeded
-        Whether the sampler that draws the arms was given new randomness after a restart.
-    warned
-        What the user was warned about, by an earlier race in whose place this one goes on, too.
-    listener
-        Called with the number of the trial, its pull and its observation, after the policy learned
-        from it; or None.
-    """
+    """Translates between the trials of one study and a policy."""
 
     # Whether the values of an arm at a level are told in the order in which their trials began.
     _in_order = True
 
     def __init__(self, study: optuna.Study, arms: Arms, lease: float | None) -> None:
         self.arms = arms
-        self.is_disordered = False
         self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
-        self.policy: Policy | None = None
-        self.certificates: list[FrozenTrial] = []
+        self.policy: Policy | None = None  # None until it can be made
+        self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
+        # After the policy has learned from a trial: its number, its pull and its observation.
         self.listener: Listener | None = None
-        self.begun_by: dict[int, FrozenTrial] = {}
-        self.over: set[int] = set()
-        self.idle: set[int] = set()
-        self.announced = False
-        self.reseeded = False
-        self.resumed = False
-        self._lease = lease
+        self.begun_by: dict[int, FrozenTrial] = {}  # the first whole trial of each arm
+        self.over: set[int] = set()  # running trials that began after the race had ended
+        self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
+        self.announced = False  # whether the sampler has said what it found out or chose
+        self.reseeded = False  # whether the sampler of the arms has new randomness after a restart
+        self.resumed = False  # whether trials of the race were run before, or elsewhere
+        # Whether the policy has learned values in another order than that of their beginnings.
+        self.is_disordered = False
+        # What the user was warned about, also by an earlier race in whose place this one goes on.
+        self.warned: set[str] = set()
+        self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
         self._begun_here: set[int] = set()  # the others are as their attributes say
-        # By number of the trial: what has ended and waits, in the order of ends; and the arms of
-        # trials under way that are not waited for any longer.
-        self._waiting: dict[int, _Ended] = {}
-        self._given_up: dict[int, int] = {}
+        self._turns = Turns(self._running, lambda arm, pull: self._may_be_equal(arm, pull))
         self._ending: int | None = None
         self._unread: set[int] = set()
         self._read_up_to = 0
         self._begun = 0
-        self.warned: set[str] = set()
         # How many observations the policy was told, and how many repeat those of an earlier race.
         self._n_told = 0
         self._n_repeated = 0
@@ -200,23 +111,17 @@ class StudyRace(abc.ABC):
     def read(self, study: optuna.Study, ending: int | None = None) -> bool:
         """Tell the policy of the trials that finished since the last reading.
 
-        Parameters
-        ----------
-        study
-            The study.
-        ending
-            Number of the trial that ends at this moment, which the study still has as running.
-
-        Returns
-        -------
-        bool
-            False if the race must be made anew: the study has lost trials (it was deleted and made
-            again), or a trial has ended that was not waited for (`is_disordered`).
+        The study still has the trial that ends at this moment (`ending`) as running. False if the
+        race must be made anew: the study has lost trials (it was deleted and made again), or a
+        trial has ended that was not waited for (`is_disordered`).
         """
         trials = study.get_trials(deepcopy=False)
         if len(trials) < self._read_up_to:
             return False
-        if any(number == ending or trials[number].state.is_finished() for number in self._given_up):
+        if any(
+            number == ending or trials[number].state.is_finished()
+            for number in self._turns.given_up
+        ):
             self.is_disordered = True
             return False
         self._ending = ending
@@ -255,7 +160,7 @@ class StudyRace(abc.ABC):
         # Optuna copies the attributes of a failed trial to the one that repeats it, which is known
         # from them before it begins.
         self._begun += trial.number not in self._running
-        self._given_up.pop(trial.number, None)
+        self._turns.given_up.discard(trial.number)
         self._begun_here.add(trial.number)
         blind = self.policy is None
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
@@ -268,16 +173,8 @@ class StudyRace(abc.ABC):
 
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
-        for name in (
-            "over",
-            "idle",
-            "announced",
-            "reseeded",
-            "resumed",
-            "listener",
-            "_begun_here",
-            "warned",
-        ):
+        told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
+        for name in (*told, "_begun_here"):
             setattr(self, name, getattr(disordered, name))
         self._n_repeated = max(disordered._n_told, disordered._n_repeated)
         if disordered.policy is not None:
@@ -286,9 +183,21 @@ class StudyRace(abc.ABC):
             self.warned.update(answer.notices)
 
     def settle(self) -> None:
-        """Draw the consequences of trials' ends for those that wait for them."""
+        """Draw the consequences of trials' ends for those that wait for them.
+
+        Those that hold back many others, or whose lease is over, are not waited for any longer; but
+        nothing is certified until they end.
+        """
         self._release()
-        self._give_up()
+        if self._turns.waiting:
+            now = datetime.now()
+            self._turns.give_up(self._ending, lambda running: self._expired(running, now))
+            self._release()
+        self._withhold()
+
+    def _release(self) -> None:
+        for ended in self._turns.release():
+            self._tell_now(ended.number, ended.pull, ended.observation)
 
     @property
     def awaits_trials(self) -> bool:
@@ -297,7 +206,7 @@ class StudyRace(abc.ABC):
         if policy is None or not policy.withheld or not policy.finished:
             return False
         now = datetime.now()
-        if all(self._expired(self._running[number], now) for number in self._given_up):
+        if all(self._expired(self._running[number], now) for number in self._turns.given_up):
             return False
         return policy.recommend().reason == policy.withheld
 
@@ -310,58 +219,13 @@ class StudyRace(abc.ABC):
 
     # What the races share.
 
-    def _holds_back(self, number: int, running: Running, ended: _Ended) -> bool:
-        """Whether a trial under way began before one that has ended, of the same arm and level.
-
-        What is not known yet about the one under way counts as the same.
-        """
-        if _beginning(running.since, number) > ended.beginning:
-            return False
-        if not running.level_is_open and running.pull.fidelity != ended.pull.fidelity:
-            return False
-        arm = running.pull.arm
-        return arm == ended.pull.arm or self._may_be_equal(arm, ended.pull)
-
-    def _release(self) -> None:
-        """Tell what nothing holds back, of each arm and level in the order of beginnings.
-
-        Pairs of arm and level follow each other in the order in which their trials ended.
-        """
-        awaited = [item for item in self._running.items() if item[0] not in self._given_up]
-        ended_as = {number: position for position, number in enumerate(self._waiting)}
-        ready = [
-            (number, ended)
-            for number, ended in self._waiting.items()
-            if not any(self._holds_back(other, running, ended) for other, running in awaited)
-        ]
-        turns: dict[int, int] = {}
-        of_pair: dict[tuple[int, int], int] = {}
-        for number, ended in sorted(ready, key=lambda item: item[1].beginning):
-            pair = (int(ended.pull.arm), int(ended.pull.fidelity))
-            of_pair[pair] = max(of_pair.get(pair, 0), ended_as[number])
-            turns[number] = of_pair[pair]
-        for number, ended in sorted(ready, key=lambda item: (turns[item[0]], item[1].beginning)):
-            del self._waiting[number]
-            self._tell_now(number, ended.pull, ended.observation)
-
-    def _give_up(self) -> None:
-        """Wait no longer for trials that hold back many others, or whose lease is over.
-
-        Nothing is certified until they end.
-        """
-        if self._waiting:
-            now = datetime.now()
-            patience = max(_LEAST_PATIENCE, _OVERTAKEN_PER_WORKER * len(self._running))
-            for number, running in self._running.items():
-                if number == self._ending or number in self._given_up:
-                    continue
-                overtaken_by = sum(
-                    self._holds_back(number, running, ended) for ended in self._waiting.values()
-                )
-                if overtaken_by >= patience or (overtaken_by and self._expired(running, now)):
-                    self._given_up[number] = running.pull.arm
-            self._release()
-        self._withhold()
+    def _take_out(self, trial: FrozenTrial) -> bool:
+        """Note that a trial is not under way any longer; return whether it is an answer."""
+        self._unread.discard(trial.number)
+        self._running.pop(trial.number, None)
+        if CERTIFICATE_KEY in trial.user_attrs:
+            self.certificates.append(trial)
+        return CERTIFICATE_KEY in trial.user_attrs
 
     def _withhold(self) -> None:
         """Say what the answer must wait for, or what it supposes, and what was paid meanwhile."""
@@ -369,12 +233,12 @@ class StudyRace(abc.ABC):
             return
         self.policy.held_cost = sum(
             self._cost_of(ended.pull) if ended.observation.cost is None else ended.observation.cost
-            for ended in self._waiting.values()
+            for ended in self._turns.waiting.values()
         )
         self.policy.withheld, self.policy.provisos = "", ()
         alive = [
             number
-            for number in sorted(self._given_up)
+            for number in sorted(self._turns.given_up)
             if not is_surely_dead(self._running[number].worker)
         ]
         now = datetime.now()
@@ -408,7 +272,7 @@ class StudyRace(abc.ABC):
             for number, running in self._running.items()
             if number != trial_number and not self._expired(running, now)
         ]
-        return [*under_way, *(ended.pull for ended in self._waiting.values())]
+        return [*under_way, *(ended.pull for ended in self._turns.waiting.values())]
 
     def _cost_of(self, pull: Pull) -> float:
         """What a pull costs, if it was not measured."""
@@ -439,11 +303,10 @@ class StudyRace(abc.ABC):
 
     def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
         """Tell the policy of a pull as soon as it is its turn."""
-        if not self._in_order:
+        if self._in_order:
+            self._turns.end(trial, pull, observation)
+        else:
             self._tell_now(trial.number, pull, observation)
-            return
-        beginning = _beginning(trial.datetime_start, trial.number)
-        self._waiting[trial.number] = _Ended(beginning, pull, observation)
 
     def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         assert self.policy is not None
@@ -519,10 +382,6 @@ class StudyRace(abc.ABC):
             f"failed. Make the study with pruner=optuna.pruners.NopPruner(); the race itself "
             f"decides what is not worth finishing.",
         )
-
-
-def _beginning(since: datetime | None, number: int) -> _Beginning:
-    return since or datetime.min, number
 
 
 def _seconds_of(trial: FrozenTrial) -> float | None:

@@ -16,13 +16,7 @@ __all__ = ["from_unit"]
 
 
 def from_unit(unit: float, distribution: BaseDistribution) -> Any:
-    """Map `unit`, uniform in [0, 1), to a value that follows the distribution.
-
-    Raises
-    ------
-    TypeError
-        For a kind of distribution that Optuna 5 does not have.
-    """
+    """Map `unit`, uniform in [0, 1), to a value that follows the distribution."""
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[int(unit * len(distribution.choices))]
     if isinstance(distribution, IntDistribution):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mfhpo._validation import check_limit
-from mfhpo_optuna.study.limit_attributes import LIMIT_KEY
+from mfhpo_optuna.study.attributes import LIMIT_KEY
 
 __all__ = ["limit_of"]
 

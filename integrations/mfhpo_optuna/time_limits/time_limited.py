@@ -18,14 +18,14 @@ import optuna
 from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_limit
-from mfhpo_optuna.study.limit_attributes import (
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
     CENSORED_KEY,
     ENFORCER_KEY,
     LIMIT_KEY,
     MEMORY_KEY,
     SECONDS_KEY,
 )
-from mfhpo_optuna.study.study_race import ARM_KEY
 from mfhpo_optuna.time_limits.crew import Crew
 from mfhpo_optuna.time_limits.global_random import draw_seeds
 from mfhpo_optuna.time_limits.limits import limit_of

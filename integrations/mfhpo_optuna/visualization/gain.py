@@ -13,7 +13,7 @@ import optuna
 from mfhpo import Observation, Pull
 from mfhpo.censored import ZoomingRCUCB
 from mfhpo.racing.recommendation import short
-from mfhpo_optuna.recommendations.limit import StudyLimitRecommendation
+from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study.limited_race import LimitedRace
 from mfhpo_optuna.study.study_race import Listener

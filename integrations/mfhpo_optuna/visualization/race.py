@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optuna
 
-from mfhpo_optuna.recommendations.race import StudyRecommendation
+from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.base import FidelitySampler
 from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization.race_story import Point, RaceStory

@@ -8,7 +8,7 @@ from typing import Any
 
 import optuna
 
-from mfhpo_optuna.recommendations.search import RaceRecommendation
+from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization.search_layout import add_trace, lay_out, span_of
 from mfhpo_optuna.visualization.search_story import Evaluation, SearchStory

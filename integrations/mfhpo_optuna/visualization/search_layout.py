@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo_optuna.recommendations.search import RaceRecommendation
+from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.visualization.search_story import SearchStory
 from mfhpo_optuna.visualization.search_words import title_of
 

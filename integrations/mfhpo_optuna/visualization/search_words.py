@@ -7,7 +7,7 @@ import textwrap
 from html import escape
 
 from mfhpo.certification.sequential import CandidateResult, Certificate
-from mfhpo_optuna.recommendations.search import RaceRecommendation
+from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.visualization.search_story import Evaluation, SearchStory
 from mfhpo_optuna.visualization.style import params_text, value_text
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mfhpo.certification.sequential import CandidateResult, Certificate
-from mfhpo_optuna.recommendations.search import RaceRecommendation
+from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.visualization.search_layout import add_trace, with_margin
 from mfhpo_optuna.visualization.search_story import SearchStory
 from mfhpo_optuna.visualization.search_words import describe_candidate, luck_of, radius_of, wrapped

@@ -105,13 +105,7 @@ class Journal:
 
 @contextmanager
 def of_this_version(what: str) -> Iterator[None]:
-    """Say of what was saved that it is of an earlier version, if something is not in it.
-
-    Raises
-    ------
-    ValueError
-        In place of a KeyError.
-    """
+    """Say of what was saved that it is of an earlier version, if something is not in it."""
     try:
         yield
     except KeyError as error:

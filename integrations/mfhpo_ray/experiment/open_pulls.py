@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from mfhpo import Pull
-from mfhpo.racing.in_order import InOrder
+from mfhpo import Labels, Pull
+from mfhpo.racing.in_order import InOrder, in_turn, most_held
 from mfhpo.search import Replicate
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
 
-__all__ = ["MOST_PASSED_OVER", "OpenPulls", "WaitedFor", "most_held"]
+__all__ = ["MOST_PASSED_OVER", "OpenPulls", "WaitedFor"]
 
-# No more pulls of an arm and fidelity are begun once so many have ended that wait for an earlier
-# one: at least, and for each pull that was under way at once. Fewer would idle workers whose trials
-# differ a little in time; more would be paid for though the race may never use them.
-_LEAST_HELD = 10
-_HELD_PER_WORKER = 3
 # How often an arm and fidelity whose pulls wait like this is passed over for what the race wants
 # besides it. A policy that takes turns lets the others get so many pulls ahead.
 MOST_PASSED_OVER = 4
-# The order is never given up for a pull that takes long.
-_FOR_EVER = sys.maxsize
-
 # Arm, fidelity, and whether it is for a certificate: pulls of a kind are told in order.
 _Kind: TypeAlias = tuple[int, int, bool]
 
 
 @dataclass(frozen=True)
 class WaitedFor:
-    """A pull under way that holds back later ones which have ended.
+    """A pull under way that holds back later ones which have ended."""
 
-    Parameters
-    ----------
-    trial_id
-        The trial that evaluates it; None if it is not known, as after a restart.
-    pull
-        The pull.
-    n_held
-        How many pulls of its arm and fidelity have ended and wait for it.
-    """
-
-    trial_id: str | None
+    trial_id: str | None  # None if it is not known, as after a restart
     pull: Pull
-    n_held: int
+    n_held: int  # how many pulls of its arm and fidelity have ended and wait for it
+
+    def in_words(self, labels: Labels) -> str:
+        """Which trial it is, and how many wait for it."""
+        trial = "a trial" if self.trial_id is None else f"trial {self.trial_id}"
+        return (
+            f"{trial} of {labels.arm(self.pull.arm)} at {labels.fidelity(self.pull.fidelity)} "
+            f"({self.n_held} later ones have ended)"
+        )
 
 
 class OpenPulls:
@@ -55,9 +44,9 @@ class OpenPulls:
     ----------
     in_order
         Whether the pulls of one arm and fidelity, those for a certificate apart from those of a
-        search, are told in the order in which they were begun, by `InOrder`; else
-        as they end. The replicate of a pull is its ticket. The order is kept however long a pull
-        takes, and for pulls without a value too; `is_full` says when to begin no more.
+        search, are told in the order in which they were begun, by `InOrder`; else as they end. The
+        replicate of a pull is its ticket. The order is kept however long a pull takes, and for
+        pulls without a value too; `is_full` says when to begin no more.
     """
 
     def __init__(self, in_order: bool) -> None:
@@ -136,7 +125,11 @@ class OpenPulls:
         for trial_id, begun in list(self._under_way.items()):
             if begun.pull == ended.pull and begun.replicate == ended.replicate:
                 del self._under_way[trial_id]
-        return self._order(ended.pull).end(ended.replicate, ended)
+        order = self._order(ended.pull)
+        if not self._in_order:
+            order.drop(ended.replicate)
+            return [ended]
+        return order.end(ended.replicate, ended)
 
     def drop(self, trial_ids: Iterable[str]) -> list[Ended]:
         """Drop the pulls of some trials, and return those that are to be told now, in order."""
@@ -145,7 +138,7 @@ class OpenPulls:
             begun = self._under_way.pop(trial_id, None)
             if begun is not None:
                 released += self._order(begun.pull).drop(begun.replicate)
-        return _sorted(released)
+        return _in_turn(released)
 
     # After a restart.
 
@@ -165,7 +158,7 @@ class OpenPulls:
                 if (kind, replicate) not in kept:
                     n_lost += 1
                     released += order.drop(replicate)
-        return n_lost, _sorted(released)
+        return n_lost, _in_turn(released)
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as plain JSON values."""
@@ -203,18 +196,18 @@ class OpenPulls:
 
     def _order_of(self, kind: _Kind) -> InOrder[Ended]:
         if kind not in self._orders:
-            self._orders[kind] = InOrder(_FOR_EVER if self._in_order else 1)
+            self._orders[kind] = InOrder()
         return self._orders[kind]
-
-
-def most_held(n_workers: int) -> int:
-    """How many pulls of a kind may wait for an earlier one before no more are begun."""
-    return max(_LEAST_HELD, _HELD_PER_WORKER * n_workers)
 
 
 def _kind_of(pull: Pull) -> _Kind:
     return int(pull.arm), int(pull.fidelity), isinstance(pull, Replicate)
 
 
-def _sorted(released: Iterable[Ended]) -> list[Ended]:
-    return sorted(released, key=lambda ended: ended.number)
+def _in_turn(released: Iterable[Ended]) -> list[Ended]:
+    return in_turn(
+        released,
+        kind=lambda ended: _kind_of(ended.pull),
+        beginning=lambda ended: ended.replicate,
+        end=lambda ended: ended.number,
+    )

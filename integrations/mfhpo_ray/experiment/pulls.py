@@ -9,36 +9,32 @@ from typing import Any
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.fidelity import native
 from mfhpo.search import Replicate
+from mfhpo_ray.experiment.numbers import as_number
+from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 
 __all__ = ["Ended", "UnderWay", "scalars"]
 
 
 @dataclass
 class UnderWay:
-    """A trial that evaluates a pull.
-
-    Parameters
-    ----------
-    pull
-        The pull.
-    replicate
-        How many pulls of the same arm and fidelity were begun before.
-    since
-        When it was suggested, or restored, by the search's clock.
-    seconds
-        What its results so far said that it took, or None.
-    resources
-        What it holds, once that is known.
-    restored
-        Whether it was begun before a restart.
-    """
+    """A trial that evaluates a pull."""
 
     pull: Pull
-    replicate: int
-    since: float
-    seconds: float | None = None
-    resources: Mapping[str, float] | None = None
-    restored: bool = False
+    replicate: int  # how many pulls of the same arm and fidelity were begun before
+    since: float  # when it was suggested, or restored, by the search's clock
+    seconds: float | None = None  # what its results so far said that it took
+    resources: Mapping[str, float] | None = None  # what it holds, once that is known
+    restored: bool = False  # begun before a restart
+
+    def took(self, result: Mapping[str, Any], now: float) -> float:
+        """Seconds that it took: as its result says, or as is known of it, or since it began."""
+        seconds = as_number(result.get("time_total_s"))
+        if seconds is None:
+            seconds = self.seconds
+        stopped_at = as_number(result.get(CENSORED_KEY))
+        if stopped_at is not None:
+            return stopped_at if seconds is None else max(seconds, stopped_at)
+        return max(0.0, now - self.since) if seconds is None else seconds
 
     def state_dict(self) -> dict[str, Any]:
         """Pull and replicate, as plain JSON values."""
@@ -52,28 +48,14 @@ class UnderWay:
 
 @dataclass(frozen=True)
 class Ended:
-    """A pull with what came back, as it is written in the journal.
+    """A pull with what came back, as it is written in the journal."""
 
-    Parameters
-    ----------
-    number
-        How many had ended before it.
-    pull, replicate
-        See `UnderWay`.
-    observation
-        What came back, in the unit and the direction of the metric.
-    config
-        The arm's encoded configuration.
-    result
-        What the trial had reported last.
-    """
-
-    number: int
+    number: int  # how many had ended before it
     pull: Pull
     replicate: int
-    observation: Observation
-    config: dict[str, Any]
-    result: dict[str, Any]
+    observation: Observation  # in the unit and the direction of the metric
+    config: dict[str, Any]  # the arm's, encoded
+    result: dict[str, Any]  # what the trial had reported last
 
     def to_record(self) -> dict[str, Any]:
         """The record for the journal."""

@@ -192,17 +192,7 @@ def recommendation(what: Any) -> Answer:
 
 
 def to_record(answer: Answer, metric: str, mode: str, owned: str) -> dict[str, Any]:
-    """The answer as it is written in the journal.
-
-    Parameters
-    ----------
-    answer
-        The answer.
-    metric, mode
-        What the race is about.
-    owned
-        The key by which trials of an arm differ, but for the seed: the fidelity, or the limit.
-    """
+    """The answer as it is written in the journal."""
     content = {
         field.name: getattr(answer, field.name)
         for field in fields(answer)

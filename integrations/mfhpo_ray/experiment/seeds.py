@@ -13,24 +13,10 @@ _MASK = (1 << _BITS) - 1
 def replicate_seed(
     seed: int, arm: int, fidelity: int, r: int, *, n_arms: int, n_fidelities: int
 ) -> int:
-    """The seed of an arm's r-th pull at a fidelity.
+    """The seed of an arm's r-th pull at a fidelity, from 0 to 2**31 - 1.
 
-    Parameters
-    ----------
-    seed
-        The race's seed.
-    arm, fidelity
-        What is pulled.
-    r
-        How many pulls of that pair were begun before.
-    n_arms, n_fidelities
-        Size of the race.
-
-    Returns
-    -------
-    int
-        From 0 to 2**31 - 1, which every library takes. No two pulls of a race share one, before
-        2**31 divided by the number of pairs of arms and fidelities were begun of one pair.
+    No two pulls of a race share one, before 2**31 divided by the number of pairs of arms and
+    fidelities were begun of one pair.
 
     Examples
     --------

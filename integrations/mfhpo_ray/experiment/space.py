@@ -52,18 +52,7 @@ _PLACEHOLDERS = ("__fn_ph", "__ref_ph")
 
 
 def find(config: Mapping[str, Any], name: str) -> Any:
-    """The value of a key; nested keys are joined by ``"/"``.
-
-    Raises
-    ------
-    KeyError
-        If there is none.
-
-    Examples
-    --------
-    >>> find({"model": {"width": 3}}, "model/width")
-    3
-    """
+    """The value of a key; nested keys are joined by ``"/"``."""
     if name in config:
         return config[name]
     found: Any = config
@@ -84,15 +73,7 @@ def has(config: Mapping[str, Any], name: str) -> bool:
 
 
 def assign(config: Config, name: str, value: Any) -> None:
-    """Set the value of a key, and make the dictionaries that it is nested in.
-
-    Examples
-    --------
-    >>> config = {}
-    >>> assign(config, "model/width", 3)
-    >>> config
-    {'model': {'width': 3}}
-    """
+    """Set the value of a key, and make the dictionaries that it is nested in."""
     *parents, key = [name] if name in config else name.split("/")
     for parent in parents:
         config = config.setdefault(parent, {})
@@ -100,13 +81,7 @@ def assign(config: Config, name: str, value: Any) -> None:
 
 
 def without(config: Mapping[str, Any], names: Collection[str]) -> Config:
-    """A copy, as deep as it takes, without some keys; a dictionary that they leave empty goes too.
-
-    Examples
-    --------
-    >>> without({"lr": 0.1, "train": {"epochs": 3}}, ["train/epochs"])
-    {'lr': 0.1}
-    """
+    """A copy without some keys; a dictionary that they leave empty goes, too."""
     left = dict(config)
     for name in names:
         if name in left:
@@ -177,15 +152,7 @@ def _open_paths(space: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def with_values_of(config: Config, result: Mapping[str, Any], prefix: str = "config/") -> Config:
-    """Replace Tune's placeholders for objects by what a trial really ran with.
-
-    Parameters
-    ----------
-    config
-        A configuration as it was suggested.
-    result
-        A flat result of a trial that ran it, which has the configuration below ``"config/"``.
-    """
+    """Replace Tune's placeholders for objects by what a trial really ran with, by its result."""
     shown: Config = {}
     for key, value in config.items():
         path = f"{prefix}{key}"
@@ -210,29 +177,8 @@ def _is_placeholder(value: Any) -> bool:
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
     """The levels of a fidelity: those declared, or those that the space suggests.
 
-    Parameters
-    ----------
-    fidelity
-        The fidelity.
-    space
-        A search space, which may have a domain of that name.
-
-    Returns
-    -------
-    tuple
-        Geometric levels between the bounds of a range (``tune.randint`` excludes its upper one);
-        the categories, in their order, of a choice or a grid.
-
-    Raises
-    ------
-    ValueError
-        If there are none, or the space does not allow a declared one.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> levels_of(Fidelity("epochs"), {"epochs": tune.randint(1, 82)})
-    (1, 3, 9, 27, 81)
+    Geometric ones between the bounds of a range; the categories, in their order, of a choice or a
+    grid.
     """
     domain = find(space, fidelity.name) if has(space, fidelity.name) else None
     categories = _categories(domain)
@@ -318,28 +264,10 @@ def _shown(domain: Any) -> str:
 
 
 def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
-    """Draw different configurations, as Tune's own variant generator does.
+    """Draw `n` different configurations, as Tune's own variant generator does.
 
-    Parameters
-    ----------
-    space
-        A search space of Tune: domains, grids, functions and constants, nested as you like.
-    n
-        How many; a finite space with at most `n` configurations is returned whole.
-    seed
-        Makes the draw repeatable, but for ``tune.sample_from``, whose functions have their own
-        randomness.
-
-    Returns
-    -------
-    list of dict
-        Whole configurations, constants included; fewer than `n` if there are no more.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> draw_configs({"a": tune.choice([1, 2]), "b": tune.grid_search(["x", "y"])}, 8, seed=0)
-    [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}, {'a': 1, 'b': 'y'}, {'a': 2, 'b': 'y'}]
+    A finite space with at most `n` is returned whole. The draw is repeatable, but for the functions
+    of ``tune.sample_from``, which have their own randomness.
     """
     spec: dict[str, Any] = copy.deepcopy(dict(space))
     _, domains, grids = parse_spec_vars(spec)

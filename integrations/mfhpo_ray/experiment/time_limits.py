@@ -70,11 +70,6 @@ class TimeLimits:
     says that it has trained in this run (``time_since_restore``), so that a slow driver and the way
     to it are not charged.
 
-    Parameters
-    ----------
-    clock
-        Seconds from any origin.
-
     Notes
     -----
     A turn of the loop takes up to 0.1 seconds if nothing happens, and this much later a trial may
@@ -103,22 +98,7 @@ class TimeLimits:
         self._running: set[str] = set()
 
     def set(self, trial: Trial, limit: float | None) -> None:
-        """Limit a trial that is going to be started.
-
-        Parameters
-        ----------
-        trial
-            The trial.
-        limit
-            Seconds that it may run, or None.
-
-        Raises
-        ------
-        TypeError
-            If `limit` is neither a number nor None.
-        ValueError
-            If `limit` is not positive.
-        """
+        """Limit a trial that is going to be started."""
         self._watches[trial.trial_id] = _Watch(finite_limit("limit", limit))
 
     def enforce(self, tune_controller: TuneController) -> None:
@@ -127,11 +107,6 @@ class TimeLimits:
         A trial that is ended here is TERMINATED at once, with no error counted, and its last result
         says what it is censored at; its process is killed, whatever it does. The work is
         proportional to the number of running trials.
-
-        Parameters
-        ----------
-        tune_controller
-            What the scheduler is given.
         """
         now = self._clock()
         running = {
@@ -153,15 +128,7 @@ class TimeLimits:
                 stop_at_once(tune_controller, trial, {CENSORED_KEY: watch.limit})
 
     def exceeded(self, trial: Trial, result: Mapping[str, Any] | None = None) -> bool:
-        """Whether a trial that reports is beyond its limit: the scheduler then returns STOP.
-
-        Parameters
-        ----------
-        trial
-            The trial.
-        result
-            What it reports, from which its clock is set.
-        """
+        """Whether a trial that reports is beyond its limit: the scheduler then returns STOP."""
         watch = self._watches.get(trial.trial_id)
         if watch is None:
             return False
@@ -175,19 +142,7 @@ class TimeLimits:
         return True
 
     def seconds(self, trial: Trial) -> float:
-        """What a trial has run, so far or in all.
-
-        Parameters
-        ----------
-        trial
-            A trial that was not forgotten yet.
-
-        Returns
-        -------
-        float
-            Seconds: ``time_total_s`` of the last result of a trial that ended by itself; for one
-            that was ended here, what its clock said then; else what its clock says now.
-        """
+        """Seconds that a trial has run: as it says if it ended by itself, else by its clock."""
         watch = self._watches.get(trial.trial_id)
         if watch is not None and watch.ended_after is not None:
             return watch.ended_after
@@ -197,18 +152,7 @@ class TimeLimits:
         return float(result.get(TIME_TOTAL_S, 0.0))
 
     def settle(self, trial: Trial) -> float | None:
-        """Note in the last result of a trial that ends whether its time was up.
-
-        Parameters
-        ----------
-        trial
-            The trial, in ``on_trial_complete``: then search algorithms and results see the note.
-
-        Returns
-        -------
-        float or None
-            The limit in seconds at which it is censored, None if it ended within its limit.
-        """
+        """Note in the last result of a trial at which limit it is censored, if it is."""
         watch = self._watches.get(trial.trial_id)
         if watch is None or watch.limit is None:
             return None
@@ -232,15 +176,6 @@ def stop_at_once(
 
     The trial is TERMINATED, no error is counted, and its slot is free as soon as Ray has noticed
     that the process is gone, which takes some hundredths of a second.
-
-    Parameters
-    ----------
-    tune_controller
-        What the scheduler is given.
-    trial
-        A trial that has not ended.
-    note
-        What to add to its last result.
 
     Notes
     -----

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mfhpo import Observation, Pull
-from mfhpo.racing.in_order import InOrder
-from mfhpo_ray.experiment.open_pulls import WaitedFor, most_held
+from mfhpo.racing.in_order import InOrder, most_held
+from mfhpo_ray.experiment.open_pulls import WaitedFor
 from mfhpo_ray.schedulers.runs import Run
 
 __all__ = ["Arrived", "LevelOrder", "Place"]
@@ -39,9 +39,7 @@ class LevelOrder:
     """
 
     def __init__(self) -> None:
-        self._orders: defaultdict[Pull, InOrder[Arrived]] = defaultdict(
-            lambda: InOrder(sys.maxsize)
-        )
+        self._orders: defaultdict[Pull, InOrder[Arrived]] = defaultdict(InOrder)
         self._on_their_way: defaultdict[Pull, dict[int, Run]] = defaultdict(dict)
         # The same by the names of trials, so that no search goes through all arms.
         self._tickets: dict[str, dict[Pull, int]] = {}

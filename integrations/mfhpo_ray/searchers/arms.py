@@ -25,20 +25,6 @@ ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
     """Return the number of arms, or the arms themselves.
 
-    Parameters
-    ----------
-    arms
-        A number, or configurations.
-    owned
-        Keys that the search itself sets, which no arm may contain.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a number nor a list of dictionaries.
-    ValueError
-        For no arm, equal arms, or an arm with a key that the search sets.
-
     Examples
     --------
     >>> check_arms([{"lr": 0.1}, {"lr": 0.2}], owned=["epochs"])
@@ -83,13 +69,7 @@ def _native(value: Any) -> Any:
 
 
 class Arms:
-    """Configurations of all arms, some of which may be drawn later.
-
-    Parameters
-    ----------
-    configs
-        The configurations, without what the search sets; None where one is not drawn yet.
-    """
+    """Configurations of all arms, some of which may be drawn later."""
 
     def __init__(self, configs: Sequence[Config | None]) -> None:
         self._configs = list(configs)
@@ -167,24 +147,11 @@ class Arms:
 
 
 class ArmSearch:
-    """Another searcher, which is asked for one configuration for each arm, and told its value.
-
-    Parameters
-    ----------
-    search
-        The searcher.
-    owned
-        Keys of its configurations that are left out.
-
-    Attributes
-    ----------
-    exhausted
-        Whether it has said that there are no more.
-    """
+    """Another searcher, which is asked for one configuration for each arm, and told its value."""
 
     def __init__(self, search: Searcher, owned: Collection[str]) -> None:
         self.search = search
-        self.exhausted = False
+        self.exhausted = False  # whether it has said that there are no more
         self._owned = tuple(owned)
         self._drawn = 0
         # Arm -> the name under which the searcher waits for its value.
@@ -204,6 +171,25 @@ class ArmSearch:
         self._drawn += 1
         self._waits_for[arm] = name
         return without(suggested, self._owned)
+
+    def draw_new(
+        self, arm: int, arms: Arms, recovered: dict[int, dict[str, Any]]
+    ) -> tuple[bool, int | None]:
+        """Draw an arm's configuration: whether there was one, and the arm that it is equal to.
+
+        The results in `recovered` are those of arms that were drawn before a restart of which the
+        searcher knows nothing: it is told what it draws again of them, and goes on.
+        """
+        while (config := self.draw(arm)) is not None:
+            equal = arms.equal_to(config)
+            if equal is not None and equal in recovered:
+                self.tell(arm, recovered.pop(equal))
+                continue
+            arms.adopt(arm, config)
+            if equal is not None:
+                self.give_up(arm)
+            return True, equal
+        return False, None
 
     def tell(self, arm: int, result: Mapping[str, Any]) -> None:
         """Tell the value of an arm, if it is the first one."""

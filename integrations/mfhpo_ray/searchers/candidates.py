@@ -23,20 +23,7 @@ __all__ = ["Candidates"]
 
 
 class Candidates:
-    """What is to be raced, before and after the Tuner has handed over its search space.
-
-    Parameters
-    ----------
-    arms, space, arm_search
-        See `IISESearch`.
-    keys
-        The keys of the configuration that the search itself sets.
-
-    Attributes
-    ----------
-    search
-        The other searcher, or None.
-    """
+    """What is to be raced, before and after the Tuner has handed over its search space."""
 
     def __init__(
         self,
@@ -77,25 +64,7 @@ class Candidates:
     def take(
         self, config: Mapping[str, Any], metric: str | None, mode: str | None, **spec: Any
     ) -> bool:
-        """Take the search space of the Tuner.
-
-        Parameters
-        ----------
-        config
-            The space.
-        metric, mode, **spec
-            Handed on to the other searcher.
-
-        Returns
-        -------
-        bool
-            False if something is to be drawn where arms come from elsewhere.
-
-        Raises
-        ------
-        ValueError
-            If a given arm lacks what the space leaves open.
-        """
+        """Take the Tuner's search space; False if what it draws is not the search's to draw."""
         self._tuner_space = dict(config)
         rest = without(config, self._keys)
         names = open_names(rest)
@@ -109,17 +78,8 @@ class Candidates:
     def make(self, seed: int, while_drawing: Any) -> Arms:
         """The arms, drawn if they come from a space; those of another searcher are not yet.
 
-        Parameters
-        ----------
-        seed
-            Makes the draws repeatable.
-        while_drawing
-            Value of the first key that the search sets, at which functions of the space may look.
-
-        Raises
-        ------
-        ValueError
-            If there is nothing to draw from.
+        The first key that the search sets has the value `while_drawing` meanwhile, at which
+        functions of the space may look.
         """
         if isinstance(self._given, list):
             return Arms(self._given)

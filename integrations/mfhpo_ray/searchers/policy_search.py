@@ -20,14 +20,14 @@ from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.losses import Losses
 from mfhpo_ray.experiment.numbers import as_number
-from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls, WaitedFor
+from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls
 from mfhpo_ray.experiment.pulls import Ended, UnderWay, scalars
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
 from mfhpo_ray.experiment.seeds import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.searchers.arms import Arms, ArmsLike
+from mfhpo_ray.searchers.arms import Arms, ArmSearch, ArmsLike
 from mfhpo_ray.searchers.candidates import Candidates
 
 __all__ = ["PolicySearch"]
@@ -133,16 +133,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> Observation:
         """What came back from a pull, in the unit and the direction of the metric.
 
-        Parameters
-        ----------
-        trial_id, begun
-            The pull.
-        value
-            The metric, or None if there is none.
-        seconds
-            What it took.
-        stopped_at
-            The limit in seconds at which the trial was stopped, or None.
+        Given the metric or None, the seconds that the trial took, and the limit in seconds at which
+        it was stopped, or None.
         """
 
     @abc.abstractmethod
@@ -212,26 +204,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> bool:
         """Take metric, mode and search space from the Tuner.
 
-        Parameters
-        ----------
-        metric, mode
-            From ``TuneConfig``, None if not given there.
-        config
-            The ``param_space``; Tune does not call this if there is none.
-        **spec
-            Handed on to `arm_search`.
-
-        Returns
-        -------
-        bool
-            False if something is to be drawn that is not the search's to draw, because it has a
-            space of its own.
-
-        Raises
-        ------
-        ValueError
-            If metric or mode differ from the search's own, if a given arm lacks what the space
-            leaves open, or if the fidelity's levels are not in the space.
+        False if something is to be drawn that is not the search's to draw.
         """
         _check_aim(metric, mode)
         self._take("metric", metric)
@@ -250,30 +223,15 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return taken
 
     def set_max_concurrency(self, max_concurrent: int) -> bool:
-        """Keep to a number of concurrent trials; Tune then leaves that to the search.
-
-        Parameters
-        ----------
-        max_concurrent
-            The number.
-        """
+        """Keep to a number of concurrent trials; Tune then leaves that to the search."""
         # Tune's own count would, after a restart, wait for trials that will never come.
         self._most = check_count("max_concurrent", max_concurrent, 1)
         return True
 
     def suggest(self, trial_id: str) -> Any:
-        """The configuration of the next pull.
+        """The configuration of the next pull, with the values of all keys that the search sets.
 
-        Parameters
-        ----------
-        trial_id
-            The trial that is to evaluate it.
-
-        Returns
-        -------
-        dict or str or None
-            The configuration with the values of all keys that the search sets; ``FINISHED`` when
-            the race is over; None if there is none now.
+        ``FINISHED`` when the race is over; None if there is none now.
         """
         policy = self._begin() if self._policy is None else self._policy
         if self._is_over(policy):
@@ -293,13 +251,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return self._config(pull, self._open.begin(trial_id, pull, self._clock()))
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Note how long a trial has run; only its last result is an observation.
-
-        Parameters
-        ----------
-        trial_id, result
-            The trial, and what it reported.
-        """
+        """Note how long a trial has run; only its last result is an observation."""
         begun = self._open.get(trial_id)
         if begun is not None:
             begun.seconds = as_number(result.get("time_total_s"))
@@ -309,15 +261,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> None:
         """Tell the policy what came back from a pull.
 
-        Parameters
-        ----------
-        trial_id
-            The trial; one that the search does not know, or that ended before, is ignored.
-        result
-            Its last result, flat. None without an error: the trial was stopped before it ran, and
-            observed nothing.
-        error
-            Whether it failed.
+        A trial that the search does not know, or that ended before, is ignored. One without a
+        result that did not fail was stopped before it ran, and observed nothing.
         """
         begun = self._open.get(trial_id)
         if begun is None or self._policy is None:
@@ -326,7 +271,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._drop([trial_id])
             return
         result = {} if result is None else result
-        seconds = self._seconds(begun, result)
+        seconds = begun.took(result, self._clock())
         value = None if error else self._value(trial_id, result)
         observation = self._observed(trial_id, begun, value, seconds, result.get(CENSORED_KEY))
         arms = self._known_arms()
@@ -346,13 +291,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     # What its scheduler calls: see `PullScheduler`.
 
     def connect(self, journal: Journal) -> None:
-        """Write each observation to a journal, and learn from those that are there already.
-
-        Parameters
-        ----------
-        journal
-            The experiment's.
-        """
+        """Write each observation to the experiment's journal, and learn from what is there."""
         self._has_companion = True
         self._journal = journal
         records = journal.read()
@@ -377,52 +316,24 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._write_answer(policy, urgent=True)
 
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
-        """Note what a trial holds while it runs.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        resources
-            Number of CPUs, GPUs and others, by name.
-        """
+        """Note what a trial holds while it runs: number of CPUs, GPUs and others, by name."""
         self._has_companion = True
         begun = self._open.get(trial_id)
         if begun is not None:
             begun.resources = dict(resources)
 
     def note_seconds(self, trial_id: str, seconds: float) -> None:
-        """Note how long a trial has run, which may never have reported.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        seconds
-            The seconds since it was started.
-        """
+        """Note how long a trial has run since it was started; it may never have reported."""
         begun = self._open.get(trial_id)
         if begun is not None:
             begun.seconds = seconds
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
-        """The last result of a trial that ended before a restart, or None.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        """
+        """The last result of a trial that ended before a restart, or None."""
         return self._completed.get(trial_id)
 
     def keep(self, trial_ids: Collection[str]) -> None:
-        """Drop all pulls that are not evaluated by one of these trials.
-
-        Parameters
-        ----------
-        trial_ids
-            The trials that run or wait.
-        """
+        """Drop all pulls that are not evaluated by one of these trials, which run or wait."""
         self._is_unsure_of_trials = False
         self._lose(set(self._open.trial_ids).difference(trial_ids))
 
@@ -431,24 +342,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
         An arm whose pulls are lost time and again takes its processes down itself: from then on
         they count as failed.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
         """
         begun = self._open.get(trial_id)
         if begun is not None and self._losses.excuse(begun.pull.arm):
             self._lose([trial_id])
 
     def discard(self, trial_id: str) -> None:
-        """Drop a pull whose trial is stopped because the race is over.
-
-        Parameters
-        ----------
-        trial_id
-            The trial.
-        """
+        """Drop a pull whose trial is stopped because the race is over."""
         self._lose([trial_id])
 
     @property
@@ -484,19 +384,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state, in a search made with the same arguments.
-
-        Parameters
-        ----------
-        state
-            What `get_state` gave.
-
-        Raises
-        ------
-        ValueError
-            If the state is of another kind of search, of another metric, or of other arms, or if
-            an earlier version of mfhpo has saved it.
-        """
+        """Go on from what `get_state` gave, in a search made with the same arguments."""
         with of_this_version("the saved state of the search"):
             self._load(state)
 
@@ -530,30 +418,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._over = policy.finished
 
     def save(self, checkpoint_path: str) -> None:
-        """Save the state to a file, as JSON.
-
-        Parameters
-        ----------
-        checkpoint_path
-            The file.
-        """
+        """Save the state to a file, as JSON."""
         Path(checkpoint_path).write_text(json.dumps(self.get_state()), encoding="utf-8")
         if self._policy is not None:
             self._write_answer(self._policy, urgent=True)
 
     def restore(self, checkpoint_path: str) -> None:
-        """Go on from a saved state.
-
-        Parameters
-        ----------
-        checkpoint_path
-            The file that `save` has written.
-
-        Raises
-        ------
-        ValueError
-            See `set_state`.
-        """
+        """Go on from a file that `save` has written (see `set_state`)."""
         self.set_state(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -661,30 +532,21 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         arms, search = self._known_arms(), self._candidates.search
         if search is None:
             raise RuntimeError(f"arm {arm} has no configuration.")
-        while (config := search.draw(arm)) is not None:
-            equal = arms.equal_to(config)
-            if equal is None:
-                arms.adopt(arm, config)
-                return True
-            if equal not in self._recovered:
-                arms.adopt(arm, config)
-                search.give_up(arm)
-                self._merge(policy, arm, equal)
-                return False
-            # It was drawn before a restart, of which the other searcher knows nothing.
-            search.tell(arm, self._recovered.pop(equal))
-        if search.exhausted:
-            missing = arms.unknown
-            known = next((k for k in range(len(arms)) if arms.is_known(k)), None)
-            if known is None:
-                raise ValueError(
-                    f"arm_search={search.search!r} has no configuration to begin with."
-                )
-            for k in missing:
-                # Nothing is claimed of arms that there are not.
-                policy.withdraw(k, duplicate_of=known)
-            self._over = policy.finished
-        return False
+        is_drawn, equal = search.draw_new(arm, arms, self._recovered)
+        if equal is not None:
+            self._merge(policy, arm, equal)
+        elif not is_drawn and search.exhausted:
+            self._end_draws(policy, arms, search)
+        return is_drawn and equal is None
+
+    def _end_draws(self, policy: PolicyT, arms: Arms, search: ArmSearch) -> None:
+        known = next((arm for arm in range(len(arms)) if arms.is_known(arm)), None)
+        if known is None:
+            raise ValueError(f"arm_search={search.search!r} has no configuration to begin with.")
+        for arm in arms.unknown:
+            # Nothing is claimed of arms that there are not.
+            policy.withdraw(arm, duplicate_of=known)
+        self._over = policy.finished
 
     def _merge(self, policy: PolicyT, arm: int, equal: int) -> None:
         if not self._warned_of_merging:
@@ -714,16 +576,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             assign(config, self._seed_key, seed)
         return config
 
-    def _seconds(self, begun: UnderWay, result: Mapping[str, Any]) -> float:
-        """What a trial took: as it says, or as is known of it, or since it was suggested."""
-        seconds = as_number(result.get("time_total_s"))
-        if seconds is None:
-            seconds = begun.seconds
-        stopped_at = as_number(result.get(CENSORED_KEY))
-        if stopped_at is not None:
-            return stopped_at if seconds is None else max(seconds, stopped_at)
-        return max(0.0, self._clock() - begun.since) if seconds is None else seconds
-
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """The metric, or None if it is missing, no number or not finite."""
         reported = result.get(str(self._metric))
@@ -740,18 +592,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def _waiting_in_words(self) -> str:
         """Which trials hold back others that have ended; empty if none does."""
         waits = sorted(self._open.waited_for, key=lambda waits: -waits.n_held)
-        parts = [self._in_words(each) for each in waits[:_MOST_NAMED]]
+        parts = [each.in_words(self._labels()) for each in waits[:_MOST_NAMED]]
         if len(waits) > _MOST_NAMED:
             parts.append(f"and {len(waits) - _MOST_NAMED} more")
         return ", ".join(parts)
-
-    def _in_words(self, waits: WaitedFor) -> str:
-        trial = "a trial" if waits.trial_id is None else f"trial {waits.trial_id}"
-        labels = self._labels()
-        return (
-            f"{trial} of {labels.arm(waits.pull.arm)} at {labels.fidelity(waits.pull.fidelity)} "
-            f"({waits.n_held} later ones have ended)"
-        )
 
     def _warn_of_waiting(self, pull: Pull) -> None:
         for waits in self._open.waited_for:
@@ -762,15 +606,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                     "The race waits for %s. Values count in the order in which their trials "
                     "began, so no more of this arm is begun at this level until that trial ends. "
                     "If it hangs, stop it; search.scheduler(limit=...) does so by itself.",
-                    self._in_words(waits),
+                    waits.in_words(self._labels()),
                 )
 
     def _end(self, policy: PolicyT, ended: Ended) -> None:
         """Tell of a pull that has ended, and of those that waited for it, if it is their turn."""
         self._ended = ended.number + 1
-        for told in self._open.end(ended):
-            self._tell(policy, told)
-            self._tell_arm_search(policy, told)
+        self._tell_all(policy, self._open.end(ended))
 
     def _lose(self, trial_ids: Collection[str]) -> None:
         """Leave out pulls that were under way; once the race is over they are merely surplus."""
@@ -788,9 +630,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if policy.finished:
             # Those dropped are surplus, and these are the quick ones among the surplus.
             return
-        for told in released:
-            self._tell(policy, told)
-            self._tell_arm_search(policy, told)
+        self._tell_all(policy, released)
 
     def _drop_those_that_are_gone(self) -> None:
         """Drop the pulls of a saved state that Tune does not run again, if that is known."""
@@ -807,13 +647,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._is_unsure_of_trials = False
 
     def _recover_arm(self, ended: Ended) -> None:
-        """Take the configuration of a pull from the journal.
-
-        Raises
-        ------
-        ValueError
-            If the arm has another one.
-        """
+        """Take the configuration of a pull from the journal; ValueError if the arm has another."""
         arms, arm, config = self._known_arms(), ended.pull.arm, decode(ended.config)
         if not arms.is_known(arm):
             arms.adopt(arm, config)
@@ -833,14 +667,16 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._losses.forget(ended.pull.arm)
         self._over = policy.finished
 
-    def _tell_arm_search(self, policy: PolicyT, ended: Ended) -> None:
-        if self._candidates.search is None:
-            return
-        arm = ended.pull.arm
-        if ended.observation.has_value:
-            self._candidates.search.tell(arm, ended.result)
-        elif arm not in policy.active:
-            self._candidates.search.give_up(arm)
+    def _tell_all(self, policy: PolicyT, told: Iterable[Ended]) -> None:
+        """Tell the policy of pulls, and the searcher that draws the arms, if there is one."""
+        search = self._candidates.search
+        for ended in told:
+            self._tell(policy, ended)
+            arm = ended.pull.arm
+            if search is not None and ended.observation.has_value:
+                search.tell(arm, ended.result)
+            elif search is not None and arm not in policy.active:
+                search.give_up(arm)
 
     # The journal.
 

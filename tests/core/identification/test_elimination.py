@@ -25,7 +25,7 @@ from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.racing.evidence import NoNoiseWarning
+from mfhpo.racing.noise_evidence import NoNoiseWarning
 from mfhpo.racing.race import ArmWithdrawnWarning
 
 FloatArray = npt.NDArray[np.float64]

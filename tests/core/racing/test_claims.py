@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mfhpo import Bounded
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Candidate, Certification
-from mfhpo.racing.claims import joined, unseen_in_words, unseen_share, wrong_in_words
+from mfhpo.racing.claims import unseen_in_words, unseen_share
 from mfhpo.racing.race import ArmWithdrawnWarning
 
 KINDS = [Certification, GroupSequentialCertification, PairedCertification]
@@ -26,13 +25,6 @@ def most(runs, level):
 
 
 # Sentences.
-
-
-def test_sentences():
-    assert joined(["a"]) == "a"
-    assert joined(["a", "b"]) == "a and b"
-    assert wrong_in_words(0.1, []) == "wrong with probability at most 0.1"
-    assert wrong_in_words(0.1, ["a", "b"]) == "wrong with probability at most 0.1 if a and b"
 
 
 def test_what_a_sample_cannot_exclude():
@@ -149,32 +141,6 @@ def test_a_leader_that_leaves_is_not_forgotten(kind):
     assert evaluations - failures == 2
     assert re.search("because .*led when it left", text)
     assert f"failed {failures} of {evaluations} evaluations" in text
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_the_sample_cannot_exclude_is_said_and_counted(kind):
-    text = run(race_of(kind, 2, epsilon=1.0), [0, 1], [0.5] * 2, [0, 0], seed=1)
-    line = next(line for line in text.splitlines() if "not excluded" in line)
-    for share, seen in re.findall(r"(\S+) % of .*? \((\d+) seen\)", line):
-        assert float(share) == pytest.approx(100 * (1 - 0.05 ** (1 / int(seen))), rel=0.06)
-    names = re.findall(r"row \d", line)
-    assert names[0] == statements(text)["winner"]
-    assert set(names) == {"row 0", "row 1"}
-
-
-@pytest.mark.parametrize("kind", [Certification, GroupSequentialCertification])
-def test_values_within_declared_bounds_hide_nothing(kind):
-    race = race_of(kind, 2, epsilon=0.3, sigma=Bounded(-4.0, 4.0))
-    text = run(race, [0, 1], [0.2] * 2, [0, 0], seed=0, most_evaluations=5000)
-    assert "not excluded" not in text
-    assert re.search("claim .* if evaluations are independent and all values lie within", text)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_claim_and_intervals_are_two_risks(kind):
-    text = run(race_of(kind, 2, epsilon=1.0), [0, 1], [0.5] * 2, [0, 0], seed=1)
-    assert text.count("wrong with probability at most 0.05 if ") == 1
-    assert "intervals   at least one of them wrong with the same probability on top" in text
 
 
 # Claims, counted.

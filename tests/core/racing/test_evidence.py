@@ -14,7 +14,8 @@ from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius, TightestRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.racing.evidence import Evidence, NoNoiseWarning
+from mfhpo.racing.evidence import Evidence
+from mfhpo.racing.noise_evidence import NoNoiseWarning
 
 BOTH = np.array([0, 1])
 
@@ -93,16 +94,6 @@ class TestVarianceBounds:
             found.add(0, 0, 3.0)
         assert found.variance_bounds(BOTH)[:, 0].tolist() == [0.0, 0.0]
 
-    @pytest.mark.parametrize("noise", [Gaussian(), EstimatedNoise()])
-    def test_they_are_saved(self, noise: Noise) -> None:
-        first, second = (evidence(noise, adaptive=True, variances=True) for _ in range(2))
-        rng = np.random.default_rng(1)
-        for _ in range(30):
-            first.add(int(rng.integers(2)), int(rng.integers(2)), rng.standard_normal())
-        second.load_state_dict(first.state_dict())
-        assert second.variance_bounds(BOTH).tolist() == first.variance_bounds(BOTH).tolist()
-        assert np.isfinite(second.variance_bounds(BOTH)).any()
-
 
 class TestIntervals:
     @given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["max", "order", "none"]))
@@ -168,15 +159,6 @@ class TestSeparated:
 
 
 class TestRadii:
-    def test_one_for_each_fidelity(self) -> None:
-        problem = Problem(2, costs=(1.0, 10.0), bias=Bias.max(0.5, 0.0), noise=SubGaussian(1.0))
-        radii = HoeffdingRadius(1.0), HoeffdingRadius(3.0)
-        found = Evidence(problem, 0.1, (0, 1), radii)
-        counts = np.array([4])
-        for fidelity, radius in enumerate(radii):
-            expected = radius(counts, 0.1 / 4)
-            assert found.radius_after(counts, fidelity).tolist() == expected.tolist()
-
     @pytest.mark.parametrize("n_radii", [1, 3])
     def test_another_number_is_an_error(self, n_radii: int) -> None:
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
@@ -240,16 +222,6 @@ class TestHalfWidths:
         for m in range(n_fidelities):
             assert asked.half_widths(arms, m).tolist() == again.half_widths(arms, m).tolist()
 
-    def test_sums_that_are_replaced(self) -> None:
-        seen = evidence(SubGaussian(1.0))
-        rows = np.array([0, 1])
-        seen.half_widths(rows, 0)
-        seen.set_sums(rows, 0, np.array([3, 4]), np.array([1.0, 2.0]))
-        counts = np.array([3, 4])
-        assert seen.half_widths(rows, 0).tolist() == seen.radius_after(counts, 0).tolist()
-        under_way = seen.half_widths(rows, 0, counts + 1)
-        assert under_way.tolist() == seen.radius_after(counts + 1, 0).tolist()
-
     def test_a_radius_that_changes(self) -> None:
         radius = Growing()
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
@@ -260,31 +232,3 @@ class TestHalfWidths:
         assert seen.half_widths(np.array([0]), 0).tolist() == [2.0]
         assert TightestRadius((HoeffdingRadius(1.0), radius)).changes
         assert not TightestRadius((HoeffdingRadius(1.0), MixtureRadius(1.0))).changes
-
-    def test_of_a_state_of_another_shape_nothing_is_kept(self) -> None:
-        seen = evidence(SubGaussian(1.0))
-        seen.add(0, 0, 1.0)
-        seen.half_widths(BOTH, 0)
-        state = seen.state_dict()
-        state["statistics"] |= {"counts": [[9, 9], [9, 9]], "sums": [[0.0]]}
-        with pytest.raises(ValueError, match="sums"):
-            seen.load_state_dict(state)
-        expected = seen.radius_after(seen.counts[:, 0], 0)
-        assert seen.half_widths(BOTH, 0).tolist() == expected.tolist()
-
-    def test_of_an_estimated_noise_all_are_renewed_with_its_scale_only(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        arms, computed = np.arange(20), []
-        seen = evidence(EstimatedNoise(), n_arms=20)
-        whole = seen._computed_half_widths
-        monkeypatch.setattr(
-            seen,
-            "_computed_half_widths",
-            lambda some, m, counts: computed.append(len(some)) or whole(some, m, counts),
-        )
-        rng = np.random.default_rng(0)
-        for n in range(400):
-            seen.add(n % 20, 0, rng.standard_normal())
-            seen.half_widths(arms, 0)
-        assert sum(computed) < 400 + 20 * 60

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.racing.in_order import InOrder
+from mfhpo.racing.in_order import InOrder, in_turn
 
 
 def test_what_has_ended_waits_for_what_was_begun_before():
@@ -32,46 +31,33 @@ def test_what_is_given_up_holds_back_nothing():
     assert values.drop(0) == ["b"]
     assert values.drop(0) == []
     assert values.drop(2) == ["d"]
+    assert values.end(0, "late") == ["late"]
 
 
-def test_what_was_overtaken_too_often_is_not_waited_for():
-    values: InOrder[int] = InOrder(patience=3)
-    for _ in range(6):
-        values.begin()
-    assert values.end(2, 2) == []
-    assert values.end(3, 3) == []
-    # The third overtakes 0 and 1; what came later waits for nothing else.
-    assert values.end(5, 5) == [2, 3]
-    assert values.awaited == [4]
-    assert values.end(0, 0) == [0]
-    assert values.end(4, 4) == [4, 5]
-
-
-def test_without_patience_all_is_handed_on_at_once():
-    values: InOrder[int] = InOrder(patience=1)
-    for _ in range(3):
-        values.begin()
-    assert [values.end(ticket, ticket) for ticket in (2, 0, 1)] == [[2], [0], [1]]
-
-
-@pytest.mark.parametrize(("patience", "error"), [(0, ValueError), (1.5, TypeError)])
-def test_bad_patience(patience, error):
-    with pytest.raises(error, match="patience"):
-        InOrder(patience)
-
-
+@settings(max_examples=50)
 @given(st.permutations(range(12)), st.sets(st.integers(0, 11)), st.data())
 def test_any_order_of_ends_is_mended_also_after_a_restart(order, dropped, data):
-    values: InOrder[int] = InOrder(patience=100)
+    values: InOrder[int] = InOrder()
     for _ in order:
         values.begin()
     out: list[int] = []
     for ticket in order:
         if data.draw(st.booleans()):
-            again: InOrder[int] = InOrder(patience=100)
+            again: InOrder[int] = InOrder()
             again.load(values.begun, values.awaited, values.held)
             values = again
         out += values.drop(ticket) if ticket in dropped else values.end(ticket, ticket)
         # Never is one handed on before an earlier one that is under way.
         assert max(out, default=-1) < min(values.awaited, default=math.inf)
     assert out == [ticket for ticket in range(12) if ticket not in dropped]
+
+
+@settings(max_examples=50)
+@given(st.permutations([(kind, ticket) for kind in "ab" for ticket in range(5)]))
+def test_what_waits_for_nothing_is_told_as_if_it_had_been_told_at_once(ended):
+    orders: dict[str, InOrder[tuple[str, int]]] = {"a": InOrder(), "b": InOrder()}
+    for kind, _ in ended:
+        orders[kind].begin()
+    one_by_one = [told for item in ended for told in orders[item[0]].end(item[1], item)]
+    beginnings, kinds = (lambda item: item[1]), (lambda item: item[0])
+    assert in_turn(ended, kind=kinds, beginning=beginnings, end=ended.index) == one_by_one

@@ -46,13 +46,6 @@ def test_missing_pulls_cheapest_first_and_in_turn() -> None:
     assert PILOT.missing(counts, everyone) == [Pull(3, 0), Pull(0, 1), Pull(0, 1)]
 
 
-def test_an_arm_that_leaves_is_replaced() -> None:
-    counts = np.full((4, 2), 2, dtype=np.int64)
-    counts[2] = 0
-    assert PILOT.missing(counts, mask(0, 1, 2, 3, of=4)) == []
-    assert PILOT.missing(counts, mask(0, 1, 2, of=4)) == [Pull(2, m) for m in (0, 0, 1, 1)]
-
-
 @given(st.integers(0, 10**6))
 def test_making_the_missing_pulls_in_any_order_completes_the_pilot(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RCUCBSampler, TimeLimitPruner, time_limited
-from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
+from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from mfhpo import Bias, Bounded, Gaussian
+from mfhpo import Bias
 from mfhpo_optuna import Fidelity, IISESampler
 from mfhpo_optuna.study.levels import levels_in
+from tests.optuna.study.racing import ARMS, noise, run
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
-
-
-def noise(trial, scale=0.05):
-    return scale * np.random.default_rng(trial.number).normal()
-
-
-def run(sampler, objective, n_trials=2000, **options):
-    study = optuna.create_study(sampler=sampler, **options)
-    study.optimize(objective, n_trials=n_trials)
-    assert len(study.trials) < n_trials, "the race did not end by itself"
-    return study
 
 
 def suggested(study, name="epochs"):
@@ -100,36 +87,6 @@ def test_declared_levels_costs_and_bias(fidelity):
     assert declared == (fidelity.bias is not None)
 
 
-@pytest.mark.parametrize("sigma", [0.05, [0.1, 0.05, 0.05], Bounded(-1.0, 2.0), Gaussian(), None])
-def test_declared_noise(sigma):
-    def objective(trial):
-        return trial.suggest_float("x", -1, 1) ** 2 + 0.1 / ask_int(trial) + noise(trial)
-
-    fidelity = Fidelity("epochs", levels=[1, 3, 9])
-    sampler = IISESampler(fidelity, ARMS, epsilon=0.15, sigma=sigma, seed=0)
-    study = run(sampler, objective, n_trials=20_000)
-    answer = sampler.recommendation(study)
-    assert answer.certified
-    assert answer.params == {"x": 0.0}
-    assert any("estimated" in a for a in answer.assumptions if "noise" in a) == (sigma is None)
-
-
-def test_one_noise_scale_per_level_before_the_levels_are_known():
-    IISESampler("epochs", sigma=[0.3, 0.1, 0.05])
-
-
-def test_float_fidelity():
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        share = trial.suggest_float("share", 0.1, 0.9)
-        return x**2 - 0.05 / share + noise(trial)
-
-    sampler = IISESampler("share", ARMS, epsilon=0.1, estimated_bias="eliminate", seed=0)
-    study = run(sampler, objective)
-    assert suggested(study, "share") == pytest.approx([0.1, 0.3, 0.9])
-    assert study.best_params == {"x": 0.0, "share": 0.9}
-
-
 def test_categorical_fidelity_with_costs():
     bias = {"small": -0.3, "full": 0.0}
 
@@ -172,39 +129,6 @@ def test_measured_costs_are_seconds():
     assert 0.0005 * sum(t.params["epochs"] for t in pulls) <= answer.cost <= 1.01 * seconds
 
 
-def test_measured_costs_are_the_same_for_whoever_reads_the_study():
-    def objective(trial):
-        return trial.suggest_float("x", -1, 1) ** 2 + 0.1 / ask_int(trial) + noise(trial)
-
-    def make():
-        return IISESampler(Fidelity("epochs", costs="measured"), ARMS, epsilon=0.15, seed=0)
-
-    study = run(make(), objective)
-    assert make().recommendation(study).cost == pytest.approx(
-        study.sampler.recommendation(study).cost
-    )
-
-
-def test_one_level_is_a_race_at_the_target():
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        trial.suggest_int("epochs", 9, 9)
-        return x**2 + noise(trial)
-
-    study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0), objective)
-    assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
-@pytest.mark.parametrize("levels", [np.array([1, 3, 9]), list(np.array([1, 3, 9]))])
-def test_levels_may_be_numpy_numbers(levels):
-    assert Fidelity("epochs", levels=levels).costs_of([1, 3, 9]) == (1.0, 3.0, 9.0)
-    IISESampler(Fidelity("epochs", levels=levels))
-
-
-def test_costs_may_be_a_numpy_array():
-    IISESampler(Fidelity("epochs", levels=[1, 3, 9], costs=np.array([1.0, 3.0, 9.0])))
-
-
 def test_a_fidelity_the_objective_overrides_ends_the_race_or_is_an_error():
     """`suggest_int("epochs", 9, 9)` never reaches a sampler, so the cheap levels never come."""
 
@@ -218,23 +142,6 @@ def test_a_fidelity_the_objective_overrides_ends_the_race_or_is_an_error():
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="epochs"):
         study.optimize(objective, n_trials=300)
-
-
-def test_a_fidelity_fixed_for_good_ends_the_race_or_is_an_error():
-    def objective(trial):
-        return trial.suggest_float("x", -1, 1) ** 2 + 0.1 / ask_int(trial) + noise(trial)
-
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(objective, n_trials=3)
-    with pytest.warns(optuna.exceptions.ExperimentalWarning):
-        study.sampler = optuna.samplers.PartialFixedSampler({"epochs": 9}, sampler)
-    try:
-        study.optimize(objective, n_trials=300)
-    except ValueError as error:
-        assert "epochs" in str(error)  # noqa: PT017
-    else:
-        assert len(study.trials) < 303
 
 
 def test_the_range_of_the_fidelity_may_not_lose_a_level():

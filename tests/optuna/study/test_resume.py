@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import optuna
@@ -14,79 +13,16 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
+from tests.optuna.study import racing
+from tests.optuna.study.racing import CERTIFICATE, PULL, race
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-PULL = "mfhpo:pull"
-CERTIFICATE = "mfhpo:certificate"
-
-# The k-th value of a study has the k-th noise, whatever the numbers of the trials.
-RACE = textwrap.dedent(
-    """
-    import os, signal, sys
-    import numpy as np
-    import optuna
-    import sqlalchemy
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-    from mfhpo_optuna import IISESampler, MFTopTwoSampler, MFUCBSampler
-
-    SAMPLERS = {
-        "IISE": lambda **options: IISESampler(
-            "epochs", 4, epsilon=0.3, measure=3, estimated_bias="eliminate", **options
-        ),
-        "top-two": lambda **options: MFTopTwoSampler(
-            "epochs", 4, epsilon=0.05, estimated_bias="eliminate", **options
-        ),
-        "UCB": lambda **options: MFUCBSampler("epochs", 4, budget=250, **options),
-    }
-
-    @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
-    def leave_writing_to_the_system(connection, _):  # a killed process loses nothing by it
-        connection.execute("PRAGMA synchronous=OFF")
-
-    def storage(path):
-        if path.endswith(".log"):
-            return JournalStorage(JournalFileBackend(path))
-        return "sqlite:///" + path
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        if trial.number == KILL_AT and STAGE == "between":
-            os.kill(os.getpid(), signal.SIGKILL)
-        y = trial.suggest_categorical("y", ["a", "b"])
-        epochs = trial.suggest_int("epochs", 1, 9)
-        if trial.number == KILL_AT:
-            os.kill(os.getpid(), signal.SIGKILL)
-        done = sum(t.state.is_finished() for t in trial.study.get_trials(deepcopy=False))
-        noise = 0.05 * np.random.default_rng(done).normal()
-        return x**2 + 0.5 * (y == "b") + 0.1 / epochs + noise
-
-    def race(path, kill_at=-1, stage="after", lease=1e-6, n_trials=None, name="IISE"):
-        global KILL_AT, STAGE
-        KILL_AT, STAGE = kill_at, stage
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = SAMPLERS[name](seed=0, lease=lease)
-        study = optuna.create_study(
-            storage=storage(path), study_name="race", load_if_exists=True, sampler=sampler
-        )
-        study.optimize(objective, n_trials=n_trials)
-        return study
-    """
-)
-
-
-@pytest.fixture(scope="module")
-def race():
-    names = {}
-    exec(RACE, names)
-    return names["race"]
-
 
 def in_a_process(call):
-    """Run a line of the race's code in a process of its own."""
+    """Run a line of code of these races in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", f"{RACE}\n{call}"],
+        [sys.executable, "-W", "ignore", "-c", f"from {racing.__name__} import race\n{call}"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         check=False,
         timeout=120,
@@ -117,25 +53,27 @@ def params_of_arms(study):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(race, tmp_path_factory):
+def uninterrupted(tmp_path_factory):
     return race(str(tmp_path_factory.mktemp("whole") / "race.log"))
 
 
 @pytest.mark.parametrize(
-    ("file", "kill_at", "stage"),
+    ("file", "kill_at", "stage", "lease"),
     [
-        ("race.db", 3, "between"),  # in mid-trial of an arm that nobody knows yet
-        ("race.db", 20, "after"),
-        ("race.log", 28, "after"),
+        pytest.param("race.db", 3, "between", None, marks=pytest.mark.slow),
+        pytest.param("race.db", 20, "after", 1e-6, marks=pytest.mark.slow),
+        ("race.log", 3, "between", None),  # in mid-trial of an arm that nobody knows yet
+        pytest.param("race.log", 28, "after", 1e-6, marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_study_goes_on_as_if_nothing_had_happened(
-    race, uninterrupted, tmp_path, file, kill_at, stage
+    uninterrupted, tmp_path, file, kill_at, stage, lease
 ):
+    """What its process has left is known to be lost: without a lease, because it is dead."""
     path = str(tmp_path / file)
     killed = in_a_process(f"race({path!r}, kill_at={kill_at}, stage={stage!r})")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    study = race(path)
+    study = race(path, lease=lease)
     zombie = study.get_trials()[kill_at]
     assert zombie.state == TrialState.RUNNING
     assert finished(study) == finished(uninterrupted)
@@ -147,59 +85,22 @@ def test_a_killed_study_goes_on_as_if_nothing_had_happened(
     )
 
 
-@pytest.mark.parametrize("name", ["top-two", "UCB"])
-def test_other_policies_go_on_as_if_nothing_had_happened(race, tmp_path, name):
-    path = str(tmp_path / "race.log")
-    killed = in_a_process(f"race({path!r}, kill_at=28, name={name!r})")
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    study = race(path, name=name)
-    whole = race(str(tmp_path / "whole.log"), name=name)
-    assert len(finished(whole)) > 30
-    assert finished(study) == finished(whole)
-    assert study.sampler.recommendation(study) == whole.sampler.recommendation(whole)
-
-
-def test_a_study_killed_in_its_first_trial_forgets_nothing(race, uninterrupted, tmp_path):
-    path = str(tmp_path / "race.log")
-    in_a_process(f"race({path!r}, kill_at=0)")
-    study = race(path)
-    assert params_of_arms(study) == params_of_arms(uninterrupted)
-    assert study.best_params == uninterrupted.best_params
-
-
-@pytest.mark.parametrize("kill_at", [3, 12])
-def test_a_zombie_whose_lease_still_runs_does_not_delay_the_end(
-    race, uninterrupted, tmp_path, kill_at
-):
-    """With the default lease the lost pull counts as under way for a minute."""
-    path = str(tmp_path / "race.log")
-    in_a_process(f"race({path!r}, kill_at={kill_at})")
-    study = race(path, lease=None, n_trials=3 * len(uninterrupted.trials))
-    assert study.sampler.recommendation(study).certified
-    assert len(study.trials) <= len(uninterrupted.trials) + 5
-
-
-@pytest.mark.parametrize("file", ["race.db", "race.log"])
-def test_every_stop_is_harmless(race, uninterrupted, tmp_path, file):
-    path = str(tmp_path / file)
+def test_every_stop_is_harmless(uninterrupted, tmp_path):
     for n_trials in (1, 2, 4, 13, None):
-        study = race(path, n_trials=n_trials)
+        study = race(str(tmp_path / "race.log"), n_trials=n_trials)
     assert finished(study) == finished(uninterrupted)
     assert study.best_params == uninterrupted.best_params
     assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
 
 
 def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
-    names = {}
-    exec(RACE, names)
     study = optuna.create_study(sampler=IISESampler("epochs", 4, epsilon=0.3, measure=3, seed=0))
-    names.update(KILL_AT=-1, STAGE="after")
 
     def objective(trial):
         if trial.number == 7:
             trial.suggest_float("x", -1, 1)
             raise KeyboardInterrupt
-        return names["objective"](trial)
+        return racing.two_parameters(trial)
 
     with pytest.raises(KeyboardInterrupt):
         study.optimize(objective)
@@ -230,13 +131,3 @@ def test_another_sampler_s_finished_trials_do_not_disturb():
     assert answer.certified
     assert answer.params == {"x": 0.5}
     assert answer.trials == len(study.trials) - 11
-
-
-def test_a_study_copied_to_another_storage_goes_on(tmp_path, race, uninterrupted):
-    path = str(tmp_path / "race.log")
-    study = race(path, n_trials=20)
-    target = race(str(tmp_path / "copy.db"), n_trials=0)._storage
-    optuna.delete_study(study_name="race", storage=target)
-    optuna.copy_study(from_study_name="race", from_storage=study._storage, to_storage=target)
-    copy = race(str(tmp_path / "copy.db"))
-    assert finished(copy) == finished(uninterrupted)

@@ -5,70 +5,52 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 import threading
 import time
-from collections import Counter
 from datetime import datetime, timedelta
 
-import numpy as np
 import optuna
 import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import Fidelity, IISESampler
+from tests.optuna.study.racing import (
+    ARMS,
+    PULL,
+    arms_of,
+    bowl,
+    counted_for_their_arm,
+    pulls,
+    race,
+)
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
-PULL = "mfhpo:pull"
-CERTIFICATE = "mfhpo:certificate"
 
-
-def bowl(trial):
-    x = trial.suggest_float("x", -1, 1)
-    epochs = trial.suggest_int("epochs", 1, 9)
-    return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(trial.number).normal()
-
-
-def pulls(study):
-    return [trial for trial in study.trials if PULL in trial.user_attrs]
-
-
-def arms_of(study):
-    arms = {}
-    for trial in pulls(study):
-        params = {name: value for name, value in trial.params.items() if name != "epochs"}
-        assert arms.setdefault(trial.user_attrs[PULL]["arm"], params) == params
-    return arms
-
-
-@pytest.mark.parametrize(
-    "delegate",
-    [lambda: None, lambda: optuna.samplers.RandomSampler(seed=0)],
-    ids=["hypercube", "Random"],
-)
-def test_threads(delegate):
+def test_threads():
     def slow(trial):
         value = bowl(trial)
         time.sleep(0.001 * (trial.number % 3))
         return value
 
-    sampler = IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=delegate())
-    study = optuna.create_study(sampler=sampler)
+    def make():
+        arm_sampler = optuna.samplers.RandomSampler(seed=0)
+        return IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=arm_sampler)
+
+    study = optuna.create_study(sampler=make())
     study.optimize(slow, n_trials=3000, n_jobs=4)
     assert len(study.trials) < 3000
     assert {t.state for t in pulls(study)} == {TrialState.COMPLETE}
-    answer = sampler.recommendation(study)
+    answer = study.sampler.recommendation(study)
     assert answer.certified
     assert len(arms_of(study)) == 6
     best = min(arm["x"] ** 2 for arm in arms_of(study).values())
     assert study.best_params["x"] ** 2 <= best + 0.2
     assert answer.trials == len(pulls(study))
-    fresh = IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=delegate())
-    assert fresh.recommendation(study).params == answer.params
-    assert fresh.recommendation(study).mean == pytest.approx(answer.mean)
+    fresh = make().recommendation(study)
+    assert fresh.params == answer.params
+    assert fresh.mean == pytest.approx(answer.mean)
 
 
 def test_threads_share_the_work():
@@ -86,33 +68,7 @@ def test_threads_share_the_work():
     assert sorted(t.user_attrs[PULL]["arm"] for t in pulls(study)) == [0, 1, 2, 3]
 
 
-def test_two_studies_objects_on_one_storage_share_the_work():
-    storage = InMemoryStorage()
-    studies = [
-        optuna.create_study(
-            storage=storage,
-            study_name="shared",
-            load_if_exists=True,
-            sampler=IISESampler("epochs", ARMS, epsilon=0.1, seed=0),
-        )
-        for _ in range(2)
-    ]
-    for _ in range(2000):
-        trials = [study.ask() for study in studies]
-        for study, trial in zip(studies, trials, strict=True):
-            study.tell(trial, bowl(trial))
-        if any(CERTIFICATE in t.user_attrs for t in studies[0].get_trials(deepcopy=False)):
-            break
-    first, second = (study.sampler.recommendation(study) for study in studies)
-    assert first.certified
-    assert first.params == second.params == {"x": 0.0}
-    assert first.trials == second.trials == len(pulls(studies[0]))
-    together = Counter(
-        tuple(t.user_attrs[PULL].values()) for t in pulls(studies[0]) if t.number < 4
-    )
-    assert set(together.values()) == {1}
-
-
+@pytest.mark.filterwarnings("ignore:trial 1 evaluated")
 def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
     """One is told what arm 0 is by an enqueued trial, the other draws it; the later ends first."""
     storage = InMemoryStorage()
@@ -136,66 +92,25 @@ def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
         two.tell(trial, bowl(trial))
     one.tell(enqueued, bowl(enqueued))
     for study in (one, two, make()):
-        with_same_arm = study.sampler.recommendation(study).trials
-        arms = {}
-        for trial in pulls(study):
-            arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params["x"])
-        whose = [t for t in pulls(study) if arms[t.user_attrs[PULL]["arm"]] == t.params["x"]]
-        assert with_same_arm == len(whose)
+        assert study.sampler.recommendation(study).trials == len(counted_for_their_arm(study))
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_sqlite_study(tmp_path):
-    path = tmp_path / "race.db"
-    code = textwrap.dedent(
-        f"""
-        import sys, time
-        import numpy as np
-        import optuna
-        import sqlalchemy
-        from mfhpo_optuna import IISESampler
-
-        @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
-        def leave_writing_to_the_system(connection, _):
-            connection.execute("PRAGMA synchronous=OFF")
-
-        def objective(trial):
-            x = trial.suggest_float("x", -1, 1)
-            epochs = trial.suggest_int("epochs", 1, 9)
-            return x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(trial.number).normal()
-
-        study = optuna.load_study(
-            study_name="race",
-            storage="sqlite:///{path}",
-            sampler=IISESampler("epochs", 4, epsilon=0.4, measure=3),
-        )
-        study.optimize(objective, n_trials=1000)
-        print(study.sampler.recommendation(study).certified)
-        """
-    )
-    storage = f"sqlite:///{path}"
-    optuna.create_study(study_name="race", storage=storage)
+    path = str(tmp_path / "race.db")
+    study = race(path, lease=None, n_trials=1)
+    code = f"from tests.optuna.study.racing import race; race({path!r}, lease=None)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", code],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
         for _ in range(2)
     ]
     for process in processes:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
-        assert out.strip() == "True", err
-    sampler = IISESampler("epochs", 4, epsilon=0.4, measure=3)
-    study = optuna.load_study(study_name="race", storage=storage, sampler=sampler)
-    assert len(study.trials) < 1000
+        _, error = process.communicate(timeout=120)
+        assert process.returncode == 0, error
     assert {t.state for t in pulls(study)} == {TrialState.COMPLETE}
-    assert all(t.state.is_finished() for t in study.trials)
     assert len(arms_of(study)) == 4
-    answer = sampler.recommendation(study)
+    answer = study.sampler.recommendation(study)
     assert answer.certified
     assert study.best_params["x"] == answer.params["x"]
     assert [t for t in pulls(study) if t.constraints != {"mfhpo": 1.0}] == []
@@ -227,23 +142,6 @@ def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(lease, ago, waits)
     after = study.ask()
     same = after.user_attrs[PULL] == lost.user_attrs[PULL]
     assert same != waits
-
-
-def test_a_race_with_a_zombie_ends_but_is_not_certified_before_it_is_declared_dead():
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(bowl, n_trials=5)
-    lost = abandoned(study, 0)
-    study.optimize(bowl, n_trials=500)
-    assert len(study.trials) < 200
-    answer = sampler.recommendation(study)
-    assert answer.finished
-    assert not answer.certified
-    assert f"trial {lost.number} began earlier" in answer.reason
-    study.tell(lost.number, state=TrialState.FAIL)
-    study.optimize(bowl, n_trials=500)
-    assert sampler.recommendation(study).certified
-    assert study.best_trial.user_attrs[CERTIFICATE]["certified"]
 
 
 def test_a_zombie_that_is_told_after_all_counts():

@@ -26,7 +26,7 @@ from optuna.terminator import report_cross_validation_scores
 from optuna.trial import TrialState
 
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.study.limit_attributes import (
+from mfhpo_optuna.study.attributes import (
     CENSORED_KEY,
     SECONDS_KEY,
 )

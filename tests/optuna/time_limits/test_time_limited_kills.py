@@ -21,7 +21,7 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.study.limit_attributes import (
+from mfhpo_optuna.study.attributes import (
     CENSORED_KEY,
     MEMORY_KEY,
     SECONDS_KEY,

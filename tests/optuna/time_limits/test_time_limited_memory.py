@@ -13,7 +13,7 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna.study.limit_attributes import (
+from mfhpo_optuna.study.attributes import (
     CENSORED_KEY,
     MEMORY_KEY,
     SECONDS_KEY,

@@ -13,7 +13,6 @@ import optuna
 import pytest
 
 from mfhpo_optuna import Fidelity, IISESampler, plot_race
-from mfhpo_optuna.study.progress import progress_text
 from mfhpo_optuna.visualization.race_story import POINTS_PER_ARM
 from tests.optuna.samplers.races import BEST_ARM, REWARD
 
@@ -257,6 +256,6 @@ def test_where_most_was_spent_on_an_arm_it_is_shown() -> None:
 )
 def test_the_line_of_progress(make: Callable[..., Any], n_trials: int, words: list[str]) -> None:
     study = race(make=make, n_trials=n_trials, pilot_arms=2)
-    text = progress_text(study.sampler._of(study))
+    text = study.sampler._of(study).progress_text()
     for word in words:
         assert word in text

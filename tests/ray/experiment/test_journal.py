@@ -20,10 +20,6 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race" / "mfhpo" / "1"))
 
 
-def test_nothing_is_read_before_something_is_written(journal: Journal) -> None:
-    assert journal.read() == {}
-
-
 def test_a_record_takes_the_place_of_an_earlier_one(journal: Journal) -> None:
     journal.write("a", {"observed": [[1, 0, 0.5, 1.0]]})
     journal.write("b", {"observed": []})
@@ -32,12 +28,6 @@ def test_a_record_takes_the_place_of_an_earlier_one(journal: Journal) -> None:
         "a": {"observed": [[1, 0, 0.5, 1.0], [2, 1, 0.25, 2.0]]},
         "b": {"observed": []},
     }
-
-
-def test_another_process_reads_the_same(journal: Journal, tmp_path: Path) -> None:
-    journal.write("a", {"value": 0.1 + 0.2})
-    again = Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race" / "mfhpo" / "1"))
-    assert again.read() == {"a": {"value": 0.1 + 0.2}}
 
 
 def test_numbers_of_numpy_and_values_that_are_not_finite(journal: Journal) -> None:
@@ -76,14 +66,6 @@ def test_runs_of_the_same_name_are_kept_apart_and_a_restored_one_together(tmp_pa
     newest = Journal.newest(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race"))
     assert newest is not None
     assert newest.read() == {"t": {"value": 0.2}}
-
-
-def test_a_trial_that_is_stored_nowhere_has_no_journal() -> None:
-    assert Journal.of(SimulatedTrial("simulated", stub=True)) is None
-
-
-def test_an_experiment_without_a_journal(tmp_path: Path) -> None:
-    assert Journal.newest(pyarrow.fs.LocalFileSystem(), str(tmp_path)) is None
 
 
 def test_ray_does_not_take_it_for_its_own(journal: Journal, tmp_path: Path) -> None:

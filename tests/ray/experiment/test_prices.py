@@ -11,11 +11,6 @@ from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.simulation.trial import SimulatedTrial
 
 
-def test_without_prices_a_second_costs_one() -> None:
-    assert Prices(None, None).of({"CPU": 8, "GPU": 1}) == 1.0
-    assert Prices(None, "measured").of({}) == 1.0
-
-
 def test_what_is_not_named_is_free() -> None:
     assert Prices({"GPU": 20}, "measured").of({"CPU": 4, "GPU": 0.5, "TPU": 1}) == 10.0
     assert Prices({"GPU": 20}, "measured").of({"CPU": 4}) == 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,29 +105,14 @@ def test_where_the_answer_comes_from():
 
 def test_how_it_is_shown():
     answer = _race(arms=[{"net": {"x": x}, "x": x} for x in (-0.5, 0.0)]).recommendation()
-    lines = str(answer).splitlines()
-    assert lines[0] == "CERTIFIED: x=0, net/x=0"
     lucky = Luckiest("loss", -0.09, {"x": 0.5, "net": {"x": 0.5}, "epochs": 9})
     shown = TuneRecommendation(**{**vars(answer), "luckiest": lucky})
-    assert str(shown).splitlines()[-1] == (
-        "  luckiest    loss=-0.09 of x=0.5, epochs=9, net/x=0.5; a single noisy value"
-    )
-    assert str(shown).splitlines()[:-1] == lines
     assert shown.config == {"net": {"x": 0.0}, "x": 0.0}
+    assert str(shown).startswith("CERTIFIED: x=0, net/x=0")
     limited = _limits().recommendation()
-    assert str(limited).startswith("BEST SO FAR: x=(1, 2), limit 1 s")
-    with_lucky = TuneLimitRecommendation(**{**vars(limited), "luckiest": lucky})
-    assert "a single noisy value" in str(with_lucky)
     assert limited.config == {"x": (1, 2)}
-
-
-def test_as_plain_values():
-    answer = _begun().recommendation()
-    content = answer.to_dict()
-    assert json.loads(json.dumps(content)) == content
-    assert content["interval"] == [None, None]  # infinite
-    assert math.isinf(answer.interval[1])
-    assert json.loads(json.dumps(_limits().recommendation().to_dict()))["luckiest"] is None
+    for one in (shown, TuneLimitRecommendation(**{**vars(limited), "luckiest": lucky})):
+        assert str(one).endswith("loss=-0.09 of x=0.5, epochs=9, net/x=0.5; a single noisy value")
 
 
 class Results(ResultGrid):
@@ -168,13 +152,6 @@ def test_results_are_read_from_the_storage(tmp_path):
     assert isinstance(answer, TuneRecommendation)
     assert answer.luckiest == Luckiest("loss", -0.1, {"x": 0.6, "epochs": 3})
     assert TuneRecommendation(**{**vars(answer), "luckiest": None}) == later
-
-
-def test_the_luckiest_may_be_missing(tmp_path):
-    _stored(tmp_path, _race().recommendation(), "run")
-    assert recommendation(Results(str(tmp_path), None)).luckiest is None
-    nothing = SimpleNamespace(metrics={}, config={"x": 1})
-    assert recommendation(Results(str(tmp_path), nothing)).luckiest is None
 
 
 def test_metrics_may_be_nested(tmp_path):

@@ -10,11 +10,10 @@ import numpy as np
 import optuna
 import pytest
 from ray import tune
-from ray.tune.search import ConcurrencyLimiter, Searcher
+from ray.tune.search import Searcher
 from ray.tune.search.optuna import OptunaSearch
 
 from mfhpo_ray import IISESearch
-from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.searchers.arms import Arms
 from tests.ray.searchers.searching import SPACE, Memory, bowl, make, run
 
@@ -56,13 +55,6 @@ def test_a_space_of_its_own():
     assert not make(arms=3, space={"x": tune.uniform(0, 1)}).set_search_properties(
         None, None, {"y": tune.uniform(0, 1)}
     )
-
-
-def test_arms_of_the_space_of_the_tuner_have_no_constants():
-    search = make(arms=3)
-    large = list(range(1000))
-    assert search.set_search_properties(None, None, {**SPACE, "data": large})
-    assert set(search.suggest("a")) == {"x", "epochs", "seed"}
 
 
 def test_fidelity_and_seed_do_not_make_arms_different():
@@ -197,37 +189,6 @@ def test_optuna_draws_from_the_space_of_the_tuner():
     assert abs(search.recommendation().config["x"]) < 0.3
 
 
-def test_a_searcher_with_a_space_of_its_own():
-    own = OptunaSearch({"x": tune.uniform(-1, 1)}, metric="loss", mode="min")
-    search = make(arms=3, arm_search=own)
-    assert search.set_search_properties(None, None, {"epochs": tune.randint(1, 10), "data": 3})
-    assert set(search.suggest("a")) == {"x", "epochs", "seed"}
-    other = make(arms=3, arm_search=own)
-    assert not other.set_search_properties(None, None, {"y": tune.uniform(0, 1)})
-
-
-def test_a_limited_searcher_waits_for_its_values():
-    search = make(arms=4, arm_search=ConcurrencyLimiter(Counting(), 1))
-    assert search.suggest("a")
-    assert search.suggest("b") is None
-    search.on_trial_complete("a", {"loss": 0.5})
-    assert search.suggest("c")
-
-
-def test_another_searcher_is_saved_along(tmp_path):
-    search = make(arms=6, arm_search=Counting())
-    configs = [search.suggest(str(number)) for number in range(3)]
-    search.on_trial_complete("0", {"loss": bowl(configs[0])})
-    search.save(str(tmp_path / "state"))
-    other = Counting()
-    again = make(arms=6, arm_search=other)
-    again.restore(str(tmp_path / "state"))
-    assert (other.drawn, len(other.told)) == (3, 1)
-    again.on_trial_complete("1", {"loss": bowl(configs[1])})
-    assert len(other.told) == 2
-    assert again.suggest("3") == search.suggest("3")
-
-
 def test_arms_that_another_searcher_had_drawn_before_a_restart_are_not_forgotten():
     """They are in the journal; the other searcher, as it was saved earlier, draws them again."""
     straight = make(arms=8, arm_search=Counting())
@@ -257,43 +218,7 @@ def test_arms_that_another_searcher_had_drawn_before_a_restart_are_not_forgotten
     assert not any(error for _, _, error in arms.told)
 
 
-class Forgetful(Counting):
-    def save(self, checkpoint_path: str) -> None:
-        raise NotImplementedError
-
-
-def test_another_searcher_that_cannot_be_saved_begins_anew(tmp_path):
-    search = make(arms=3, arm_search=Forgetful())
-    config = search.suggest("0")
-    search.save(str(tmp_path / "state"))
-    other = Forgetful()
-    again = make(arms=3, arm_search=other)
-    again.restore(str(tmp_path / "state"))
-    again.on_trial_complete("0", {"loss": bowl(config)})
-    assert other.told == []  # it never drew that one
-
-
 # As they are written.
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"a": 0.1, "b": [1, {"c": None}]},
-        {"hidden": (32, 32)},
-        {"act": max, 3: "three"},
-        {"f": math.inf},
-        (1, 2),
-    ],
-)
-def test_encoding(value):
-    content = json.loads(json.dumps(encode(value)))
-    assert decode(content) == value
-    assert type(decode(content)) is type(value)
-
-
-def test_encoding_arrays():
-    assert (decode(encode({"w": np.arange(3)}))["w"] == np.arange(3)).all()
 
 
 def test_arms_are_saved_with_what_is_shown_of_them():

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ray import cloudpickle, tune
+from ray import cloudpickle
 
 from mfhpo import Fidelity
 from mfhpo_ray import IISESearch, RCUCBSearch, ZoomingRCUCBSearch
-from mfhpo_ray.experiment.encoding import decode, encode
 from tests.ray.searchers.searching import ARMS, SPACE, Memory, make
 
 
@@ -71,14 +70,6 @@ def test_arms_of_any_kind_are_restored(arms):
 def test_other_arms_are_refused_where_that_can_be_seen(arms, others):
     with pytest.raises(ValueError, match="which are not the 1 of the saved race"):
         _restored(arms, others)
-
-
-def test_types_survive_encoding():
-    for value in (Activation.RELU, (1, 2), {1: 2}, [np.float64(1.0)], {"a": [True, None, 0.5]}):
-        again = decode(json.loads(json.dumps(encode(value))))
-        assert again == value
-        assert type(again) is type(value)
-    assert encode({"a": [True, None, 0.5, "x"]}) == {"plain": {"a": [True, None, 0.5, "x"]}}
 
 
 def test_a_journal_of_other_arms_is_refused():
@@ -152,45 +143,6 @@ def test_a_stop_of_the_run_config_is_warned_of():
         search.set_search_properties("loss", "min", dict(SPACE), stop={}, num_samples=-1)
 
 
-def test_the_answer_says_how_many_were_stopped():
-    search = make()
-    for number in range(5):
-        search.suggest(str(number))
-    search.on_trial_complete("0", {"loss": 0.5})
-    assert not any("stopped" in part for part in search.recommendation().assumptions)
-    search.on_trial_complete("1", {"mfhpo/censored_at": 60.0})
-    search.on_trial_complete("2", {"loss": 0.5, "mfhpo/censored_at": 60.0})
-    again = make()
-    again.set_state(json.loads(json.dumps(search.get_state())))
-    for one in (search, again):
-        assert one.recommendation().assumptions[-1] == (
-            "trials that end in time: 2 were stopped at a time limit, and means are those of the "
-            "others"
-        )
-
-
-def test_a_trial_that_was_stopped_before_it_reported_costs_its_limit():
-    search = make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"))
-    now = [0.0]
-    search._clock = lambda: now[0]
-    search.suggest("a")
-    now[0] = 500.0  # in the queue, most of it
-    search.on_trial_complete("a", {"mfhpo/censored_at": 60.0})
-    assert search.recommendation().cost == 60.0
-
-
-def test_a_crash_before_the_first_report_costs_what_the_scheduler_knows():
-    search = make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"))
-    now = [0.0]
-    search._clock = lambda: now[0]
-    search.suggest("a")
-    now[0] = 500.0
-    search.note_seconds("a", 7.0)
-    search.note_seconds("unheard of", 7.0)
-    search.on_trial_complete("a", error=True)
-    assert search.recommendation().cost == 7.0
-
-
 def _limited(**options: Any) -> RCUCBSearch:
     return RCUCBSearch(ARMS, metric="loss", mode="min", seed=0, **options)
 
@@ -215,33 +167,3 @@ def test_a_limit_beside_those_of_the_search_is_refused():
             search.scheduler(limit=60)
     with pytest.raises(ValueError, match="limit must be positive"):
         _limited().scheduler(limit=-1)
-
-
-def test_a_budget_below_a_level_of_the_space_is_warned_of():
-    space = {"x": tune.uniform(-1, 1), "epochs": tune.choice([10, 20])}
-    search = IISESearch("epochs", 3, metric="loss", mode="min", budget=5.0, seed=0)
-    with pytest.warns(UserWarning, match="budget=5.0 is less than the 10 that one evaluation"):
-        search.set_search_properties(None, None, space)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.suggest("a")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"levels": 5}, TypeError, r"levels must be a list of values such as \[1, 3, 9\] or None"),
-        ({"levels": "abc"}, TypeError, "levels must be a list .* got 'abc'"),
-        ({"levels": [[1], [1]], "costs": [1, 2]}, ValueError, "repeat"),
-        ({"costs": 5}, TypeError, "costs must be one number for each level, 'measured' or None"),
-        ({"costs": [1, "2"]}, TypeError, r"costs\[1\] must be a number, got '2'"),
-    ],
-)
-def test_bad_fidelities(arguments, error, message):
-    with pytest.raises(error, match=message):
-        Fidelity("epochs", **arguments)
-
-
-def test_levels_that_cannot_be_hashed():
-    fidelity = Fidelity("model", levels=[["a"], ["a", "b"]], costs=[1, 2])
-    assert make(fidelity=fidelity).suggest("a")["model"] == ["a", "b"]

@@ -1,15 +1,31 @@
-"""What a search has found, and what its certificate says."""
+"""The answers of samplers, in the terms of a study."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+from mfhpo.censored.user_recommendation import UserLimitRecommendation
 from mfhpo.certification.sequential import Certificate
-from mfhpo.racing.recommendation import short
-from mfhpo_optuna.recommendations.race import StudyRecommendation
+from mfhpo.racing.recommendation import UserRecommendation, short
 
-__all__ = ["RaceRecommendation"]
+__all__ = ["RaceRecommendation", "StudyLimitRecommendation", "StudyRecommendation"]
+
+
+class StudyLimitRecommendation(UserLimitRecommendation):
+    """Which configuration to run, for how long, and the gain of that.
+
+    See `UserLimitRecommendation` for its fields. Under ``study.ask`` and ``study.tell``,
+    ``finished`` is when to stop.
+    """
+
+
+class StudyRecommendation(UserRecommendation):
+    """Which configuration a study should be content with, and how sure that is.
+
+    See `UserRecommendation` for its fields. Under ``study.ask`` and ``study.tell``, ``finished``
+    is when to stop.
+    """
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""The answers of samplers, in the terms of a study."""

@@ -1,0 +1,48 @@
+"""The attributes of studies and trials by which samplers, pruners and enforcers of limits talk."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ARM_KEY",
+    "CENSORED_KEY",
+    "CERTIFICATE_KEY",
+    "ENFORCER_KEY",
+    "FIDELITY_KEY",
+    "LIMIT_KEY",
+    "MEMORY_KEY",
+    "NO_ANSWER",
+    "SECONDS_KEY",
+    "WITHHELD_KEY",
+    "WORKER",
+]
+
+# The pull that a trial evaluates, and in it the process that does so.
+ARM_KEY = "mfhpo:pull"
+WORKER = "worker"
+
+# The certificate of a trial that answers, and whether it was added while nothing was certified.
+CERTIFICATE_KEY = "mfhpo:certificate"
+WITHHELD_KEY = "mfhpo:withheld"
+
+# The constraint that single pulls break, so that none of them is the best trial.
+NO_ANSWER = "mfhpo"
+
+# Of a study whose sampler chooses the levels: the name of the parameter that sets them.
+FIDELITY_KEY = "mfhpo:fidelity"
+
+# The seconds that a trial may take: a sampler writes it before the trial.
+LIMIT_KEY = "mfhpo:limit"
+
+# The seconds that a trial really took. `time_limited` writes it, and samplers to which seconds are
+# the cost: all workers of a study must read the same.
+SECONDS_KEY = "mfhpo:seconds"
+
+# The limit in seconds at which a trial was stopped: its value is censored there.
+CENSORED_KEY = "mfhpo:censored_at"
+
+# The limit in bytes at which a trial was stopped for its memory.
+MEMORY_KEY = "mfhpo:memory_limit"
+
+# Who enforces the limit that a sampler gave to a trial, "time_limited" or "TimeLimitPruner":
+# written when enforcement begins, so that the sampler can warn when nobody does.
+ENFORCER_KEY = "mfhpo:enforced_by"

@@ -1,0 +1,133 @@
+"""Trials under way, and those that have ended and wait for earlier ones to end."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from optuna.trial import FrozenTrial
+
+from mfhpo import Observation, Pull
+from mfhpo.racing.in_order import in_turn, most_held
+
+__all__ = ["Ended", "Running", "Turns", "is_surely_dead", "worker_name"]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A trial that is under way: what it evaluates, and since when."""
+
+    pull: Pull
+    since: datetime | None
+    blind: bool = False  # begun before the policy could choose
+    worker: str | None = None  # see `worker_name`; None: this process
+    level_is_open: bool = False  # it may still be evaluated at another level than the pull's
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A trial that has ended and is not told yet."""
+
+    number: int
+    since: datetime | None
+    pull: Pull
+    observation: Observation
+
+
+class Turns:
+    """Whose turn it is to be told: of each arm and level in the order of beginnings.
+
+    Unlike `mfhpo.racing.in_order.InOrder`, it gives out no tickets. Trials began when their storage
+    says so, whoever reads of them in which order, and the arm and the level of one under way may
+    turn out to be others than it was tagged with.
+    """
+
+    def __init__(
+        self, running: dict[int, Running], may_be_equal: Callable[[int, Pull], bool]
+    ) -> None:
+        self._running = running  # by number; kept up to date by the caller
+        self._may_be_equal = may_be_equal
+        self.waiting: dict[int, Ended] = {}  # in the order of their ends
+        self.given_up: set[int] = set()  # under way, but not waited for any longer
+
+    def end(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
+        """Take what came of a trial, which waits until it is released."""
+        self.waiting[trial.number] = Ended(trial.number, trial.datetime_start, pull, observation)
+
+    def release(self) -> Iterator[Ended]:
+        """Take out what nothing holds back any longer, in the order in which it is to be told."""
+        awaited = [item for item in self._running.items() if item[0] not in self.given_up]
+        ended_as = {number: position for position, number in enumerate(self.waiting)}
+        ready = in_turn(
+            [
+                ended
+                for ended in self.waiting.values()
+                if not any(self._holds_back(number, running, ended) for number, running in awaited)
+            ],
+            kind=lambda ended: (ended.pull.arm, ended.pull.fidelity),
+            beginning=lambda ended: _beginning(ended.since, ended.number),
+            end=lambda ended: ended_as[ended.number],
+        )
+        for ended in ready:
+            yield self.waiting.pop(ended.number)
+
+    def give_up(self, ending: int | None, is_expired: Callable[[Running], bool]) -> None:
+        """Wait no longer for trials that hold back many others, or some though they are expired.
+
+        The one that ends at this moment is waited for.
+        """
+        for number, running in self._running.items():
+            if number == ending or number in self.given_up:
+                continue
+            held = sum(self._holds_back(number, running, each) for each in self.waiting.values())
+            if held >= most_held(len(self._running)) or (held and is_expired(running)):
+                self.given_up.add(number)
+
+    def _holds_back(self, number: int, running: Running, ended: Ended) -> bool:
+        """Whether a trial under way began before one that has ended, of the same arm and level.
+
+        What is not known yet about the one under way counts as the same.
+        """
+        if _beginning(running.since, number) > _beginning(ended.since, ended.number):
+            return False
+        if not running.level_is_open and running.pull.fidelity != ended.pull.fidelity:
+            return False
+        arm = running.pull.arm
+        return arm == ended.pull.arm or self._may_be_equal(arm, ended.pull)
+
+
+def _beginning(since: datetime | None, number: int) -> tuple[datetime, int]:
+    """When a trial began; by its number among those that began at the same moment."""
+    return since or datetime.min, number
+
+
+def worker_name() -> str:
+    """Name this process so that others on the same machine can tell whether it still runs."""
+    return f"{_machine()} {os.getpid()}"
+
+
+def is_surely_dead(name: str | None) -> bool:
+    """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
+    machine, _, pid = (name or "").rpartition(" ")
+    if machine != _machine() or os.name != "posix":
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _machine() -> str:
+    # Containers may share a machine's name, but not their numbers of processes.
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return f"{platform.node()} {namespace}"
