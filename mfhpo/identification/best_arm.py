@@ -148,8 +148,6 @@ class BestArmPolicy(RacingPolicy):
             self._plan()
             self._judge_all()
 
-    # What subclasses decide, beside what `RacingPolicy` asks.
-
     # What a certificate rests on that was given while several arms were left.
     _certificate_reason = "no other arm can be better by more than epsilon"
 
@@ -169,13 +167,8 @@ class BestArmPolicy(RacingPolicy):
         return super()._compared_fidelities()
 
     def _needs_pilot(self) -> bool:
-        return self._epsilon is None or self._needs_bias_or_costs()
-
-    def _needs_bias_or_costs(self) -> bool:
-        """Whether the race needs a pilot to find out bias bounds or costs."""
-        if self._target_only:
-            return False
-        return self.problem.bias is None or self.problem.costs is None
+        declared = self.problem.bias is not None and self.problem.costs is not None
+        return self._epsilon is None or not (self._target_only or declared)
 
     @abc.abstractmethod
     def _judge(self, fidelity: int) -> None:
@@ -202,10 +195,13 @@ class BestArmPolicy(RacingPolicy):
         if not self._roster.active.any():
             return True
         winner = self.winner
-        if winner is not None and self._measured(winner):
+        if winner is not None and not self._lacking(winner):
             return True
         left = self.budget - self._cost - self.held_cost
-        return math.isfinite(left) and self._next_cost() > left
+        if math.isinf(left):
+            return False
+        pull = self._next_pull(self._evidence.counts)
+        return pull is not None and self._cost_of(pull.fidelity) > left
 
     @property
     def epsilon(self) -> float:
@@ -222,9 +218,8 @@ class BestArmPolicy(RacingPolicy):
     def stop_measuring(self) -> None:
         """Be content with the winner's pulls at the target, however few: no more will come.
 
-        For those who run the race where an arm can only be pulled a limited number of times. What
-        is certified does not depend on these pulls. Nor is it waited for repeats that show whether
-        a declared sigma is too small; the answer says where there were too few.
+        The certificate does not depend on these pulls. The race also stops waiting for the repeats
+        that show whether a declared sigma is too small; the answer says where there were too few.
         """
         self._waits_for_repeats = False
         winner = self.winner
@@ -235,25 +230,16 @@ class BestArmPolicy(RacingPolicy):
     # Several values at once, for simulations.
 
     def tell_sum(self, pull: Pull, count: int, total: float) -> None:
-        """Learn several values of one pull at once, given their sum.
+        """Learn `count` values of one pull at once, given their sum.
 
-        The rules are then checked after all of them instead of after each, which leaves them
-        valid: what they rest on holds at all times.
-
-        Parameters
-        ----------
-        pull
-            The pull.
-        count
-            Number of its values, at least 1; each is paid at the declared cost.
-        total
-            Their sum.
+        The rules are then checked once, after all of them. They stay valid, because what they rest
+        on holds at all times.
 
         Raises
         ------
         ValueError
-            If something is left for a pilot to find out, or the rules depend on the spread of the
-            values: then tell them one by one.
+            If a pilot is needed, or the rules depend on the spread of the values: then tell them
+            one by one.
         """
         self._check(pull)
         check_count("count", count, 1)
@@ -276,10 +262,6 @@ class BestArmPolicy(RacingPolicy):
 
     # The rules.
 
-    def _next_cost(self) -> float:
-        pull = self._next_pull(self._evidence.counts)
-        return 0.0 if pull is None else self._cost_of(pull.fidelity)
-
     @property
     def winner(self) -> int | None:
         """The arm that the race has ended with, whose value may still be measured; or None."""
@@ -292,7 +274,7 @@ class BestArmPolicy(RacingPolicy):
     def _certified(self) -> bool:
         """Whether there is a winner, measured, that was compared with something."""
         winner = self.winner
-        if winner is None or not self._measured(winner):
+        if winner is None or self._lacking(winner):
             return False
         return self._certificate is not None or not self._alone
 
@@ -301,9 +283,6 @@ class BestArmPolicy(RacingPolicy):
         """Whether one arm is left because all the others left without a comparison."""
         roster = self._roster
         return bool(roster.withdrawn.any() and not roster.eliminated.any())
-
-    def _measured(self, arm: int) -> bool:
-        return not self._lacking(arm)
 
     def _lacking(self, winner: int) -> dict[int, int]:
         """How often a winner is pulled at which fidelity before the race ends."""
@@ -408,7 +387,7 @@ class BestArmPolicy(RacingPolicy):
             reason = f"{len(self.active)} arms are not told apart yet"
             if self._piloting:
                 reason = "the pilot is not complete"
-        elif not self._measured(winner):
+        elif self._lacking(winner):
             reason = "the winner is evaluated more often, to see what a few values cannot show"
             if self._evidence.counts[winner, self.problem.target] < self._measure:
                 reason = "the winner's value at the target is still being measured"

@@ -194,16 +194,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return Pull(leader if leads else rival, fidelity)
 
     def _is_leaders_turn(self, gains: Sequence[float], costs: FloatArray, counts: IntArray) -> bool:
-        """Whether it is the leader that is pulled, and not its rival.
+        """Whether the leader is pulled, and not its rival.
 
-        Parameters
-        ----------
-        gains
-            What the statistic owes to the leader and to the rival.
-        costs
-            What a pull of each would cost, shape (2,).
-        counts
-            Pulls with those under way, shape (K, M).
+        `gains` are what the statistic owes to the two, `costs` what a pull of each would cost.
         """
         total = sum(gains)
         share = gains[0] / total if total > 0.0 else 0.5
@@ -225,16 +218,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
     ) -> int:
         """The fidelity whose distance per square root of the cost may be the largest.
 
-        Parameters
-        ----------
-        seen, sigmas
-            Whether there are values at each fidelity, and sigma there, shape (M,).
-        distances
-            How far the means at each fidelity are from the nearest alternative, shape (M,).
-        edges
-            How far the target mean can be from it, by each fidelity, shape (M,).
-        doubt
-            By how much distances and edges may be larger than they look, shape (M,).
+        All arguments have shape (M,): whether there are values, sigma, how far the means are from
+        the nearest alternative, how far the target mean can be from it, and by how much distances
+        and edges may be larger than they look.
         """
         assert self._planned_costs is not None
         farthest = float(np.min((edges + doubt)[seen])) if seen.any() else math.inf

@@ -226,19 +226,7 @@ class MFElimination(RewardPolicy):
     def play(self, running_sums: RunningSums, capital: float | None = None) -> None:
         """Play until the next play would exceed the capital: the same as ask and tell, but fast.
 
-        What an arm needs in a phase is drawn at once, and so is all that is played in turn.
-
-        Parameters
-        ----------
-        running_sums
-            Source of the values (see `mfhpo.simulation.Instance.running_sums`).
-        capital
-            Largest total cost, as well as the budget; None: the budget.
-
-        Raises
-        ------
-        ValueError
-            If something has to be found out by a pilot, or neither capital nor budget is given.
+        Parameters and errors are those of `MFUCB.play`.
         """
         limit = self._check_block(capital)
         target = self.problem.target

@@ -20,8 +20,7 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem
 from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.lucb import run_lucb
-from mfhpo.simulation.runner import run_rounds
+from mfhpo.simulation.runner import run_lucb, run_rounds
 from tests.contract.policy_contract import PolicyContract
 
 

@@ -17,8 +17,8 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from mfhpo._validation import check_probability
+from mfhpo.identification.bounds.lower_bound import checked_means, declared
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
-from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 
 __all__ = ["TightBound", "tight_cost_lower_bound"]
@@ -89,13 +89,13 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
 
     Examples
     --------
-    >>> from mfhpo import Bias
+    >>> from mfhpo import Bias, SubGaussian
     >>> problem = Problem(2, costs=(1.0,), bias=Bias.max(0.0), noise=SubGaussian(1.0))
     >>> tight_cost_lower_bound(problem, 0.05, means=[[0.0, 1.0]]).coefficient
     8.0...
     """
     delta = check_probability("delta", delta)
-    table, costs, bounds, variances = _declared(problem, means)
+    table, costs, bounds, variances = _problem_and_means(problem, means)
     if problem.n_arms == 1:
         return TightBound(0.0, 0.0, np.full((1, len(costs)), 1.0 / len(costs)))
     best = int(np.argmax(table[:, -1]))
@@ -171,39 +171,23 @@ class _Cuts:
         return csr_array((np.concatenate(self._values), place), shape=shape)
 
 
-def _declared(
+def _problem_and_means(
     problem: Problem, means: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Means (K, M), costs, bias bounds and variances (M,) of a problem that declares them."""
-    if problem.costs is None or problem.bias is None or not isinstance(problem.noise, SubGaussian):
+    costs, bias, sigmas = declared(problem)
+    if bias.kind != "max":
         raise ValueError(
-            f"the bound needs declared costs, bias and noise=SubGaussian(sigma), got {problem!r}."
-        )
-    if problem.bias.kind != "max":
-        raise ValueError(
-            f"bias={problem.bias!r}: the bound is for bounds on every arm's own bias; declare "
+            f"bias={bias!r}: the bound is for bounds on every arm's own bias; declare "
             f"Bias.max(...), or use cost_lower_bound."
         )
-    n_fidelities = problem.n_fidelities
-    table = np.array(means, dtype=np.float64)
-    if table.shape != (n_fidelities, problem.n_arms) or not np.isfinite(table).all():
-        raise ValueError(
-            f"means must be finite and have shape (fidelities, arms) = "
-            f"{(n_fidelities, problem.n_arms)}, got {table.shape}; the cheapest fidelity is the "
-            f"first row."
-        )
-    sigmas = [problem.noise.at(m, n_fidelities) for m in range(n_fidelities)]
-    if min(sigmas) == 0.0:
+    if sigmas.min() == 0.0:
         raise ValueError(
             f"noise={problem.noise!r}: the bound needs a positive sigma at every fidelity; without "
             f"noise a few pulls are enough."
         )
-    return (
-        np.ascontiguousarray(table.T),
-        np.array(problem.costs),
-        np.array(problem.bias.bounds),
-        np.square(sigmas),
-    )
+    table = np.ascontiguousarray(checked_means(problem, means).T)
+    return table, costs, np.array(bias.bounds), np.square(sigmas)
 
 
 def _within_bounds(table: FloatArray, bounds: FloatArray, best: int) -> FloatArray:

@@ -32,14 +32,7 @@ _ROUNDING = 1e-9
 
 
 def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -> FloatArray:
-    """Check bounds on what curves still gain, and return them as an array of shape (S, 2).
-
-    Parameters
-    ----------
-    names
-        What the fidelities are called in errors, length S.
-    gains
-        The least and the largest gain from each fidelity on, cheapest first.
+    """Check the least and the largest gain from each fidelity on; returns shape (S, 2).
 
     Raises
     ------
@@ -117,19 +110,9 @@ class BoundedCurves:
     def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
         """Add a finished curve, or what a run has shown that is not to be forgotten.
 
-        Parameters
-        ----------
-        arm
-            The configuration; runs of the same arm are about one mean.
-        curve
-            Values at the fidelities, larger is better, shape (M,); what is not finite was not
-            seen.
-
-        Returns
-        -------
-        list of int
-            The fidelities whose bounds the curve contradicts beyond its noise. They are widened as
-            far as this curve needs; what was stopped by them may have been stopped in error.
+        The curve has shape (M,), larger is better; what is not finite was not seen. Returns the
+        fidelities whose bounds it contradicts beyond its noise. They are widened as far as this
+        curve needs; what was stopped by them may have been stopped in error.
         """
         curve = np.where(np.isfinite(curve), curve, np.nan)
         contradicted = self._widen(curve)
@@ -162,22 +145,10 @@ class BoundedCurves:
         return self._low(self._largest.get(arm, none)), self.standing(arm).reach
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
-        """Judge an unfinished curve of an arm, by all it has shown.
+        """Judge an unfinished curve of an arm, by all it has shown, and all that was added of it.
 
-        Parameters
-        ----------
-        arm
-            The configuration; if it has finished before, those runs bound its mean as well.
-        curve
-            Values at the fidelities, larger is better, shape (M,), NaN where none.
-        others
-            Other runs that are under way.
-
-        Returns
-        -------
-        Verdict
-            To stop if ``reach < bar``: the upper end of the arm, and the largest lower end of any
-            other arm.
+        It is to stop if ``reach < bar``: the upper end of the arm, and the largest lower end of any
+        other arm. `others` are further runs that are under way.
         """
         lowest = np.fmin(curve, self._smallest.get(arm, curve))
         ends = lowest + self._gains[:, 1]
@@ -236,8 +207,10 @@ class PhasedCurves:
     >>> for first in (0.0, 0.25, 0.5, 0.75, 1.0):
     ...     curves.begin(np.array([first, np.nan, np.nan]))
     >>> curves.add("a", np.array([0.5, 0.9, 1.0]))
-    >>> round(curves.spread, 2), curves.judge("b", 1, 0.05).stop, curves.judge("b", 1, 0.15).stop
-    (0.8, True, False)
+    >>> round(curves.tolerance(1), 2)
+    0.8
+    >>> curves.judge("b", 1, 0.05).stop, curves.judge("b", 1, 0.15).stop
+    (True, False)
     """
 
     def __init__(self, n_fidelities: int) -> None:
@@ -252,16 +225,6 @@ class PhasedCurves:
         # What the others are compared with: minus infinity where there is no value.
         self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
 
-    @property
-    def n_begun(self) -> int:
-        """Number of values at the first fidelity."""
-        return len(self._seen[0])
-
-    @property
-    def spread(self) -> float:
-        """W, the spread of the values at the first fidelity that has one; infinite if none has."""
-        return self._first_spread()[1]
-
     def tolerance(self, fidelity: int) -> float:
         """How far an arm may be behind at a fidelity; infinite before the one that gives W."""
         first, spread = self._first_spread()
@@ -274,10 +237,7 @@ class PhasedCurves:
         self._width = None
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
-        """Add a finished curve, or further values of a run; repeats of an arm are averaged.
-
-        Shape (M,); what is not finite was not seen. It is to be noted by `begin` as well.
-        """
+        """Add values of a run, noted by `begin` as well, shape (M,); repeats are averaged."""
         row = self._rows.setdefault(arm, len(self._arms))
         if row == len(self._arms):
             self._arms.append(arm)
@@ -295,22 +255,9 @@ class PhasedCurves:
     ) -> Verdict:
         """Judge an unfinished curve of an arm, by its value at one fidelity.
 
-        Parameters
-        ----------
-        arm
-            The configuration; if it has finished before, the value is averaged with those runs.
-        fidelity
-            Index of the fidelity.
-        value
-            The value there, larger is better.
-        others
-            Other runs that are under way.
-
-        Returns
-        -------
-        Verdict
-            To stop if ``reach <= bar``: the mean plus the tolerance, and the largest mean of
-            another arm at this fidelity.
+        The value is averaged with those that were added of the arm. It is to stop if
+        ``reach <= bar``: the mean plus the tolerance, and the largest mean of another arm at this
+        fidelity. `others` are further runs that are under way.
         """
         row = self._rows.get(arm)
         mean = float(value)

@@ -22,28 +22,13 @@ def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -
     """Choose the steps that count as fidelities: a geometric grid up to the final step.
 
     Few steps, because every further one costs confidence; geometric, because the bias of a
-    learning curve shrinks about as fast as its length grows.
-
-    Parameters
-    ----------
-    final_step
-        The step at which a curve is finished, the target.
-    reduction_factor
-        How many times longer a fidelity is than the one before, above 1.
-    first_step
-        Earlier steps are left out (step 0 always is).
-
-    Returns
-    -------
-    tuple of int
-        Increasing, the last one is `final_step`.
+    learning curve shrinks about as fast as its length grows. Steps below `first_step` are left out,
+    and step 0 always.
 
     Examples
     --------
     >>> check_steps(100, 3.0)
     (1, 3, 11, 33, 100)
-    >>> check_steps(26, 3.0, first_step=2)
-    (2, 8, 26)
     """
     steps = {final_step}
     step = final_step / reduction_factor
@@ -54,20 +39,10 @@ def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -
 
 
 def read_curve(reports: Mapping[int, float], steps: Sequence[int]) -> FloatArray:
-    """Read a curve's values at the fidelities.
+    """Read a curve's values at the fidelities from reports by step, shape (M,).
 
-    Parameters
-    ----------
-    reports
-        Values by step; NaN counts as not reported.
-    steps
-        The fidelities' steps, increasing, length M.
-
-    Returns
-    -------
-    array of shape (M,)
-        The first value reported at or after a fidelity's step and before the next one's; NaN
-        where there is none.
+    That is the first value reported at or after a fidelity's step and before the next one's, NaN
+    where there is none.
 
     Examples
     --------
@@ -90,12 +65,9 @@ def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
     The bound of each fidelity is the (t+1)-th largest gain there, with one t for all fidelities,
     the largest for which ``min(V_t + 1, S (t+1)) <= level (n+1)``; V_t counts the arms that, at
     some fidelity, have at most t others at or above them. If the n + 1 arms are exchangeable, the
-    new one exceeds a bound at any fidelity with probability at most `level`: among the n + 1 arms
-    together, at most ``min(V_t + 1, S (t+1))`` would exceed the bounds that the others give, for
-    adding an arm makes at most one more of them stand out, and whichever arm is left out, the t
-    that the others choose keeps that number below ``level (n+1)``. For one fidelity this is the
-    split-conformal quantile, the ceil((n+1)(1 - level))-th smallest gain; for several it is at
-    least as tight as a union bound, and tighter when the same arms are late at all of them.
+    new one exceeds some bound with probability at most `level`: of the n + 1 arms, at most
+    ``min(V_t + 1, S (t+1))`` would exceed the bounds that the others give. For one fidelity this is
+    the split-conformal quantile; for several it is at least as tight as a union bound.
 
     Parameters
     ----------
@@ -193,10 +165,9 @@ class CurveRace:
     Notes
     -----
     The coverage is exact for exchangeable arms that run once, all of which finish. An arm that was
-    stopped never shows its gain, so that in a race the finished arms are a selected sample.
-    It is a statement about all arms: of those arms that would have won, more than 1 - coverage
-    may be stopped, when it is late bloomers that win. The radii are per comparison; there is no
-    correction for the incumbent being the best of many.
+    stopped never shows its gain, so in a race the finished arms are a selected sample. Of the arms
+    that would have won, more than 1 - coverage may be stopped, where late bloomers win. The radii
+    are per comparison; nothing corrects for the incumbent being the best of many.
 
     Examples
     --------
@@ -250,15 +221,9 @@ class CurveRace:
         return self._radii
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
-        """Add a finished curve.
+        """Add a finished curve, shape (M,), larger is better; repeats of an arm are averaged.
 
-        Parameters
-        ----------
-        arm
-            The configuration; curves of the same arm are repeats and are averaged.
-        curve
-            Values at the fidelities, larger is better, shape (M,). What is not finite was not
-            seen; the arm's gain from there counts as unbounded.
+        What is not finite was not seen; the arm's gain from there counts as unbounded.
 
         Raises
         ------
@@ -292,14 +257,7 @@ class CurveRace:
     def judge(self, arm: Hashable, fidelity: int, value: float) -> Verdict:
         """Judge an unfinished curve of an arm, by its value at one fidelity below the target.
 
-        Parameters
-        ----------
-        arm
-            The configuration; if it has finished before, the value is averaged with those runs.
-        fidelity
-            Index of the fidelity, 0 to M - 2.
-        value
-            The value there, larger is better.
+        The value is averaged with those of the arm's finished runs.
 
         Raises
         ------

@@ -1,9 +1,9 @@
 """Elimination of arms whose runs are trained in stages, as the stages are reached.
 
 The rules are those of `mfhpo.identification.curves.curve_elimination`. Here they are applied to all
-arms of a race at once: whose turn it is, which arms can be let go, and what the answer is. What is
-done for an observation grows with the logarithm of the number of arms at most, but for one pass
-over an array of the arms' means where no bounds are declared.
+arms of a race at once: whose turn it is, which arms can be let go, and what the answer is. Work per
+observation grows with the logarithm of the number of arms, but for one pass over the arms' means
+where no bounds are declared.
 """
 
 from __future__ import annotations
@@ -69,24 +69,16 @@ class StagedElimination(abc.ABC):
             self._failed.discard(arm)
 
     def observe(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
-        """Learn what a run has shown at a stage.
+        """Learn what a run has shown at a stage; returns the stages whose bounds it contradicts.
 
         Parameters
         ----------
-        arm
-            The run's arm.
-        curve
-            Its values at all stages so far, larger is better, shape (M,), NaN where none.
+        arm, curve
+            The run's arm, and its values so far, larger is better, shape (M,), NaN where none.
         stage
             The stage whose value is new.
         standing
-            The stage at which the arm's runs can be compared with others: the lowest of those
-            that its unfinished runs have come to.
-
-        Returns
-        -------
-        list of int
-            The stages whose bounds the curve contradicts.
+            The lowest stage that the arm's unfinished runs have come to, where it is compared.
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self.n_begun += 1
@@ -104,7 +96,7 @@ class StagedElimination(abc.ABC):
         gone: list[tuple[int, Verdict]] = []
         if self.n_begun < self._n_startup_runs:
             return gone
-        for found in iter(self._most_hopeless, None):
+        while found := self._most_hopeless():
             gone.append(found)
             self.drop(*found)
         return gone
@@ -131,12 +123,8 @@ class StagedElimination(abc.ABC):
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
         """Where a run that waits is in the order; the smallest goes first.
 
-        Parameters
-        ----------
-        arm, reached
-            Its arm, and the stage that it has come to, -1 before the first.
-        ahead
-            Number of the arm's runs that have come further or are under way.
+        It has come to the stage `reached`, -1 before the first; `ahead` counts the arm's runs that
+        have come further or are under way.
         """
 
     @abc.abstractmethod
@@ -149,17 +137,7 @@ class StagedElimination(abc.ABC):
 
     @abc.abstractmethod
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
-        """The best answer so far.
-
-        Parameters
-        ----------
-        cost
-            What the race has paid.
-        finished
-            Whether it is over.
-        complete
-            Whether all arms have entered.
-        """
+        """The best answer so far, given what was paid and whether all arms have entered."""
 
     def _answer(self, arm: int | None, cost: float, finished: bool, **what: Any) -> Recommendation:
         stage = 0 if arm is None else self._furthest(arm)
@@ -378,17 +356,14 @@ class PhasedElimination(StagedElimination):
         for stage, waiting in enumerate(self._means):
             while waiting:
                 mean, arm = waiting[0]
-                if arm in self.active and (stage, mean) == self._stands(arm):
+                current = self._standings[arm] == stage and self._curves.mean(arm, stage) == mean
+                if arm in self.active and current:
                     verdict = self._curves.standing(arm, stage)
                     if verdict.stop:
                         return arm, verdict
                     break  # all others at this stage are better
                 heapq.heappop(waiting)
         return None
-
-    def _stands(self, arm: int) -> tuple[int, float]:
-        stage = self._standings[arm]
-        return stage, self._curves.mean(arm, stage)
 
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
         """The arm with the largest mean (see `StagedElimination.recommend`)."""

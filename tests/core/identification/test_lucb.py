@@ -48,8 +48,7 @@ from mfhpo.native import compiled
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.labels import Labels
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, load_instance
-from mfhpo.simulation.lucb import run_lucb
-from mfhpo.simulation.runner import run
+from mfhpo.simulation.runner import run, run_lucb
 
 FloatArray = npt.NDArray[np.float64]
 EXPLORE = ("A", "B", "C", "AB", "top")
