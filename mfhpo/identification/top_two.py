@@ -51,12 +51,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
     3. to the fidelity with the largest distance from the nearest alternative, in units of sigma
        and per square root of the cost, optimistically: as far as it may be within
        sigma sqrt(2 ln N / n) of the mean of n values of N of the arm's. It is the index of
-       EXPLORE-A (paper 002, Section 3.2.2) with the alternative in place of assumed means. A
-       fidelity that was not tried is taken to be as good as the others of the arm allow, so that
-       dear ones are only tried where they may pay.
+       EXPLORE-A (paper 002, Section 3.2.2) with the alternative in place of assumed means.
 
-    The three rules decide about cost alone; that the answer is right with probability 1 - delta
-    rests on the stop.
+    The three rules decide about cost alone; the certificate rests on the stop.
 
     Parameters
     ----------

@@ -220,9 +220,6 @@ class MFUCB(RewardPolicy):
     ) -> None:
         """Play until the next play would exceed the capital: the same as ask and tell, but fast.
 
-        Most arms need no look at most times: an arm's upper bound grows with log t only, so those
-        that are surely below the best for a while are left out (`play_candidates`).
-
         Parameters
         ----------
         running_sums

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import abc
 import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +34,7 @@ IntArray = npt.NDArray[np.int64]
 _LARGE_SUM = 32
 
 
-class Instance(abc.ABC):
+class Instance:
     """A bandit whose means are known, so that a policy's answers can be judged.
 
     Parameters
@@ -157,27 +156,25 @@ class Instance(abc.ABC):
     def _increments(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
     ) -> FloatArray:
-        """Sums of ``sizes[t]`` fresh draws, independent of each other, shape (n, T)."""
+        """Sums of ``sizes[t]`` fresh draws, independent of each other, shape (n, T).
+
+        Subclasses override this or `_values`, each of which is defined by the other.
+        """
         values = self._values(rng, arms, fidelity, int(sizes.sum()))
         if values.shape[1] == len(sizes):
             return values
         starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         return np.add.reduceat(values, starts, axis=1)
 
-    @abc.abstractmethod
     def _values(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
     ) -> FloatArray:
         """`count` fresh draws of each arm, shape (n, count)."""
+        return self._increments(rng, arms, fidelity, np.ones(count, dtype=np.int64))
 
 
 class GaussianInstance(Instance):
     """Normal noise of the given variance; sums of any size are drawn exactly, at once."""
-
-    def _values(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
-    ) -> FloatArray:
-        return self._increments(rng, arms, fidelity, np.ones(count, dtype=np.int64))
 
     def _increments(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
@@ -205,19 +202,13 @@ class BernoulliInstance(Instance):
         means: npt.ArrayLike,
         costs: Sequence[float] | FloatArray,
         *,
-        xi: Sequence[float] | FloatArray | None = None,
-        gamma: Sequence[float] | FloatArray | None = None,
         variance: float = 0.25,
+        **bounds: Any,
     ) -> None:
-        super().__init__(means, costs, xi=xi, gamma=gamma, variance=variance)
+        super().__init__(means, costs, variance=variance, **bounds)
         low, high = float(self.means.min()), float(self.means.max())
         if low < 0.0 or high > 1.0:
             raise ValueError(f"means must be probabilities within [0, 1], got {low} to {high}.")
-
-    def _values(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
-    ) -> FloatArray:
-        return self._increments(rng, arms, fidelity, np.ones(count, dtype=np.int64))
 
     def _increments(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
@@ -235,7 +226,7 @@ class TruncatedNormalInstance(Instance):
 
     Parameters
     ----------
-    means, costs, xi, gamma
+    means, costs, **bounds
         As for `Instance`.
     sd, cut
         Standard deviation of the noise before it is cut off; it lies within [-cut, cut].
@@ -248,17 +239,14 @@ class TruncatedNormalInstance(Instance):
         means: npt.ArrayLike,
         costs: Sequence[float] | FloatArray,
         *,
-        xi: Sequence[float] | FloatArray | None = None,
-        gamma: Sequence[float] | FloatArray | None = None,
         sd: float = 0.05,
         cut: float = 0.08,
         variance: float | None = None,
+        **bounds: Any,
     ) -> None:
         if not (0.0 < sd < math.inf and 0.0 < cut < math.inf):
             raise ValueError(f"sd and cut must be positive and finite, got sd={sd!r}, cut={cut!r}.")
-        super().__init__(
-            means, costs, xi=xi, gamma=gamma, variance=sd**2 if variance is None else variance
-        )
+        super().__init__(means, costs, variance=sd**2 if variance is None else variance, **bounds)
         self.sd = sd
         self.cut = cut
         # Moments of a standard normal variable within [-c, c], by partial integration.
@@ -370,10 +358,10 @@ def load_instance(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
-            f"There is no file {path}. mfhpo does not ship the published instances; they are the "
-            f"ones published with the papers 'Multi-Fidelity Best-Arm Identification' (NeurIPS "
-            f"2022) and 'Optimal Multi-Fidelity Best-Arm Identification' (NeurIPS 2024). Put them "
-            f"there, or draw a fresh instance with synthetic_a(rng) or synthetic_b(rng)."
+            f"There is no file {path}. mfhpo does not ship the instances that were published with "
+            f"the papers 'Multi-Fidelity Best-Arm Identification' (NeurIPS 2022) and 'Optimal "
+            f"Multi-Fidelity Best-Arm Identification' (NeurIPS 2024). Put them there, or draw a "
+            f"fresh instance with synthetic_a(rng) or synthetic_b(rng)."
         )
     try:
         archive = np.load(path, allow_pickle=False)

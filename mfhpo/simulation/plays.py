@@ -43,14 +43,6 @@ def run_plays(
     ValueError
         If the policy has another number of arms or fidelities, or cannot be run in blocks.
 
-    Examples
-    --------
-    >>> from mfhpo.simulation.instances import GaussianInstance
-    >>> instance = GaussianInstance([[0.0, 0.4], [0.1, 0.5]], costs=[1.0, 10.0], variance=0.01)
-    >>> policy = MFUCB(instance.problem())
-    >>> result = run_plays(policy, instance, np.random.default_rng(0), capital=1e4)
-    >>> policy.recommend().arm, result.cost
-    (1, 9998.0)
     """
     check_shape(policy, instance)
     policy.play(partial(instance.running_sums, rng), capital)

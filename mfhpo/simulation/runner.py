@@ -217,15 +217,6 @@ def run(
     ValueError
         If an argument is out of range.
 
-    Examples
-    --------
-    >>> from mfhpo.identification.elimination import SuccessiveElimination
-    >>> from mfhpo.simulation.instances import GaussianInstance
-    >>> instance = GaussianInstance([[0.0, 0.5, 1.0]], costs=[2.0], variance=0.01)
-    >>> policy = SuccessiveElimination(instance.problem(), delta=0.05)
-    >>> result = run(policy, instance, np.random.default_rng(0), workers=3)
-    >>> result.arm, result.certified, result.elapsed < result.cost
-    (2, True, True)
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}.")

@@ -33,19 +33,17 @@ FloatArray = npt.NDArray[np.float64]
 class CostPrediction:
     """What a race is going to cost, in the unit of the problem's costs.
 
-    Parameters
+    Attributes
     ----------
     lower_bound
         No method that is right with probability 1 - delta can expect to pay less (Theorem 1).
-    expected
-        What IISE (IISE-gamma with order bounds) pays if every mean is seen without noise. The
-        noise itself moves the real cost by some percent.
+    expected, pulls
+        What IISE pays if every mean is seen without noise, and its pulls at each fidelity, shape
+        (M,). The noise moves the real cost by some percent.
     guaranteed
         With probability 1 - delta IISE pays no more.
     top_fidelity_only
         What successive elimination at the target fidelity pays, predicted like `expected`.
-    pulls
-        Number of pulls at each fidelity behind `expected`, shape (M,).
     """
 
     lower_bound: float
@@ -220,7 +218,7 @@ class _Phase:
     epsilon: float
 
     def pulls(self, widths: FloatArray) -> FloatArray:
-        """Smallest pull counts at which the radius is at most the widths; the same shape."""
+        """Smallest pull counts at which the radius is at most the widths."""
         return pulls_until(self.radius, self.level, widths)
 
     @property
@@ -232,11 +230,7 @@ class _Phase:
 
 
 def _noise_free_pulls(phases: Sequence[_Phase], means: FloatArray) -> FloatArray:
-    """Pulls at each fidelity if every sample mean equals its mean, shape (M,).
-
-    An arm leaves once 2 B + margin is at most its gap to the leader at that fidelity; the race
-    stops once it is at most the smallest gap of the remaining arms, plus epsilon.
-    """
+    """Pulls at each fidelity if every sample mean equals its mean, shape (M,)."""
     totals = np.zeros(len(means))
     arms = np.arange(means.shape[1])
     for phase in phases:
@@ -320,7 +314,7 @@ def _means(
     gaps: Sequence[float] | FloatArray | None,
     means: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Means (M, K), and the least differences to the best arm at each fidelity (M, K)."""
+    """Means, and the least differences to the best arm at each fidelity, shape (M, K)."""
     if (gaps is None) == (means is None):
         raise ValueError("give either gaps or means, exactly one of them.")
     if means is not None:

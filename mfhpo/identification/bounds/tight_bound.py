@@ -38,7 +38,7 @@ _ROUNDING = 1e-9
 class TightBound:
     """The least expected cost of a right answer, and how it is spent.
 
-    Parameters
+    Attributes
     ----------
     cost
         No method that is right with probability 1 - delta can expect to pay less, for Gaussian
@@ -46,8 +46,7 @@ class TightBound:
     coefficient
         C*: the cost per unit of information; ``cost = C* ln(1 / (2.4 delta))``.
     shares
-        The shares of the cost that the cheapest race spends on every arm at every fidelity, shape
-        (K, M), in total 1.
+        Shares of the cost that the cheapest race spends on every arm and fidelity, shape (K, M).
     """
 
     cost: float
@@ -66,7 +65,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
 
     i being the best arm and d the distance from the means that xi_m allows around eta. For a given
     eta that is linear in w: a linear programme, to which the eta that is violated most is added
-    until none is. Its dual is the max-min over the shares of the cost of the paper's Theorem 1.
+    until none is. Its dual is the max-min of the paper's Theorem 1.
 
     Parameters
     ----------
@@ -75,9 +74,8 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     delta
         Probability of a wrong answer.
     means
-        Means at all fidelities, shape (M, K), the cheapest first. They must satisfy the bounds. An
-        arm that breaks them by less than its gap to the best arm is clearly not the best all the
-        same: its means are taken for the nearest ones to its target mean that satisfy them.
+        Means at all fidelities, shape (M, K), the cheapest first. They must satisfy the bounds.
+        Where an arm breaks them by less than its gap to the best arm, its means are moved within.
 
     Raises
     ------

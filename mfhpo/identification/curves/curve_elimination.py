@@ -60,9 +60,8 @@ class BoundedCurves:
 
     An arm's final mean is known to lie in ``[value + a_m - noise, value + b_m + noise]`` once it
     has shown a value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless
-    when the upper end of its arm, the smallest over all fidelities at which it was seen, is below
-    the lower end of another arm, the largest over all of its own. While the bounds hold, that is
-    certain: no probability, no exchangeability, and no matter which runs were stopped before.
+    when the smallest upper end of its arm is below the largest lower end of another arm. While the
+    bounds hold, that is certain, no matter which runs were stopped before.
 
     Parameters
     ----------
@@ -130,7 +129,7 @@ class BoundedCurves:
         return contradicted
 
     def withdraw(self, arm: Hashable) -> None:
-        """Let an arm count against others no more, such as one whose runs have all failed."""
+        """Let an arm count against others no more."""
         self._lows.pop(arm, None)
         if arm in self._best:
             self._rank()
@@ -186,15 +185,13 @@ class PhasedCurves:
     """Elimination of learning curves by a tolerance that halves from fidelity to fidelity.
 
     Algorithm 3 of paper 002 keeps an arm in phase p while ``mean + 2^(1-p) W`` exceeds the largest
-    mean, W being the width of the values. Here phase p is the fidelity with index p, W the spread
-    of the values at the first one (the middle 80 % of them, where all runs are seen before any is
-    stopped), and an arm is compared with what the others had at the same fidelity. Where the values
-    at the first fidelity are equal, the first one that spreads them takes its place, and phases
-    count from there: nothing is stopped before.
+    mean, W being the width of the values. Here phase p is the fidelity with index p, and an arm is
+    compared with what the others had at the same fidelity. W is the spread of the middle 80 % of
+    the values at the first fidelity. Where these are equal, the first one that spreads them takes
+    its place, and nothing is stopped before.
 
-    The paper's guarantee is about phases that repeat noisy pulls at the target, and does not carry
-    over. What would have to be true here: from fidelity p on, no two arms gain amounts that differ
-    by more than ``2^(1-p) W``.
+    The paper's guarantee does not carry over. It would have to be true that from fidelity p on, no
+    two arms gain amounts that differ by more than ``2^(1-p) W``.
 
     Parameters
     ----------

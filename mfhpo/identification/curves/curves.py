@@ -114,16 +114,8 @@ def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
 class Verdict:
     """Whether an unfinished curve is hopeless, and why.
 
-    Parameters
-    ----------
-    stop
-        Whether ``reach <= bar``, and the arm is not the incumbent itself.
-    reach
-        The largest final mean that the bounds grant the arm.
-    bar
-        The incumbent's final mean minus its noise radius; -inf while nothing has finished.
-    incumbent
-        The arm behind the bar, or None.
+    It is hopeless where ``reach``, the largest final mean that the bounds grant the arm, does not
+    exceed ``bar``, what the incumbent has for sure (-inf while there is none).
     """
 
     stop: bool
@@ -136,17 +128,15 @@ class CurveRace:
     """Elimination of learning curves by order bounds learned from the finished ones.
 
     IISE-gamma drops arm i at fidelity m when some arm j has
-    ``mean_jm - noise_j >= mean_im + noise_i + gamma_m``, gamma_m bounding the difference of two
-    arms' biases (paper 003, Section 5). Here j has finished, so its own bias is known and cancels:
-    what is left to bound is arm i's gain, its final value minus its value at m, and the rule is
+    ``mean_jm - noise_j >= mean_im + noise_i + gamma_m`` (paper 003, Section 5). Here j has
+    finished, so its own bias cancels. What is left to bound is arm i's gain, its final value minus
+    its value at m, and the rule is
 
         ``mean_im + noise_i + G_m <= max_j (mean_jM - noise_j)``
 
-    with G_m from `gain_bounds` over the finished arms, the incumbent included (leaving it out
-    because it is the best would break exchangeability). The noise radii come from repeats of the
-    same arm: Student's t quantile times the pooled standard deviation of that fidelity over the
-    square root of the arm's number of runs. Without any repeats they are 0, and the noise of
-    single runs is part of the gains.
+    with G_m from `gain_bounds` over the finished arms, the incumbent included. The noise radii come
+    from repeats of the same arm: Student's t quantile times the pooled standard deviation of that
+    fidelity over the square root of the arm's number of runs. Without any repeats they are 0.
 
     Parameters
     ----------

@@ -41,14 +41,10 @@ class StagedElimination(abc.ABC):
 
     Attributes
     ----------
-    active
-        The arms that are in the race.
-    out
-        The arms that were let go.
+    active, out, contradicting
+        The arms that are in the race, were let go, and contradicted what was declared.
     n_begun
         Number of runs that have shown something: what the answer gives as its number of pulls.
-    contradicting
-        The arms that contradicted what was declared.
     """
 
     def __init__(self, n_stages: int, n_startup_runs: int) -> None:
@@ -172,9 +168,8 @@ class StagedElimination(abc.ABC):
 class BoundedElimination(StagedElimination):
     """By declared bounds on what is still gained: what is let go is surely not the best.
 
-    The run with the largest upper end goes first. Whoever wants to be sure has to train every run
-    whose upper end is above the best final value; runs with the largest upper end are among these,
-    so that, one at a time, no stage is trained in vain.
+    The run with the largest upper end goes first: to be sure, every run whose upper end is above
+    the best final value has to be trained anyway.
 
     Parameters
     ----------

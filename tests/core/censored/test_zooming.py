@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo import Observation, Pull
-from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB, par
-from mfhpo.simulation.censored import (
+from benchmarks.papers.rcucb_instances import (
     PUBLISHED_COST,
     PUBLISHED_PENALTY,
     ArmStreams,
     BetaExponentialInstance,
     positively_correlated,
 )
+from mfhpo import Observation, Pull
+from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB, par
 from tests.core.censored.naive import FloatArray
 from tests.core.censored.test_rcucb import Naive, asked_and_told, pairs_of, tell_outcome
 

@@ -76,19 +76,8 @@ class CensoredInstance(abc.ABC):
 
             nu(i, tau) = E[(R - c(C)) 1{C <= tau}] - lambda(tau) P(C > tau)
 
-        Parameters
-        ----------
-        limits
-            Positive and strictly increasing, shape (n_limits,).
-        cost
-            What consumption costs, c.
-        penalty
-            What a censored pull with a limit is fined, lambda.
-
-        Returns
-        -------
-        array of shape (n_arms, n_limits)
-            nu, in the unit of the reward.
+        The limits are positive and increase, shape (n_limits,); `cost` is c, and `penalty` lambda.
+        The result has shape (n_arms, n_limits).
 
         Raises
         ------
@@ -151,31 +140,15 @@ def _integrals(integrand: Charge, ends: FloatArray) -> FloatArray:
 class BivariateNormalInstance(_Continuous):
     """Reward and consumption are jointly normal, and kept only within [0, 1] x [0, 1].
 
-    Draws are exact, by rejection.
-
-    Parameters
-    ----------
-    rewards, consumptions
-        Means of the normal distributions before they are cut off, shape (n_arms,).
-    variance
-        Variance of both, before they are cut off. The paper's sigma is this, not its root.
-    correlation
-        Their correlation, before they are cut off, between -1 and 1: one number, or one per arm.
+    Draws are exact, by rejection. All arguments are those of the distributions before they are cut
+    off: means, shape (n_arms,), the variance of both (the paper's sigma is this, not its root), and
+    the correlation, one number or one per arm.
 
     Raises
     ------
     ValueError
         If shapes do not fit, a number is not finite or out of its range, or an arm hardly ever
         falls within the square.
-
-    Examples
-    --------
-    >>> instance = BivariateNormalInstance([0.5, 0.6], [0.5, 0.4], variance=0.2, correlation=0.4)
-    >>> rewards, seconds = instance.draw(np.random.default_rng(0), arm=1, size=3)
-    >>> bool(0.0 <= seconds.min() and seconds.max() <= 1.0)
-    True
-    >>> instance.survival([0.5]).round(3).tolist()
-    [[0.5], [0.423]]
     """
 
     def __init__(
@@ -270,27 +243,13 @@ def _per_arm(name: str, values: npt.ArrayLike, n_arms: int | None = None) -> Flo
 class BetaExponentialInstance(_Continuous):
     """Rewards of a beta distribution, consumptions of an exponential one, independent.
 
-    Parameters
-    ----------
-    shapes
-        The parameters (a, b) of the rewards' beta distributions, positive, shape (n_arms, 2).
-    rates
-        Rates of the exponential distributions, 1 over the mean consumption, positive, shape
-        (n_arms,).
+    `shapes` holds the parameters (a, b) of the beta distributions, shape (n_arms, 2), and `rates`
+    1 over the mean consumptions, shape (n_arms,); all are positive.
 
     Raises
     ------
     ValueError
         If shapes do not fit, or a number is not positive and finite.
-
-    Examples
-    --------
-    >>> instance = BetaExponentialInstance([[0.8, 0.2]], rates=[2.0])
-    >>> instance.survival([0.5, 1.0]).round(4).tolist()
-    [[0.3679, 0.1353]]
-    >>> free = Linear(0.0)
-    >>> instance.gains([0.5, 1.0], free, free).round(4).tolist()  # .8 (1 - survival)
-    [[0.5057, 0.6917]]
     """
 
     def __init__(self, shapes: npt.ArrayLike, rates: npt.ArrayLike) -> None:
@@ -328,12 +287,8 @@ class BetaExponentialInstance(_Continuous):
 class ReplayedCensoredInstance(CensoredInstance):
     """Recorded pairs of reward and consumption, drawn again with replacement.
 
-    The problem is then about the records: their gains are the true ones.
-
-    Parameters
-    ----------
-    rewards, consumptions
-        The records, each of shape (n_arms, n_records): finite, consumptions not negative.
+    The problem is then about the records, of shape (n_arms, n_records): their gains are the true
+    ones. Consumptions are not negative.
 
     Raises
     ------
@@ -393,24 +348,7 @@ class ArmStreams:
     """Draws of an instance in which every arm has random numbers of its own.
 
     What an arm's k-th pull yields depends on the seed alone, not on what else was pulled or on how
-    many pulls were asked for at once: policies that are run with the same seed meet the same
-    luck, and differences between them are theirs.
-
-    Parameters
-    ----------
-    instance
-        What is pulled.
-    seed
-        Whole numbers of at least 0.
-
-    Examples
-    --------
-    >>> instance = independent()
-    >>> one, two = ArmStreams(instance, 3), ArmStreams(instance, 3)
-    >>> rewards, seconds = one(0, 5)
-    >>> _ = two(7, 1000), two(0, 2)
-    >>> bool((two(0, 3)[0] == rewards[2:]).all())
-    True
+    many pulls were asked for at once. So policies with the same seed meet the same luck.
     """
 
     def __init__(self, instance: CensoredInstance, seed: int | Sequence[int]) -> None:
@@ -434,22 +372,10 @@ class ArmStreams:
 
 
 def published_limits(count: int = 10, longest: float = 0.9) -> FloatArray:
-    """An equidistant grid from .1 on, as in the paper's simulations.
+    """An equidistant grid from .1 to `longest`, as in the paper's simulations.
 
-    Printed there is a grid of (0, 1], and of (0, .6] in F.3. But the probabilities of being
-    censored that are published belong to the grids that end at .9 and at .6.
-
-    Parameters
-    ----------
-    count
-        Number of limits, at least 2.
-    longest
-        The largest limit, above .1.
-
-    Examples
-    --------
-    >>> published_limits(5).tolist()
-    [0.1, 0.3, 0.5, 0.7, 0.9]
+    The paper prints a grid of (0, 1], and of (0, .6] in F.3. But its probabilities of being
+    censored belong to the grids that end at .9 and at .6.
     """
     check_count("count", count, 2)
     if not longest > 0.1:
@@ -464,17 +390,7 @@ def _correlation(x: npt.ArrayLike) -> FloatArray:
 
 
 def positively_correlated() -> BivariateNormalInstance:
-    """PosCorr (Appendix E.2): ten arms, of which the first is better and quicker.
-
-    Examples
-    --------
-    >>> gains = positively_correlated().gains(
-    ...     published_limits(), PUBLISHED_COST, PUBLISHED_PENALTY
-    ... )
-    >>> arm, limit = np.unravel_index(gains.argmax(), gains.shape)
-    >>> int(arm), float(published_limits()[limit].round(4))
-    (0, 0.4556)
-    """
+    """PosCorr (Appendix E.2): ten arms, of which the first is better and quicker."""
     x = [0.2, 0.3, 0.4, 0.4, *[0.6] * 6]
     return BivariateNormalInstance(
         [0.6, *[0.5] * 9], [0.45, *[0.5] * 9], variance=0.2, correlation=_correlation(x)
@@ -499,13 +415,7 @@ def independent() -> BetaExponentialInstance:
 
 
 def many_arms(n_arms: int) -> BivariateNormalInstance:
-    """The instance of Appendix F.2: arms from good and quick to worthless and slow.
-
-    Parameters
-    ----------
-    n_arms
-        Number of arms; 20, 50 and 80 in the paper.
-    """
+    """The instance of Appendix F.2, with 20, 50 or 80 arms: from good and quick to bad and slow."""
     worse = np.arange(check_count("n_arms", n_arms, 1)) / n_arms
     return BivariateNormalInstance(
         (1.0 - worse) * 0.9, 0.3 + 0.7 * worse, variance=0.2, correlation=_correlation(0.2)
@@ -524,8 +434,7 @@ def lock_in() -> BetaExponentialInstance:
     """One arm and two limits (`LOCK_IN_LIMITS`), between which a wrong estimate can never mend.
 
     The longer limit is the better one, by .05 (with `PUBLISHED_COST` and `LOCK_IN_PENALTY`).
-    Pulls with the shorter one are mostly censored. Whoever takes these for pulls that would have
-    exceeded the longer limit too overrates the penalty there by .49, the more firmly the more often
-    it plays the shorter one.
+    Pulls with the shorter one are mostly censored. A policy that takes these for pulls that would
+    have exceeded the longer limit too overrates the penalty there by .49.
     """
     return BetaExponentialInstance([[0.8, 0.2]], rates=[1.8])
