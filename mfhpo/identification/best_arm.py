@@ -187,8 +187,6 @@ class BestArmPolicy(RacingPolicy):
     def _explored_fidelity(self) -> int:
         """The fidelity being explored, after the pilot."""
 
-    # The contract.
-
     @property
     def finished(self) -> bool:
         """Whether the race is over (see `Policy.finished`)."""
@@ -227,8 +225,6 @@ class BestArmPolicy(RacingPolicy):
             pulled = int(self._evidence.counts[winner, self.problem.target])
             self._measure = min(self._measure, pulled)
 
-    # Several values at once, for simulations.
-
     def tell_sum(self, pull: Pull, count: int, total: float) -> None:
         """Learn `count` values of one pull at once, given their sum.
 
@@ -259,8 +255,6 @@ class BestArmPolicy(RacingPolicy):
     def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         self._waits_for_audit = False  # sums do not show the spread that it compares
         super()._take_sums(arms, fidelity, counts, sums)
-
-    # The rules.
 
     @property
     def winner(self) -> int | None:
@@ -309,9 +303,8 @@ class BestArmPolicy(RacingPolicy):
     @property
     def _values_awaited(self) -> int:
         """How many values a winner is to have before the race ends."""
-        if not self._evidence.supposes_normal:
-            return 0
-        return evaluations_to_see(_SHARE_TO_SEE, self.delta)
+        normal = self._evidence.supposes_normal
+        return evaluations_to_see(_SHARE_TO_SEE, self.delta) if normal else 0
 
     def _confirms(self, arm: int) -> bool:
         """Whether an arm that has won has just got the values that its victory is judged by."""
@@ -330,8 +323,6 @@ class BestArmPolicy(RacingPolicy):
         """Apply the rules to all that is known, after arms came back."""
         self._certificate = None
         self._judge_all()
-
-    # What is found out on the way.
 
     def _end_pilot(self) -> None:
         """Settle what was unknown, once the pilot has all its pulls."""
@@ -367,8 +358,6 @@ class BestArmPolicy(RacingPolicy):
         self._plan()
         self._reinstate()
         self._judge_anew()
-
-    # Words and guesses.
 
     def _notices(self) -> tuple[str, ...]:
         if self._waits_for_repeats or not self._waits_for_audit:
@@ -412,8 +401,6 @@ class BestArmPolicy(RacingPolicy):
         if math.isnan(missing):
             return None
         return missing if math.isinf(missing) else missing * self._cost_of(self.problem.target)
-
-    # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

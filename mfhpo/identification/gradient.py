@@ -101,8 +101,6 @@ class MFGrad(MFTopTwo):
         self._planned_pulls: FloatArray = np.zeros(shape)
         super().__init__(problem, **options)
 
-    # The stop.
-
     @property
     def threshold(self) -> float:
         """What the statistic against an arm must reach."""
@@ -126,8 +124,6 @@ class MFGrad(MFTopTwo):
         if not self._published_stop:
             return super()._conditions()
         return (*super()._conditions(), "the published stop of MF-GRAD keeps delta, unproven")
-
-    # The pulls.
 
     def tell_sum(self, pull: Pull, count: int, total: float) -> None:
         """Learn several values at once (see `BestArmPolicy.tell_sum`); one step for all of them."""
@@ -230,8 +226,6 @@ class MFGrad(MFTopTwo):
         even = 1.0 / (4.0 * math.sqrt(self._steps))
         planned = (1.0 - even) * pulls + even / pulls.size
         self._planned_pulls[arms] += self._told_at_once * planned
-
-    # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

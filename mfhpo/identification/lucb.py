@@ -37,7 +37,7 @@ from mfhpo.identification.explore import (
     weight_of_a_pull,
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
-from mfhpo.knowledge.noise import Bounded, SubGaussian, declared_sigmas
+from mfhpo.knowledge.noise import declared_sigmas
 from mfhpo.native.compiled import compiled
 from mfhpo.problem import Problem, Pull
 
@@ -220,9 +220,6 @@ class MFLUCB(BestArmPolicy):
         return np.where(np.isnan(seen), np.inf, 2.0 * seen)
 
     def _current_rules(self) -> Rules:
-        declared = isinstance(self.problem.noise, (SubGaussian, Bounded))
-        if declared and not self._evidence.widened:
-            return self._rules
         return self._rules._replace(scales=self._scales())
 
     def _cells(self, counts: IntArray | None = None) -> Cells:
@@ -455,8 +452,6 @@ class MFLUCB(BestArmPolicy):
             self._roster.eliminate(np.flatnonzero(gone), race.by[gone])
         self._committed = race.committed
         self._note_exhausted(race.exhausted)
-
-    # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

@@ -230,8 +230,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
         index = hoped / (scales * np.sqrt(self._planned_costs))
         return int(np.argmax(index)) if index.max() > 0.0 else self.problem.target
 
-    # State.
-
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
         return {**super().state_dict(), "n_told": self._n_told}

@@ -137,8 +137,6 @@ class MFUCB(RewardPolicy):
                 self._gamma[m] = self._zeta[m] * math.sqrt(costs[m] / costs[dearer])
                 dearer = m
 
-    # The rule.
-
     def _widths(self) -> FloatArray:
         """Radius of one value, without the root of the logarithm of t, shape (M,)."""
         return self._sigmas() * math.sqrt(2.0 * self.rho)
@@ -195,8 +193,6 @@ class MFUCB(RewardPolicy):
             excluded=-math.inf,
         )
         return Pull(arm, place - arm * counts.shape[1])
-
-    # Answers.
 
     def _surest_arm(self) -> int:
         return surest_at_target(self._evidence, self.active, self._bias)

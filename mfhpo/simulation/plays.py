@@ -69,11 +69,6 @@ def regret_per_cost(
     ------
     ValueError
         If the shapes do not fit, or the plays cost more than the capital.
-
-    Examples
-    --------
-    >>> regret_per_cost([0.5, 1.0], costs=[1.0, 10.0], counts=[[4, 0], [0, 2]], capital=25.0)
-    3.0
     """
     targets, paid = _costs_of_arms(means, costs, counts, capital)
     return float(capital * targets.max() - paid @ targets)

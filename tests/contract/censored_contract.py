@@ -193,13 +193,6 @@ class CensoredPolicyContract(ABC):
         assert policy.pulls == HORIZON + 30
         self.check_end(policy)
 
-    def test_without_a_horizon_it_goes_on(self) -> None:
-        policy = self.make(horizon=None)
-        script = self.play(policy, np.random.default_rng(0), 150)
-        assert len(script) == 150
-        assert not policy.finished
-        assert "after 150 rounds" in policy.recommend().reason
-
     @settings(max_examples=4)
     @given(seed=numbers, n=st.integers(1, 9))
     def test_asking_is_pure(self, seed: int, n: int) -> None:
@@ -419,14 +412,6 @@ class CensoredPolicyContract(ABC):
         assert early.n_censored == punctual.n_censored
         assert early.cost == pytest.approx(punctual.cost - 2.0 + stopped_at)
 
-    def test_a_pull_without_a_limit_tells_up_to_where_it_was_stopped(self) -> None:
-        free, limited = self.twins_after(
-            [(Pull(1, 0, None), Observation(None, cost=1.3, censored_at=1.3))],
-            [(Pull(1, 0, 1.3), Observation(None, cost=1.3, censored_at=1.3))],
-        )
-        self.check_alike(free, limited)
-        assert free.state_dict() == limited.state_dict()
-
     def test_a_failure_teaches_nothing(self) -> None:
         failed, spared = self.twins_after([(Pull(1, 0, 2.0), Observation(None, cost=0.7))], [])
         self.check_alike(failed, spared)
@@ -489,26 +474,6 @@ class CensoredPolicyContract(ABC):
             self.check_pulls(one, one.ask(9), 9)
             self.check_answer(one)
 
-    def test_repeats_of_repeats(self) -> None:
-        policy, expected = self.twins_after([], [])
-        policy.withdraw(3, duplicate_of=2)
-        policy.withdraw(2, duplicate_of=0)
-        expected.withdraw(2, duplicate_of=0)
-        expected.withdraw(3, duplicate_of=2)  # which is arm 0 by now
-        resumed = self.make()
-        resumed.load_state_dict(json.loads(text_of(policy)))
-        told = Observation(0.4, cost=0.6)
-        expected.tell(Pull(0, 0, 2.0), told)
-        expected.tell(Pull(0, 0, 2.0), told)
-        for one in (policy, resumed):
-            one.tell(Pull(3, 0, 2.0), told)
-            one.tell(Pull(2, 0, 2.0), told)
-            assert one.active.tolist() == [0, 1]
-            assert one.recommend().compared == 2
-            assert one.summary(0) == expected.summary(0)
-            assert one.state_dict()["arms"] == expected.state_dict()["arms"]
-            self.check_alike(one, expected)
-
     def test_without_any_arm_left_there_is_an_answer(self) -> None:
         policy = self.make()
         self.play(policy, np.random.default_rng(0), 30)
@@ -566,24 +531,6 @@ class PlayedAtOnceContract(CensoredPolicyContract):
         resumed.tell(pull, observe(rng, pull))
         resumed.play(draw, 10)
         assert resumed.pulls == HORIZON + 1
-
-    def test_a_withdrawn_arm_is_not_played(self) -> None:
-        policy = self.make()
-        rng = np.random.default_rng(0)
-
-        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-            assert arm != BEST
-            pairs = np.array([outcome(rng, arm) for _ in range(size)])
-            return pairs[:, 0], pairs[:, 1]
-
-        policy.withdraw(BEST)
-        policy.play(draw, 100)
-        assert policy.pulls == 100
-        assert policy.summary(BEST)[0] == 0
-        for arm in (0, 2, 3):
-            policy.withdraw(arm)
-        policy.play(draw, 100)
-        assert policy.pulls == 100
 
     @pytest.mark.parametrize(
         ("rewards", "seconds"), [(math.nan, 0.5), (-math.inf, 0.5), (0.5, math.inf), (0.5, -0.001)]

@@ -22,6 +22,7 @@ from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run_lucb, run_rounds
 from tests.contract.policy_contract import contract
 
+EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
 UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
 
 TestSuccessiveElimination = contract(
@@ -40,9 +41,7 @@ TestIISEWithEverythingEstimated = contract(
 TestIISEWithBoundedValues = contract(
     lambda problem: IISE(problem, delta=0.01), noise=Bounded(0.0, 1.0)
 )
-TestMaximumFidelityExploit = contract(
-    lambda problem: MaximumFidelityExploit(problem, delta=0.01), noise=EstimatedNoise()
-)
+TestMaximumFidelityExploit = contract(lambda problem: MaximumFidelityExploit(problem, delta=0.01))
 TestLUCBByIndex = contract(lambda problem: MFLUCB(problem, explore="A", delta=0.01))
 TestLUCBBySweep = contract(lambda problem: MFLUCB(problem, explore="B", delta=0.01))
 TestLUCBByIndexAndSweep = contract(lambda problem: MFLUCB(problem, explore="AB", delta=0.01))
@@ -56,6 +55,7 @@ TestLUCBWithEverythingEstimated = contract(
     lambda problem: MFLUCB(
         problem, explore="A", delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
     ),
+    pytestmark=[EXHAUSTED],
     **UNKNOWN,
 )
 
@@ -79,7 +79,7 @@ RACES: dict[str, Make] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
+@EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
 def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
     policy = RACES[name](Problem(3, (1.0, 9.0), Bias.max(*XI), SubGaussian(0.0)))
@@ -94,7 +94,7 @@ def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
     assert pulls == (3 if name in ("SE", "LUCB-top") else 5)
 
 
-@pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
+@EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
 def test_a_target_that_is_far_dearer(name: str) -> None:
     ratio = 1e4

@@ -60,8 +60,7 @@ def predict_cost(
     gaps: Sequence[float] | FloatArray | None = None,
     means: npt.ArrayLike | None = None,
     epsilon: float = 0.0,
-    radius: Radius | Sequence[Radius] | None = None,
-    preselect: bool = True,
+    radius: Radius | None = None,
 ) -> CostPrediction:
     """Predict what a race will cost, before anything is spent.
 
@@ -83,10 +82,8 @@ def predict_cost(
     epsilon
         Tolerance of the race.
     radius
-        The radius that the race uses, or one per fidelity. None: the default of the policies.
-        The papers' figures need `HoeffdingRadius`.
-    preselect
-        Whether the race keeps only fidelities that satisfy Assumption 1.
+        The radius that the race uses. None: the default of the policies. The papers' figures need
+        `HoeffdingRadius`.
 
     Raises
     ------
@@ -109,17 +106,13 @@ def predict_cost(
     delta = check_probability("delta", delta)
     epsilon = check_nonnegative("epsilon", epsilon)
     n_fidelities = problem.n_fidelities
-    if radius is None:
-        radius = [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
-    radii = [radius] * n_fidelities if isinstance(radius, Radius) else list(radius)
-    if len(radii) != n_fidelities:
-        raise ValueError(
-            f"radius has {len(radii)} entries but there are {n_fidelities} fidelities; give one, "
-            f"or one for each fidelity."
-        )
+    radii = [
+        default_radius(problem.noise, m, n_fidelities) if radius is None else radius
+        for m in range(n_fidelities)
+    ]
     margins = np.array(bias.margins)
     compared = costs_of_precision(costs, scales)
-    kept = np.flatnonzero(select_fidelities(margins, compared, preselect))
+    kept = np.flatnonzero(select_fidelities(margins, compared))
     thresholds = convenience_thresholds(margins[kept], compared[kept], epsilon)
     level = delta / (problem.n_arms * n_fidelities)
     race = [

@@ -47,11 +47,6 @@ def convenience_thresholds(
     2 margin_m + (epsilon - 2 margin_k) sqrt(lambda_m / lambda_k) on; the larger threshold counts.
 
     Margins and costs have shape (M,), costs increase. So have the thresholds; the last one is 0.
-
-    Examples
-    --------
-    >>> convenience_thresholds(np.array([0.2, 0.0]), np.array([1.0, 9.0])).tolist()
-    [0.2, 0.0]
     """
     roots = np.sqrt(costs)
     thresholds = np.zeros(len(costs))

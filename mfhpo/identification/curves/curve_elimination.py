@@ -75,18 +75,6 @@ class BoundedCurves:
     ------
     ValueError
         If the gains have another shape, the target's are not 0, or the noise is negative.
-
-    Examples
-    --------
-    Curves gain at most 0.3 after the first fidelity, and never lose:
-
-    >>> curves = BoundedCurves([(0.0, 0.3), (0.0, 0.0)])
-    >>> curves.add("a", np.array([0.6, 0.8]))
-    []
-    >>> curves.judge("b", np.array([0.4, np.nan])).stop  # ends at 0.7 at most
-    True
-    >>> curves.judge("b", np.array([0.55, np.nan])).stop
-    False
     """
 
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
@@ -197,17 +185,6 @@ class PhasedCurves:
     ----------
     n_fidelities
         Number of fidelities M; the last one is the target.
-
-    Examples
-    --------
-    >>> curves = PhasedCurves(3)
-    >>> for first in (0.0, 0.25, 0.5, 0.75, 1.0):
-    ...     curves.begin(np.array([first, np.nan, np.nan]))
-    >>> curves.add("a", np.array([0.5, 0.9, 1.0]))
-    >>> round(curves.tolerance(1), 2)
-    0.8
-    >>> curves.judge("b", 1, 0.05).stop, curves.judge("b", 1, 0.15).stop
-    (True, False)
     """
 
     def __init__(self, n_fidelities: int) -> None:

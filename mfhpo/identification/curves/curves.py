@@ -24,11 +24,6 @@ def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -
     Few steps, because every further one costs confidence; geometric, because the bias of a
     learning curve shrinks about as fast as its length grows. Steps below `first_step` are left out,
     and step 0 always.
-
-    Examples
-    --------
-    >>> check_steps(100, 3.0)
-    (1, 3, 11, 33, 100)
     """
     steps = {final_step}
     step = final_step / reduction_factor
@@ -43,11 +38,6 @@ def read_curve(reports: Mapping[int, float], steps: Sequence[int]) -> FloatArray
 
     That is the first value reported at or after a fidelity's step and before the next one's, NaN
     where there is none.
-
-    Examples
-    --------
-    >>> read_curve({0: 0.1, 2: 0.3, 3: 0.4, 9: 0.7}, (1, 3, 5, 9)).tolist()
-    [0.3, 0.4, nan, 0.7]
     """
     reported = sorted(step for step, value in reports.items() if not math.isnan(value))
     values = np.full(len(steps), np.nan)
@@ -81,13 +71,6 @@ def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
     array of shape (S,)
         The bounds; infinite while n is too small: 1/level - 1 arms are enough for one fidelity,
         2/level - 1 (always the same arms are late) to S/level - 1 for S of them.
-
-    Examples
-    --------
-    >>> gain_bounds(np.array([[0.4], [0.1], [0.2], [0.3]]), level=0.2).tolist()
-    [0.4]
-    >>> gain_bounds(np.array([[0.4], [0.1], [0.2]]), level=0.2).tolist()
-    [inf]
     """
     n, n_fidelities = gains.shape
     # The tolerance keeps 1 - 0.8 from being less than 0.2.

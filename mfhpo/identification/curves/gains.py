@@ -66,13 +66,6 @@ def gains_of(
         The steps that count as fidelities, length M; the last one is the target.
     sign
         -1 where the objective is minimised.
-
-    Examples
-    --------
-    A loss that falls by at most 0.3 after the first step, and never rises:
-
-    >>> gains_of({1: (-0.3, 0.0)}, (1, 9), sign=-1.0).tolist()
-    [[0.0, 0.3], [0.0, 0.0]]
     """
     bounds = [bias[step] if isinstance(bias, Mapping) else bias(step) for step in steps[:-1]]
     gains = check_gains(steps[:-1], list(map(as_gain, steps, bounds)))

@@ -179,17 +179,6 @@ class BoundedElimination(StagedElimination):
         Largest distance of a value from its arm's mean at that stage.
     n_startup_runs
         No arm is let go before this many runs have shown something.
-
-    Examples
-    --------
-    Curves gain at most 0.3 after the first stage:
-
-    >>> race = BoundedElimination([(0.0, 0.3), (0.0, 0.0)])
-    >>> for arm, value in enumerate((0.5, 0.1)):
-    ...     race.enter(arm)
-    ...     _ = race.observe(arm, np.array([value, np.nan]), stage=0, standing=0)
-    >>> [arm for arm, verdict in race.let_go()]  # 0.1 + 0.3 < 0.5
-    [1]
     """
 
     def __init__(
@@ -305,15 +294,6 @@ class PhasedElimination(StagedElimination):
         Number of stages M; the last one is the target.
     n_startup_runs
         No arm is let go before this many runs have shown something.
-
-    Examples
-    --------
-    >>> race = PhasedElimination(2)
-    >>> for arm, value in enumerate([0.0, *np.linspace(0.8, 1.0, 20)]):
-    ...     race.enter(arm)
-    ...     _ = race.observe(arm, np.array([value, np.nan]), stage=0, standing=0)
-    >>> [arm for arm, verdict in race.let_go()]  # the middle 80 % of the values spread over 0.17
-    [0]
     """
 
     def __init__(self, n_stages: int, n_startup_runs: int = 0) -> None:

@@ -7,7 +7,6 @@ import math
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.labels import Labels
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, load_instance
+from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from mfhpo.simulation.runner import run_lucb
 
 FloatArray = npt.NDArray[np.float64]
@@ -162,14 +161,6 @@ class TestIndex:
         # After 9 and 1: .3 + sqrt(2 ln 10 / 9) = 1.015; (.3 + sqrt(2 ln 10)) / 2 = 1.223.
         assert choose(rules(), cells([[0.5, 0.6]], [[9, 1]])) == 1
 
-    def test_the_leader_has_a_gap_of_its_own(self) -> None:
-        # Without noise: as l, .75 - .1 - .5 = .15 against (1.0 - .5) / 2 = .25; as another arm,
-        # .9 - .75 - .1 = .05 against (.9 - 1.0) / 2 = -.05.
-        known = cells([[0.75, 1.0]], [[9, 9]])
-        exact = rules(scales=np.zeros(2))
-        assert choose(exact, known, leads=True) == 1
-        assert choose(exact, known, leads=False) == 0
-
     def test_a_fidelity_never_pulled_is_tried_only_while_it_may_be_the_best(self) -> None:
         # At the target the gap is at most .9 - LCB = .9 - (.5 - r - .1), and half of that counts.
         # Fidelity 0 has .3 + sqrt(2 ln 100 / 100) = .603: r = .8 gives .65, r = .7 gives .6.
@@ -209,26 +200,6 @@ class TestSweeps:
         assert counts.tolist() == [[9, 3]]  # three sweeps, six pulls by the index
         assert choose(both, cells([[0.5, 0.7]], [[9, 2]]), committed=ONLY_INDEX) == 0
 
-    def test_the_index_has_converged(self) -> None:
-        both = rules(INDEX_AND_SWEEP, factor=1e9)
-        for counts, expected in (
-            ([180, 20], NOT_COMMITTED),  # 160 by the index: too few
-            ([220, 20], ONLY_INDEX),  # all of 200
-            ([150, 70, 20], NOT_COMMITTED),  # 130 of 180
-            ([220, 40, 20], ONLY_INDEX),  # 200 of 220
-            ([220, 43, 20], NOT_COMMITTED),  # 200 of 223
-        ):
-            n = len(counts)
-            given_rules = both._replace(
-                bounds=np.array([0.1, 0.05, 0.0][-n:]),
-                roots=np.ones(n),
-                usable=np.ones(n, dtype=bool),
-                scales=np.ones(n),
-            )
-            known = cells([[0.5] * n], [counts])
-            got = commit(given_rules, known, 0, False, NOT_COMMITTED, (0.9, 0.5))
-            assert got == expected, counts
-
 
 def test_explore_c_takes_the_cheapest_whose_radius_is_not_below_its_bias() -> None:
     given_rules = rules(BY_RADIUS, costs=(1.0, 2.0, 4.0), bounds=(0.3, 0.1, 0.0))
@@ -264,15 +235,6 @@ class TestSafeguard:
         # A tolerance of .05 brings them together at r = .025 already.
         assert self.steer(rules(BY_SWEEP, epsilon=0.05), known)[0] == (0, 0)
 
-    def test_what_the_target_said_counts_too(self) -> None:
-        # At the target, l is above .55 already, and u may fall to .5 - .02 + .1 = .58 at
-        # fidelity 0: u moves on, l with it.
-        known = cells([[0.6, 0.6], [0.5, 0.0]], [[99, 9], [99, 0]], [[0.02, 0.05], [0.02, 0.0]])
-        assert self.steer(rules(BY_SWEEP, costs=(1.0, 100.0)), known)[0] == (1, 1)
-        # Above .59, u at fidelity 0 is enough.
-        known = cells([[0.6, 0.6], [0.5, 0.0]], [[99, 9], [99, 0]], [[0.02, 0.01], [0.02, 0.0]])
-        assert self.steer(rules(BY_SWEEP, costs=(1.0, 100.0)), known)[0] == (0, 0)
-
     @pytest.mark.parametrize(("radius", "left"), [(0.0126, False), (0.0124, True)])
     def test_doubtful(self, radius: float, left: bool) -> None:
         # The arms are far apart, but fidelity 0 is left at .1 sqrt(1 / 4) / 4 = .0125.
@@ -288,14 +250,11 @@ class TestSafeguard:
 BETWEEN_TWO = GaussianInstance(
     [[0.55, 0.5], [0.6, 0.45]], costs=[1.0, 400.0], xi=[0.1, 0.0], variance=0.01
 )
-AMONG_THREE = GaussianInstance(
-    [[0.55, 0.5, 0.3], [0.6, 0.45, 0.25]], costs=[1.0, 400.0], xi=[0.1, 0.0], variance=0.01
-)
 
 
 class TestRacesThatWouldNotEnd:
-    @pytest.mark.parametrize("instance", [BETWEEN_TWO, AMONG_THREE], ids=["K=2", "K=3"])
-    def test_only_the_safeguard_ends_them(self, instance: GaussianInstance) -> None:
+    def test_only_the_safeguard_ends_them(self) -> None:
+        instance = BETWEEN_TWO
         priors = {"explore": "A", "best_at_most": 0.75, "second_at_least": 0.3}
         options = priors | {"delta": 0.05, "audit": False}
         problem = instance.problem()
@@ -309,19 +268,6 @@ class TestRacesThatWouldNotEnd:
         result = run_lucb(policy, instance, rng, max_pulls=min(most, 1_000_000))
         assert not result.certified
         assert result.cost > 20 * guarded.cost
-
-    @pytest.mark.slow
-    def test_published_instance(self, data_folder: Path) -> None:
-        instance = load_instance(data_folder / "iise" / "forever.npz")
-        for explore in ("A", "B", "C"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FidelityExhaustedWarning)
-                policy = MFLUCB(instance.problem(), explore=explore, delta=0.1)
-                result = run_lucb(policy, instance, np.random.default_rng(1))
-            assert result.certified
-            assert result.arm == instance.best_arm
-            # The target alone takes about 5e4; fidelity 0 may take 16 times that.
-            assert result.cost < 6e5
 
     def test_it_warns_once_for_a_fidelity_and_never_from_ask(self) -> None:
         policy = MFLUCB(
@@ -344,9 +290,12 @@ class TestRacesThatWouldNotEnd:
         assert text.startswith("0 epochs is left for the next dearer one: its bias of up to 0.1")
 
 
-@pytest.mark.parametrize("explore", EXPLORE)
-@settings(max_examples=8)
-@given(seed=st.integers(0, 2**32 - 1), schedule=st.sampled_from([None, "pulls", "rounds"]))
+@settings(max_examples=30)
+@given(
+    explore=st.sampled_from(EXPLORE),
+    seed=st.integers(0, 2**32 - 1),
+    schedule=st.sampled_from([None, "pulls", "rounds"]),
+)
 def test_play_is_asking_and_telling(explore: Any, seed: int, schedule: Any) -> None:
     rng = np.random.default_rng(seed)
     n_arms, n_fidelities = int(rng.integers(2, 5)), int(rng.integers(1, 4))
@@ -397,14 +346,17 @@ class TestWithoutNumba:
             assert plain.state_dict() == policy.state_dict()
 
     def test_importing_the_policy_does_not_load_it(self) -> None:
-        code = "import sys, mfhpo.simulation.runner; print('numba' in sys.modules)"
+        code = (
+            "import sys, mfhpo.simulation.plays; from mfhpo import MFUCB, Problem, SubGaussian; "
+            "MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0))).ask(); print('numba' in sys.modules)"
+        )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.stdout.strip() == "False", done.stderr
 
 
-@pytest.mark.parametrize("explore", EXPLORE)
-@settings(max_examples=6)
+@settings(max_examples=25)
 @given(
+    explore=st.sampled_from(EXPLORE),
     seed=st.integers(0, 2**32 - 1),
     value_exponent=st.integers(-8, 8),
     cost_exponent=st.integers(-4, 4),
@@ -552,25 +504,6 @@ def test_wrong_problems() -> None:
     policy.tell(Pull(0, 0), Observation(0.5))
     # Four times that of values within [0, 1].
     assert policy.summary(0, 0)[2] == pytest.approx(4.0 * math.sqrt(math.log(4.0 * 4 / 0.05)))
-
-
-def test_the_target_only_says_nothing_by_cheaper_fidelities() -> None:
-    # Fidelity 0 shows 5 + arm, the target the arm's number: only the latter counts.
-    problem = Problem(2, (1.0, 5.0), Bias.max(0.5, 0.0), SubGaussian(0.1))
-    policy = MFLUCB(problem, explore="top")
-    for arm in (0, 1):
-        for _ in range(200):
-            policy.tell(Pull(arm, 0), Observation(5.0 + arm))
-    assert policy.interval(1) == (-math.inf, math.inf)
-    assert not policy.recommend().certified
-    for arm in (0, 1):
-        for _ in range(60):
-            policy.tell(Pull(arm, 1), Observation(float(arm)))
-    recommendation = policy.recommend()
-    radius = policy.summary(1, 1)[2]
-    assert recommendation.arm == 1
-    assert recommendation.mean == pytest.approx(1.0)
-    assert recommendation.interval == pytest.approx((1.0 - radius, 1.0 + radius))
 
 
 # Measured costs need not increase.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.identification.gradient import MFGrad
@@ -223,6 +223,7 @@ class TestUnits:
                 race.tell(pull, Observation(float(value)))
         return told
 
+    @settings(max_examples=30)
     @given(
         seed=numbers,
         kind=st.sampled_from(["max", "order"]),
@@ -235,6 +236,7 @@ class TestUnits:
     ) -> None:
         assert self.pulls(policy, seed, kind, scale, n=n) == self.pulls(policy, seed, kind, n=n)
 
+    @settings(max_examples=30)
     @given(
         seed=numbers,
         kind=st.sampled_from(["max", "order"]),

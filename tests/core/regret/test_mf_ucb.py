@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -10,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo import (
@@ -128,6 +126,7 @@ def races(draw: st.DrawFn) -> tuple[Problem, float, FloatArray, float]:
 class TestTheSamePlays:
     """The lazy index, the compiled one and ask give what Algorithm 1 gives."""
 
+    @settings(max_examples=50)
     @given(race=races(), candidates=st.sampled_from([1, 2, 5, 16]), share=st.floats(0.0, 1.0))
     def test_as_the_naive_rule(
         self,
@@ -212,11 +211,6 @@ class TestTheRule:
         problem = Problem(3, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
         with pytest.raises(ValueError, match=r"declare Bias\.max\(\.\.\.\), or use MFElimination"):
             MFUCB(problem)
-
-    @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan])
-    def test_rho_is_checked(self, rho: float) -> None:
-        with pytest.raises(ValueError, match=f"rho must be positive and finite, got {rho!r}; try"):
-            MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0)), rho=rho)
 
 
 class TestWorkers:
@@ -327,12 +321,3 @@ class TestReward:
             low, high = answer.interval
             missed += not low <= targets[answer.arm] <= high
         assert missed <= 0.05 * 200
-
-
-def test_numba_is_not_loaded_before_it_is_needed() -> None:
-    code = (
-        "import sys; from mfhpo.regret import MFUCB; from mfhpo import Problem, SubGaussian; "
-        "MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0))).ask(); print('numba' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

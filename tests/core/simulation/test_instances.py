@@ -161,6 +161,8 @@ class TestLoading:
         with pytest.raises(ValueError, match=r"has no costs and no variance \(it has means, xi\)"):
             load_instance(tmp_path / "a.npz")
 
+    @pytest.mark.filterwarnings("ignore::ResourceWarning")  # NumPy leaves the file open
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_not_an_archive(self, tmp_path: Path) -> None:
         (tmp_path / "a.npz").write_text("means")
         (tmp_path / "b.npz").touch()

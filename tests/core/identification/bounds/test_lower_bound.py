@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound, predict_cost
@@ -54,14 +54,6 @@ class TestTheorem1:
         problem = Problem(2, (1.0, 4.0), Bias.max(0.0, 0.0), SubGaussian((4.0, 1.0)))
         # 1 * 2 * 16 at the cheap fidelity, 4 * 2 * 1 at the target.
         assert cost_lower_bound(problem, 0.001, gaps=[1.0]) == pytest.approx(INFORMATION * 2 * 8)
-
-    def test_order_bounds_are_about_all_other_arms(self) -> None:
-        # Biases 0, .1, -.1, gamma .2. Nearest biases: arm 0: .2 - .1 = .1 above its own, so
-        # 1 - .1 - 0 = .9; arms 1, 2: 0 - .2 below the others' largest: arm 1: 1 - .2 - .1 = .7,
-        # arm 2 (others up to .1): 1 + .1 - .2 - (-.1) = 1.
-        problem = two_levels(3, Bias.order(0.2, 0.0))
-        bound = cost_lower_bound(problem, 0.001, means=[[1.0, 0.1, -0.1], [1.0, 0.0, 0.0]])
-        assert bound == pytest.approx(INFORMATION * 2 * (1 / 0.9**2 + 1 / 0.7**2 + 1 / 1.0**2))
 
     def test_a_tolerance_lengthens_the_distances_and_frees_near_ties(self) -> None:
         problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
@@ -132,14 +124,14 @@ class TestPrediction:
         assert prediction.pulls[1] == math.inf
         assert 0.0 < prediction.pulls[0] < math.inf
 
+    @settings(max_examples=30)
     @given(
         seed=st.integers(0, 10**6),
         kind=st.sampled_from(["max", "order"]),
         epsilon=st.sampled_from([0.0, 0.1, 0.6]),
-        preselect=st.booleans(),
     )
     def test_equals_what_the_engine_pays_without_noise(
-        self, seed: int, kind: str, epsilon: float, preselect: bool
+        self, seed: int, kind: str, epsilon: float
     ) -> None:
         rng = np.random.default_rng(seed)
         target = np.concatenate(([1.0], 1.0 - rng.uniform(0.2, 2.0, 5)))
@@ -147,12 +139,8 @@ class TestPrediction:
         silent = GaussianInstance(means, [1.0, 8.0, 30.0], variance=0.0)
         problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
         radius = HoeffdingRadius(0.5)
-        prediction = predict_cost(
-            problem, 0.05, means=means, epsilon=epsilon, radius=radius, preselect=preselect
-        )
-        race = IISE(
-            problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False, preselect=preselect
-        )
+        prediction = predict_cost(problem, 0.05, means=means, epsilon=epsilon, radius=radius)
+        race = IISE(problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False)
         paid = run_rounds(race, silent, rng, resolution=0.0).cost
         assert paid == pytest.approx(prediction.expected)
         top = SuccessiveElimination(problem, delta=0.05, epsilon=epsilon, radius=radius)
@@ -209,5 +197,3 @@ class TestErrors:
             predict_cost(problem, 0.0, gaps=[1.0])
         with pytest.raises(ValueError, match="epsilon"):
             predict_cost(problem, 0.05, gaps=[1.0], epsilon=-1.0)
-        with pytest.raises(ValueError, match="radius has 1"):
-            predict_cost(problem, 0.05, gaps=[1.0], radius=[RootRadius()])

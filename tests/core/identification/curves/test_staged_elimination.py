@@ -124,17 +124,6 @@ def test_arms_are_compared_where_all_their_runs_have_come():
     assert [arm for arm, _ in race.let_go()] == [0]  # .1 + .8 < 1
 
 
-def test_nothing_is_let_go_before_enough_runs_have_begun():
-    race = PhasedElimination(2, n_startup_runs=12)
-    for arm, value in enumerate([-5.0, *np.linspace(0.0, 1.0, 10)]):
-        race.enter(arm)
-        race.observe(arm, np.array([value, NAN]), 0, 0)
-    assert race.let_go() == []
-    race.enter(11)
-    race.observe(11, np.array([0.5, NAN]), 0, 0)
-    assert [arm for arm, _ in race.let_go()] == [0]
-
-
 @given(
     st.lists(
         st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(-50, 50)),
