@@ -219,7 +219,7 @@ class MFUCB(RewardPolicy):
         Parameters
         ----------
         running_sums
-            Source of the values (see `mfhpo.simulation.Instance.running_sums`).
+            Source of the values (see `mfhpo.simulation.instances.Instance.running_sums`).
         capital
             Largest total cost, as well as the budget; None: the budget. It has no part in the
             choice of plays: playing on with more capital is the same as having had it at once.

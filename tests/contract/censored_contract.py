@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from hypothesis import strategies as st
 
 from mfhpo import ArmWithdrawnWarning, Observation, Pull
 from mfhpo.censored import CensoredPolicy, LimitRecommendation, Linear
-from tests.contract.policy_contract import settings
+from tests.contract.policy_contract import AskAndTellContract, Script, numbers, settings
 
 LIMITS = (1.0, 2.0, 4.0)
 COST = Linear(0.05)
@@ -38,10 +37,6 @@ ARMS = (
     (0.2, 0.1, 0.4, 0.1),
 )
 BEST = 1
-
-Script = tuple[Pull, Observation]
-
-numbers = st.integers(0, 2**32 - 1)
 
 
 def outcome(rng: np.random.Generator, arm: int) -> tuple[float, float]:
@@ -64,7 +59,7 @@ def text_of(policy: CensoredPolicy) -> str:
     return json.dumps(policy.state_dict(), allow_nan=False)
 
 
-class CensoredPolicyContract(ABC):
+class CensoredPolicyContract(AskAndTellContract):
     """The suite.
 
     Attributes
@@ -75,6 +70,8 @@ class CensoredPolicyContract(ABC):
         Limit of the pulls while limits are found out.
     """
 
+    most_pulls = HORIZON
+    replayed = 130
     knows_limits = True
     longest: float | None = None
 
@@ -82,16 +79,13 @@ class CensoredPolicyContract(ABC):
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         """Make a new policy; called often, and always to be made with the same arguments."""
 
-    # How the tests pull.
+    def new(self) -> CensoredPolicy:
+        return self.make()
 
-    def play(self, policy: CensoredPolicy, rng: np.random.Generator, rounds: int) -> list[Script]:
-        """Ask and tell in order, at most so often."""
-        script: list[Script] = []
-        while not policy.finished and len(script) < rounds:
-            [pull] = policy.ask()
-            script.append((pull, observe(rng, pull)))
-            policy.tell(*script[-1])
-        return script
+    def observe(
+        self, rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0
+    ) -> Observation:
+        return observe(rng, pull, failure_rate)
 
     def check_pulls(self, policy: CensoredPolicy, pulls: list[Pull], expected: int) -> None:
         assert len(pulls) == expected
@@ -193,32 +187,6 @@ class CensoredPolicyContract(ABC):
         assert policy.pulls == HORIZON + 30
         self.check_end(policy)
 
-    @settings(max_examples=4)
-    @given(seed=numbers, n=st.integers(1, 9))
-    def test_asking_is_pure(self, seed: int, n: int) -> None:
-        rng = np.random.default_rng(seed)
-        policy, twin = self.make(), self.make()
-        for pull, observation in self.play(policy, rng, int(rng.integers(0, 60))):
-            twin.tell(pull, observation)
-        before = text_of(policy)
-        pending: list[Pull] = []
-        for _ in range(3):
-            first = policy.ask(n, tuple(pending))
-            policy.recommend()
-            _ = (policy.finished, policy.fidelity, policy.piloting, policy.leader())
-            assert policy.ask(n, list(pending)) == first
-            self.check_pulls(policy, first, n)
-            pending += first
-        one_by_one: list[Pull] = []
-        for _ in range(7):
-            one_by_one += policy.ask(1, one_by_one)
-        assert policy.ask(7) == one_by_one
-        assert text_of(policy) == before
-        # Nor does it go on otherwise than one that was never asked.
-        for pull, observation in self.play(policy, rng, 20):
-            assert twin.ask() == [pull]
-            twin.tell(pull, observation)
-
     @settings(max_examples=6)
     @given(seed=numbers, rounds=st.integers(0, 60), without=st.sets(st.integers(0, 3)))
     def test_arms_that_cannot_be_pulled_now_are_left_out_this_time(
@@ -235,29 +203,6 @@ class CensoredPolicyContract(ABC):
         assert not without & {pull.arm for pull in others}
         assert policy.ask(3, without=without) == others
         assert policy.ask(3) == before
-
-    @settings(max_examples=4)
-    @given(seed=numbers, workers=st.integers(2, 12))
-    def test_told_in_any_order_it_ends_with_the_right_answer(self, seed: int, workers: int) -> None:
-        """Shuffled, delayed, evaluated twice, lost, failed now and then."""
-        rng = np.random.default_rng(seed)
-        policy = self.make()
-        under_way: list[Pull] = []
-        told = 0
-        while not policy.finished and told < 2 * HORIZON:
-            free = workers - len(under_way)
-            pulls = policy.ask(free, under_way) if free else []
-            self.check_pulls(policy, pulls, free)
-            under_way += pulls
-            pull = under_way.pop(int(rng.integers(len(under_way)) * rng.random()))
-            if rng.random() < 0.1:
-                continue
-            for _ in range(1 + (rng.random() < 0.1)):
-                policy.tell(pull, observe(rng, pull, failure_rate=0.02))
-                told += 1
-            if told % 50 == 0:
-                self.check_answer(policy)
-        self.check_end(policy)
 
     @settings(max_examples=3)
     @given(seed=numbers)
@@ -284,50 +229,6 @@ class CensoredPolicyContract(ABC):
             text_of(policy)
         self.check_pulls(policy, policy.ask(4), 4)
         assert policy.cost == pytest.approx(sum(observation.cost for _, observation in told))
-
-    @settings(max_examples=4)
-    @given(seed=numbers, share=st.floats(0.0, 1.0))
-    def test_saved_and_loaded_is_never_having_stopped(self, seed: int, share: float) -> None:
-        policy = self.make()
-        whole = self.play(policy, np.random.default_rng(seed), 130)
-        cut = int(share * len(whole))
-
-        stopped = self.make()
-        for pull, observation in whole[:cut]:
-            stopped.tell(pull, observation)
-        text = text_of(stopped)
-        resumed = self.make()
-        resumed.load_state_dict(json.loads(text))
-        assert text_of(resumed) == text
-        assert resumed.recommend().to_dict() == stopped.recommend().to_dict()
-        pending = stopped.ask(4)
-        assert resumed.ask(4) == pending
-        assert resumed.ask(5, pending) == stopped.ask(5, pending)
-        for pull, observation in whole[cut:]:
-            assert not resumed.finished
-            assert resumed.ask() == [pull]
-            resumed.tell(pull, observation)
-        assert resumed.finished == policy.finished
-        assert resumed.recommend().to_dict() == policy.recommend().to_dict()
-        assert resumed.state_dict() == policy.state_dict()
-
-    def test_loading_replaces_what_was_learned(self) -> None:
-        rng = np.random.default_rng(3)
-        policy, other = self.make(), self.make()
-        self.play(policy, rng, 40)
-        self.play(other, rng, HORIZON)
-        other.withdraw(0)
-        state = policy.state_dict()
-        text = json.dumps(state)
-        other.load_state_dict(state)
-        assert other.state_dict() == policy.state_dict()
-        assert other.ask(5) == policy.ask(5)
-        assert other.recommend().to_dict() == policy.recommend().to_dict()
-        assert other.n_censored == policy.n_censored
-        # What was saved is a copy.
-        self.play(policy, rng, 40)
-        self.play(other, rng, 40)
-        assert json.dumps(state) == text
 
     def test_wrong_input_is_an_error_and_changes_nothing(self) -> None:
         policy = self.make()
@@ -473,26 +374,6 @@ class CensoredPolicyContract(ABC):
             assert one.active.tolist() == [0, 1, 2]
             self.check_pulls(one, one.ask(9), 9)
             self.check_answer(one)
-
-    def test_without_any_arm_left_there_is_an_answer(self) -> None:
-        policy = self.make()
-        self.play(policy, np.random.default_rng(0), 30)
-        for arm in range(4):
-            policy.withdraw(arm)
-            self.check_answer(policy)
-        assert policy.finished
-        assert policy.ask(3) == []
-        assert policy.recommend().arm is None
-        assert "every arm left" in policy.recommend().reason
-
-    def test_no_global_randomness(self) -> None:
-        # The global generator's state is read, never drawn from.
-        state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-        script = self.play(self.make(), np.random.default_rng(3), 100)
-        after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-        assert after["state"]["pos"] == state["state"]["pos"]
-        assert np.array_equal(after["state"]["key"], state["state"]["key"])
-        assert self.play(self.make(), np.random.default_rng(3), 100) == script
 
 
 class PlayedAtOnceContract(CensoredPolicyContract):

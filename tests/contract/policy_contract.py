@@ -51,13 +51,163 @@ def settings(max_examples: int) -> hypothesis_settings:
     )
 
 
-class PolicyContract(ABC):
-    """The suite.
+class AskAndTellContract(ABC):
+    """What all policies promise, with time limits or without.
 
     Attributes
     ----------
     most_pulls
         An easy race must be over after so many.
+    replayed
+        So many pulls are made again after loading.
+    """
+
+    most_pulls = 3000
+    replayed = 3000
+
+    @abstractmethod
+    def new(self) -> Any:
+        """Make a new policy, always with the same arguments."""
+
+    @abstractmethod
+    def observe(self, rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0) -> Any:
+        """What a pull gives."""
+
+    @abstractmethod
+    def check_pulls(self, policy: Any, pulls: list[Pull], expected: int) -> None:
+        """What was proposed can be pulled."""
+
+    @abstractmethod
+    def check_answer(self, policy: Any) -> None:
+        """The answer can be read, and is plain JSON, whatever has happened."""
+
+    @abstractmethod
+    def check_end(self, policy: Any) -> None:
+        """The easy instance ended with the right answer."""
+
+    def play(self, policy: Policy, rng: np.random.Generator, pulls: int) -> list[Script]:
+        """Ask and tell in order, at most so often."""
+        script: list[Script] = []
+        while not policy.finished and len(script) < pulls:
+            [pull] = policy.ask()
+            script.append((pull, self.observe(rng, pull)))
+            policy.tell(*script[-1])
+        return script
+
+    @settings(max_examples=5)
+    @given(seed=numbers, n=st.integers(1, 9))
+    def test_asking_is_pure(self, seed: int, n: int) -> None:
+        rng = np.random.default_rng(seed)
+        policy = self.new()
+        self.play(policy, rng, int(rng.integers(0, 120)))
+        before = json.dumps(policy.state_dict(), allow_nan=False)
+        pending: list[Pull] = []
+        for _ in range(3):
+            first = policy.ask(n, tuple(pending))
+            policy.recommend()
+            _ = (policy.finished, policy.fidelity, policy.piloting, policy.leader())
+            assert policy.ask(n, list(pending)) == first
+            self.check_pulls(policy, first, n)
+            pending += first
+        # What is proposed accounts for what is under way.
+        one_by_one: list[Pull] = []
+        for _ in range(6):
+            one_by_one += policy.ask(1, one_by_one)
+        assert policy.ask(6) == one_by_one
+        assert json.dumps(policy.state_dict(), allow_nan=False) == before
+
+    @settings(max_examples=5)
+    @given(seed=numbers, workers=st.integers(2, 12))
+    def test_told_in_any_order_it_ends_with_the_right_answer(self, seed: int, workers: int) -> None:
+        """Shuffled, delayed, evaluated twice, lost, failed now and then."""
+        rng = np.random.default_rng(seed)
+        policy = self.new()
+        under_way: list[Pull] = []
+        told = 0
+        while not policy.finished and told < 2 * self.most_pulls:
+            free = workers - len(under_way)
+            pulls = policy.ask(free, under_way) if free else []
+            self.check_pulls(policy, pulls, free)
+            under_way += pulls
+            # Mostly an early one, sometimes the last: delays of very different lengths.
+            at = int(rng.integers(len(under_way)) * rng.random())
+            pull = under_way.pop(at)
+            if rng.random() < 0.1:
+                continue
+            for _ in range(1 + (rng.random() < 0.1)):
+                policy.tell(pull, self.observe(rng, pull, failure_rate=0.02))
+                told += 1
+            if told % 50 == 0:
+                self.check_answer(policy)
+        self.check_end(policy)
+
+    @settings(max_examples=5)
+    @given(seed=numbers, share=st.floats(0.0, 1.0))
+    def test_saved_and_loaded_is_never_having_stopped(self, seed: int, share: float) -> None:
+        policy = self.new()
+        whole = self.play(policy, np.random.default_rng(seed), self.replayed)
+        cut = int(share * len(whole))
+
+        stopped = self.new()
+        for pull, observation in whole[:cut]:
+            stopped.tell(pull, observation)
+        text = json.dumps(stopped.state_dict(), allow_nan=False)
+        resumed = self.new()
+        resumed.load_state_dict(json.loads(text))
+        assert json.dumps(resumed.state_dict(), allow_nan=False) == text
+        assert resumed.recommend().to_dict() == stopped.recommend().to_dict()
+        pending = stopped.ask(4)
+        assert resumed.ask(4) == pending
+        assert resumed.ask(5, pending) == stopped.ask(5, pending)
+        for pull, observation in whole[cut:]:
+            assert not resumed.finished
+            assert resumed.ask() == [pull]
+            resumed.tell(pull, observation)
+        assert resumed.finished == policy.finished
+        assert resumed.recommend().to_dict() == policy.recommend().to_dict()
+        assert resumed.state_dict() == policy.state_dict()
+
+    def test_a_saved_state_is_a_copy_and_replaces_what_was_learned(self) -> None:
+        rng = np.random.default_rng(1)
+        policy, other = self.new(), self.new()
+        self.play(policy, rng, 40)
+        self.play(other, rng, self.most_pulls)
+        other.withdraw(0)
+        state = policy.state_dict()
+        text = json.dumps(state)
+        other.load_state_dict(state)
+        assert other.state_dict() == policy.state_dict()
+        assert other.ask(5) == policy.ask(5)
+        assert other.recommend().to_dict() == policy.recommend().to_dict()
+        self.play(policy, rng, 30)
+        self.play(other, rng, 30)
+        assert json.dumps(state) == text
+
+    def test_without_any_arm_left_there_is_an_answer(self) -> None:
+        policy = self.new()
+        for arm in policy.active.tolist():
+            policy.withdraw(arm)
+            self.check_answer(policy)
+        assert policy.finished
+        assert policy.ask(3) == []
+        assert policy.recommend().arm is None
+        assert not policy.recommend().certified
+
+    def test_no_global_randomness(self) -> None:
+        # The global generator's state is read, never drawn from.
+        state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        script = self.play(self.new(), np.random.default_rng(3), 200)
+        after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        assert after["state"]["pos"] == state["state"]["pos"]
+        assert np.array_equal(after["state"]["key"], state["state"]["key"])
+        assert self.play(self.new(), np.random.default_rng(3), 200) == script
+
+
+class PolicyContract(AskAndTellContract):
+    """The suite.
+
+    Attributes
+    ----------
     certifies
         Whether the race ends with a certificate; otherwise it ends when the policy's budget is
         spent, with the right answer and without one.
@@ -65,7 +215,6 @@ class PolicyContract(ABC):
         What the policies' problem declares.
     """
 
-    most_pulls = 3000
     certifies = True
     noise: Noise = SubGaussian(SIGMA)
     bias: Bias | None = Bias.max(0.05, 0.05, 0.0)
@@ -85,22 +234,14 @@ class PolicyContract(ABC):
 
     # How the tests pull. Values lie within [0, 1], so that they suit bounded noise too.
 
-    @staticmethod
-    def observe(rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0) -> Observation:
+    def observe(
+        self, rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0
+    ) -> Observation:
         cost = COSTS[pull.fidelity]
         if rng.random() < failure_rate:
             return Observation(None, cost=cost)
         noise = float(np.clip(SIGMA * rng.standard_normal(), -0.05, 0.05))
         return Observation(float(MEANS[pull.arm, pull.fidelity]) + noise, cost=cost)
-
-    def play(self, policy: Policy, rng: np.random.Generator, pulls: int) -> list[Script]:
-        """Ask and tell in order, at most so often."""
-        script: list[Script] = []
-        while not policy.finished and len(script) < pulls:
-            [pull] = policy.ask()
-            script.append((pull, self.observe(rng, pull)))
-            policy.tell(*script[-1])
-        return script
 
     def check_answer(self, policy: Policy) -> None:
         """The answer can be read, and is plain JSON, whatever has happened."""
@@ -124,7 +265,7 @@ class PolicyContract(ABC):
         assert remaining is None or remaining >= 0.0
         assert recommendation.cost == pytest.approx(policy.cost)
 
-    def check_pulls(self, pulls: list[Pull], expected: int) -> None:
+    def check_pulls(self, policy: Policy, pulls: list[Pull], expected: int) -> None:
         assert len(pulls) == expected
         for pull in pulls:
             assert isinstance(pull, Pull)
@@ -161,56 +302,9 @@ class PolicyContract(ABC):
         # There are pulls and answers after the end.
         for _ in range(10):
             pulls = policy.ask(3)
-            self.check_pulls(pulls, 3)
+            self.check_pulls(policy, pulls, 3)
             for pull in pulls:
                 policy.tell(pull, self.observe(np.random.default_rng(1), pull))
-        self.check_end(policy)
-
-    @settings(max_examples=5)
-    @given(seed=numbers, n=st.integers(1, 9))
-    def test_asking_is_pure(self, seed: int, n: int) -> None:
-        rng = np.random.default_rng(seed)
-        policy = self.new()
-        self.play(policy, rng, int(rng.integers(0, 120)))
-        before = json.dumps(policy.state_dict(), allow_nan=False)
-        pending: list[Pull] = []
-        for _ in range(3):
-            first = policy.ask(n, tuple(pending))
-            policy.recommend()
-            _ = (policy.finished, policy.fidelity, policy.piloting, policy.leader())
-            assert policy.ask(n, list(pending)) == first
-            self.check_pulls(first, n)
-            pending += first
-        # What is proposed accounts for what is under way.
-        one_by_one: list[Pull] = []
-        for _ in range(6):
-            one_by_one += policy.ask(1, one_by_one)
-        assert policy.ask(6) == one_by_one
-        assert json.dumps(policy.state_dict(), allow_nan=False) == before
-
-    @settings(max_examples=5)
-    @given(seed=numbers, workers=st.integers(2, 12))
-    def test_told_in_any_order_it_ends_with_the_right_answer(self, seed: int, workers: int) -> None:
-        """Shuffled, delayed, evaluated twice, lost, failed now and then."""
-        rng = np.random.default_rng(seed)
-        policy = self.new()
-        under_way: list[Pull] = []
-        told = 0
-        while not policy.finished and told < 2 * self.most_pulls:
-            free = workers - len(under_way)
-            pulls = policy.ask(free, under_way) if free else []
-            self.check_pulls(pulls, free)
-            under_way += pulls
-            # Mostly an early one, sometimes the last: delays of very different lengths.
-            at = int(rng.integers(len(under_way)) * rng.random())
-            pull = under_way.pop(at)
-            if rng.random() < 0.1:
-                continue
-            for _ in range(1 + (rng.random() < 0.1)):
-                policy.tell(pull, self.observe(rng, pull, failure_rate=0.02))
-                told += 1
-            if told % 50 == 0:
-                self.check_answer(policy)
         self.check_end(policy)
 
     @settings(max_examples=3)
@@ -233,49 +327,8 @@ class PolicyContract(ABC):
             policy.tell(pull, observation)
             self.check_answer(policy)
             json.dumps(policy.state_dict(), allow_nan=False)
-        self.check_pulls(policy.ask(4), 4)
+        self.check_pulls(policy, policy.ask(4), 4)
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in told))
-
-    @settings(max_examples=5)
-    @given(seed=numbers, share=st.floats(0.0, 1.0))
-    def test_saved_and_loaded_is_never_having_stopped(self, seed: int, share: float) -> None:
-        policy = self.new()
-        whole = self.play(policy, np.random.default_rng(seed), self.most_pulls)
-        cut = int(share * len(whole))
-
-        stopped = self.new()
-        for pull, observation in whole[:cut]:
-            stopped.tell(pull, observation)
-        text = json.dumps(stopped.state_dict(), allow_nan=False)
-        resumed = self.new()
-        resumed.load_state_dict(json.loads(text))
-        assert json.dumps(resumed.state_dict(), allow_nan=False) == text
-        assert resumed.recommend().to_dict() == stopped.recommend().to_dict()
-        pending = stopped.ask(4)
-        assert resumed.ask(4) == pending
-        assert resumed.ask(5, pending) == stopped.ask(5, pending)
-        for pull, observation in whole[cut:]:
-            assert not resumed.finished
-            assert resumed.ask() == [pull]
-            resumed.tell(pull, observation)
-        assert resumed.finished == policy.finished
-        assert resumed.recommend().to_dict() == policy.recommend().to_dict()
-        assert resumed.state_dict() == policy.state_dict()
-
-    def test_a_saved_state_is_a_copy_and_replaces_what_was_learned(self) -> None:
-        rng = np.random.default_rng(1)
-        policy, other = self.new(), self.new()
-        self.play(policy, rng, 40)
-        self.play(other, rng, self.most_pulls)
-        state = policy.state_dict()
-        text = json.dumps(state)
-        other.load_state_dict(state)
-        assert other.state_dict() == policy.state_dict()
-        assert other.ask(5) == policy.ask(5)
-        assert other.recommend().to_dict() == policy.recommend().to_dict()
-        self.play(policy, rng, 30)
-        self.play(other, rng, 30)
-        assert json.dumps(state) == text
 
     def test_wrong_input_is_an_error_and_changes_nothing(self) -> None:
         policy = self.new()
@@ -309,25 +362,6 @@ class PolicyContract(ABC):
         assert policy.finished
         assert policy.recommend().arm == 1  # the second best
         assert policy.recommend().certified == self.certifies
-
-    def test_without_any_arm_left_there_is_an_answer(self) -> None:
-        policy = self.new()
-        for arm in range(len(MEANS)):
-            policy.withdraw(arm)
-            self.check_answer(policy)
-        assert policy.finished
-        assert policy.ask(3) == []
-        assert policy.recommend().arm is None
-        assert not policy.recommend().certified
-
-    def test_no_global_randomness(self) -> None:
-        # The global generator's state is read, never drawn from.
-        state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-        script = self.play(self.new(), np.random.default_rng(3), 200)
-        after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-        assert after["state"]["pos"] == state["state"]["pos"]
-        assert np.array_equal(after["state"]["key"], state["state"]["key"])
-        assert self.play(self.new(), np.random.default_rng(3), 200) == script
 
 
 def contract(

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from mfhpo._validation import check_probability
 from mfhpo.identification.bounds.lower_bound import checked_means, declared
@@ -106,13 +107,13 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     # In units of the costs and of the smallest gap, so that the solver's tolerances fit.
     unit = 2.0 * float(variances.max()) / float(gaps.min()) ** 2
     table = _within_bounds(table, bounds, best)
-    cuts = _Cuts(table, bounds, variances / unit, best)
-    for part in np.linspace(0.0, 1.0, 9):
-        cuts.add(others, table[others, -1] + part * gaps)
+    cuts_for = partial(_cuts, table, bounds, variances / unit, best)
+    cuts = [cuts_for(others, table[others, -1] + part * gaps) for part in np.linspace(0.0, 1.0, 9)]
     scaled_costs = np.tile(costs / costs.mean(), problem.n_arms)
     for _ in range(_MOST_CUTS):
+        matrix = vstack(cuts)
         solution = linprog(
-            scaled_costs, A_ub=-cuts.matrix(), b_ub=-np.ones(cuts.n_cuts), method="highs"
+            scaled_costs, A_ub=-matrix, b_ub=-np.ones(matrix.shape[0]), method="highs"
         )
         if solution.status != 0 or solution.x is None:
             raise RuntimeError(f"the linear programme of the bound failed: {solution.message}")
@@ -124,7 +125,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
         violated = information < 1.0 - _ACCURACY
         if not violated.any():
             break
-        cuts.add(others[violated], alternatives[violated])
+        cuts.append(cuts_for(others[violated], alternatives[violated]))
     else:
         raise RuntimeError(
             f"the bound was not found in {_MOST_CUTS} rounds, the information is still only "
@@ -137,36 +138,22 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     return TightBound(max(needed, 0.0) * coefficient, coefficient, spent / spent.sum())
 
 
-class _Cuts:
-    """The linear constraints on the pulls, one for each other arm and alternative."""
-
-    def __init__(
-        self, means: FloatArray, bounds: FloatArray, variances: FloatArray, best: int
-    ) -> None:
-        self._means, self._bounds, self._variances, self._best = means, bounds, variances, best
-        self._rows: list[IntArray] = []
-        self._columns: list[IntArray] = []
-        self._values: list[FloatArray] = []
-        self.n_cuts = 0
-
-    def add(self, arms: IntArray, alternatives: FloatArray) -> None:
-        """Add for each arm that the alternative must be at a distance of at least 1."""
-        n_fidelities = len(self._bounds)
-        rows = self.n_cuts + np.arange(len(arms))
-        self.n_cuts += len(arms)
-        for chosen in (np.full(len(arms), self._best), arms):
-            distance = np.abs(self._means[chosen] - alternatives[:, None]) - self._bounds
-            values = np.maximum(distance, 0.0) ** 2 / (2.0 * self._variances)
-            columns = chosen[:, None] * n_fidelities + np.arange(n_fidelities)
-            self._rows.append(np.repeat(rows, n_fidelities))
-            self._columns.append(columns.ravel())
-            self._values.append(values.ravel())
-
-    def matrix(self) -> Any:
-        """The constraints' coefficients, a sparse array of shape (number of cuts, K M)."""
-        place = (np.concatenate(self._rows), np.concatenate(self._columns))
-        shape = (self.n_cuts, self._means.size)
-        return csr_array((np.concatenate(self._values), place), shape=shape)
+def _cuts(
+    means: FloatArray,
+    bounds: FloatArray,
+    variances: FloatArray,
+    best: int,
+    others: IntArray,
+    etas: FloatArray,
+) -> Any:
+    """What every pull tells against an alternative eta of each other arm, sparse (n, K M)."""
+    n, n_fidelities = len(others), len(bounds)
+    arms = np.stack((np.full(n, best), others), axis=1)
+    distances = np.maximum(np.abs(means[arms] - etas[:, None, None]) - bounds, 0.0)
+    values = distances**2 / (2.0 * variances)
+    columns = arms[:, :, None] * n_fidelities + np.arange(n_fidelities)
+    starts = 2 * n_fidelities * np.arange(n + 1)
+    return csr_array((values.ravel(), columns.ravel(), starts), shape=(n, means.size))
 
 
 def _problem_and_means(
