@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.rcucb_instances import (
@@ -16,7 +16,6 @@ from benchmarks.papers.rcucb_instances import (
     PUBLISHED_PENALTY,
     ArmStreams,
     BetaExponentialInstance,
-    BivariateNormalInstance,
     CensoredInstance,
     ReplayedCensoredInstance,
     independent,
@@ -66,23 +65,6 @@ class TestAnyInstance:
             assert abs(earned.mean() - gains[arm, place]) < 4.0 * error + 1e-12
             share = survival[arm, place]
             assert abs((1.0 - kept.mean()) - share) <= 4.0 * math.sqrt(share) / 200.0 + 1e-12
-
-    @pytest.mark.parametrize(
-        ("limits", "message"),
-        [
-            ([0.5, 0.5], "increase strictly"),
-            ([0.0, 0.5], "positive"),
-            ([], "finite numbers"),
-            ([0.5, math.inf], "finite numbers"),
-        ],
-    )
-    def test_wrong_limits(
-        self, instance: CensoredInstance, limits: list[float], message: str
-    ) -> None:
-        with pytest.raises(ValueError, match=message):
-            instance.survival(limits)
-        with pytest.raises(ValueError, match=message):
-            instance.gains(limits, PUBLISHED_COST, PUBLISHED_PENALTY)
 
 
 class TestPublished:
@@ -137,28 +119,6 @@ class TestBivariateNormal:
         rewards, consumptions = instance.draw(np.random.default_rng(0), 9, 4000)
         assert np.corrcoef(rewards, consumptions)[0, 1] > 0.7
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"rewards": []}, "rewards must be a list"),
-            ({"consumptions": [0.5]}, "one number for each of 2 arms"),
-            ({"consumptions": [0.5, math.nan]}, "consumptions must be a list of finite"),
-            ({"variance": 0.0}, "variance must be positive"),
-            ({"correlation": 1.0}, "correlation must lie strictly"),
-            ({"correlation": math.nan}, "correlation must lie strictly"),
-            ({"rewards": [0.5, 9.0]}, r"arm 1 falls within .* probability"),
-        ],
-    )
-    def test_errors(self, arguments: dict[str, object], message: str) -> None:
-        good: dict[str, object] = {
-            "rewards": [0.5, 0.6],
-            "consumptions": [0.5, 0.6],
-            "variance": 0.2,
-            "correlation": 0.1,
-        }
-        with pytest.raises(ValueError, match=message):
-            BivariateNormalInstance(**(good | arguments))  # type: ignore[arg-type]
-
 
 class TestBetaExponential:
     def test_gains_in_closed_form(self) -> None:
@@ -172,19 +132,6 @@ class TestBetaExponential:
         gains = instance.gains(limits, Linear(0.1), Linear(0.2))
         assert gains[0] == pytest.approx(expected, abs=1e-12)
 
-    @pytest.mark.parametrize(
-        ("shapes", "rates", "message"),
-        [
-            ([[1.0, 1.0]], [1.0, 2.0], "two numbers for each of 2 arms"),
-            ([[1.0, 0.0]], [1.0], "shapes must be positive"),
-            ([[1.0, 1.0]], [-1.0], "rates must be positive"),
-            ([[1.0, 1.0]], 1.0, "rates must be a list"),
-        ],
-    )
-    def test_errors(self, shapes: object, rates: object, message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            BetaExponentialInstance(shapes, rates)  # type: ignore[arg-type]
-
 
 class TestReplayed:
     def test_gains_are_means_over_the_records(self) -> None:
@@ -195,21 +142,9 @@ class TestReplayed:
         assert gains[0].tolist() == pytest.approx(expected)
         assert instance.survival([1.0, 2.0, 3.0])[0].tolist() == [0.5, 0.5, 0.0]
 
-    @pytest.mark.parametrize(
-        ("rewards", "consumptions", "message"),
-        [
-            ([0.1], [0.2], "of shape \\(arms, records\\)"),
-            ([[0.1]], [[0.2, 0.3]], "come in pairs"),
-            ([[0.1]], [[-0.2]], "must not be negative"),
-            ([[math.nan]], [[0.2]], "rewards must be finite"),
-        ],
-    )
-    def test_errors(self, rewards: object, consumptions: object, message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            ReplayedCensoredInstance(rewards, consumptions)  # type: ignore[arg-type]
-
 
 class TestStreams:
+    @settings(max_examples=20)
     @given(sizes=st.lists(st.integers(0, 300), max_size=8), seed=st.integers(0, 3))
     def test_what_an_arm_yields_does_not_depend_on_how_it_is_asked(
         self, sizes: list[int], seed: int
@@ -232,16 +167,3 @@ def test_lock_in_is_what_it_says() -> None:
     fine = LOCK_IN_PENALTY(np.array(LOCK_IN_LIMITS))[1]
     assert fine * (survival[0] - survival[1]) == pytest.approx(0.49, abs=0.005)
     assert isinstance(LOCK_IN_PENALTY, Deadline)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: published_limits(1), "count must be at least 2"),
-        (lambda: published_limits(5, 0.1), "longest must be above"),
-        (lambda: many_arms(0), "n_arms must be at least 1"),
-    ],
-)
-def test_errors(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -180,7 +180,7 @@ class TestRace:
 
 
 class TestExtremes:
-    @pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0), (1e5, 400.0)])
+    @pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0)])
     def test_a_dear_target_is_not_pulled_more_than_it_is_worth(
         self, dear: float, most: float
     ) -> None:
@@ -223,7 +223,7 @@ class TestUnits:
                 race.tell(pull, Observation(float(value)))
         return told
 
-    @settings(max_examples=30)
+    @settings(max_examples=10)
     @given(
         seed=numbers,
         kind=st.sampled_from(["max", "order"]),
@@ -236,7 +236,7 @@ class TestUnits:
     ) -> None:
         assert self.pulls(policy, seed, kind, scale, n=n) == self.pulls(policy, seed, kind, n=n)
 
-    @settings(max_examples=30)
+    @settings(max_examples=10)
     @given(
         seed=numbers,
         kind=st.sampled_from(["max", "order"]),

@@ -83,7 +83,7 @@ class TestByHand:
 
 
 class TestProperties:
-    @settings(max_examples=20)
+    @settings(max_examples=10)
     @given(seed=numbers, scale=st.sampled_from([1e-6, 0.1, 1e5]), shift=st.sampled_from([0.0, 7.0]))
     def test_units_do_not_matter(self, seed: int, scale: float, shift: float) -> None:
         instance = random_instance(seed)
@@ -96,14 +96,14 @@ class TestProperties:
         )
         assert of_instance(other).coefficient == pytest.approx(1e4 * found.coefficient, rel=4e-4)
 
-    @settings(max_examples=20)
+    @settings(max_examples=10)
     @given(seed=numbers)
     def test_it_is_tighter_than_the_bound_for_one_arm_at_a_time(self, seed: int) -> None:
         instance = random_instance(seed)
         looser = cost_lower_bound(instance.problem(), 0.01, means=instance.means)
         assert of_instance(instance, 0.01).cost >= looser * (1.0 - 2e-4)
 
-    @settings(max_examples=20)
+    @settings(max_examples=10)
     @given(seed=numbers)
     def test_no_other_shares_are_better(self, seed: int) -> None:
         instance = random_instance(seed)
@@ -123,7 +123,7 @@ class TestProperties:
 
 
 class TestMeansOutsideTheBounds:
-    @settings(max_examples=20)
+    @settings(max_examples=10)
     @given(seed=numbers)
     def test_of_a_bad_arm_are_moved_within_them(self, seed: int) -> None:
         instance = random_instance(seed)

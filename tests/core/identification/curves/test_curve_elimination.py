@@ -94,22 +94,6 @@ def test_the_best_arm_is_never_stopped_while_the_bounds_hold(rows, noise, random
             assert any(finals[arm] < final for final in finals)
 
 
-@given(st.lists(st.tuples(*[st.floats(-10, 10)] * 3), min_size=1, max_size=12))
-def test_the_bar_is_that_of_all_curves_together(rows):
-    """Also after widening: the two best arms are kept, and nothing else is needed."""
-    curves = BoundedCurves(SYMMETRIC, 0.1)
-    for arm, row in enumerate(rows):
-        curves.add(arm % 4, curve(*row))
-    gains = curves.gains
-    lows = {}
-    for arm, row in enumerate(rows):
-        low = float(np.max(curve(*row) + gains[:, 0])) - 0.1
-        lows[arm % 4] = max(lows.get(arm % 4, -math.inf), low)
-    for arm in range(5):
-        bar = max((low for other, low in lows.items() if other != arm), default=-math.inf)
-        assert curves.judge(arm, curve(NAN, NAN, NAN)).bar == pytest.approx(bar)
-
-
 @pytest.mark.parametrize(
     ("gains", "words"),
     [
@@ -178,13 +162,3 @@ def test_runs_that_diverge_do_not_widen_the_tolerance():
     for value in [*np.linspace(0.0, 1.0, 19), -1e9, -math.inf, NAN]:
         curves.begin(curve(value, NAN))
     assert curves.tolerance(1) < 1.0
-
-
-def test_many_arms_outgrow_the_arrays():
-    curves = PhasedCurves(2)
-    for value in (0.0, 0.5):
-        curves.begin(curve(value, NAN))
-    for arm in range(100):
-        curves.add(arm, curve(arm, arm))
-    verdict = curves.judge("new", 0, 98.0)
-    assert (verdict.bar, verdict.incumbent, verdict.stop) == (99.0, 99, True)
