@@ -15,8 +15,7 @@ from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.lucb import run_lucb
-from mfhpo.simulation.runner import run_repeats, run_rounds
+from mfhpo.simulation.runner import run_lucb, run_repeats, run_rounds
 
 __all__ = ["DELTA", "MOST_COST", "Source", "instance_of", "paid", "run_until_sure"]
 

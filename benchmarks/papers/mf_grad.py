@@ -37,8 +37,7 @@ from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.problem import Problem
 from mfhpo.simulation.instances import GaussianInstance, Instance, load_instance
-from mfhpo.simulation.lucb import run_lucb
-from mfhpo.simulation.runner import RunResult, run, run_repeats, run_rounds
+from mfhpo.simulation.runner import RunResult, run, run_lucb, run_repeats, run_rounds
 
 __all__ = ["ALGORITHMS", "CASES", "instance_of", "main", "measure"]
 

@@ -30,7 +30,7 @@ from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.simulation.instances import BernoulliInstance, Instance
-from mfhpo.simulation.lucb import run_lucb
+from mfhpo.simulation.runner import run_lucb
 
 __all__ = ["PARTS", "Outcome", "Settings", "figure_1", "lower_bound", "main", "table_3"]
 

@@ -41,6 +41,7 @@ import numpy.typing as npt
 
 from benchmarks.papers.nash_applications import access, informed_power, played, power
 from benchmarks.papers.nash_decisions import decisions
+from benchmarks.papers.nash_games import PowerAllocation, RandomGame
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, verdict, write
@@ -56,7 +57,6 @@ from mfhpo.games import (
 from mfhpo.games.baselines import ProbabilityOfEquilibrium
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.policy import Awaited
-from mfhpo.simulation.games import PowerAllocation, RandomGame
 
 __all__ = ["METHODS", "main", "must_hold"]
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.stats import qmc
 
+from benchmarks.papers.nash_games import PowerAllocation, RandomAccess
 from mfhpo.games import MFUCBPNE, GamePolicy, Query
 from mfhpo.search.space import Numeric, Point
-from mfhpo.simulation.games import PowerAllocation, RandomAccess
 
 __all__ = ["Game", "access", "informed_power", "played", "power"]
 

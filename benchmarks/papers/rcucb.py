@@ -5,8 +5,8 @@ Resources, Sections 5.1 and F), with the bounds that were printed, those that we
 
 In every round an arm and a limit are chosen; the reward is seen, and earned, if the arm takes no
 longer. Regret is against always choosing the best pair. The instances, grids and charges are those
-that give the published probabilities of being censored (see `mfhpo.simulation.censored`), where
-these can be had from the printed parameters; on PosCorr they cannot.
+that give the published probabilities of being censored (see `benchmarks.papers.rcucb_instances`),
+where these can be had from the printed parameters; on PosCorr they cannot.
 
 - "KL+" is the default of `mfhpo.censored.RCUCB`. "KL" is wider where a pair was played often, and
   "Bernstein" everywhere.
@@ -42,12 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.papers.rcucb_bound import regret_per_log
-from benchmarks.parallel import mapped
-from benchmarks.provenance import provenance
-from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
-from mfhpo.censored import RCUCB, Charge, LimitThompson, LimitUCB
-from mfhpo.censored.policy import CensoredPolicy
-from mfhpo.simulation.censored import (
+from benchmarks.papers.rcucb_instances import (
     LOCK_IN_LIMITS,
     LOCK_IN_PENALTY,
     PUBLISHED_COST,
@@ -62,6 +57,11 @@ from mfhpo.simulation.censored import (
     positively_correlated,
     published_limits,
 )
+from benchmarks.parallel import mapped
+from benchmarks.provenance import provenance
+from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
+from mfhpo.censored import RCUCB, Charge, LimitThompson, LimitUCB
+from mfhpo.censored.policy import CensoredPolicy
 
 __all__ = [
     "CASES",

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog, minimize_scalar
 
+from benchmarks.papers.rcucb_instances import CensoredInstance
 from mfhpo.censored import Charge
-from mfhpo.simulation.censored import CensoredInstance
 
 __all__ = ["regret_per_log"]
 

@@ -43,11 +43,11 @@ from benchmarks.papers.rcucb import (
     standard_error,
     without_curves,
 )
+from benchmarks.papers.rcucb_instances import ArmStreams, ReplayedCensoredInstance
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 from mfhpo.censored import Capped, Linear, par
-from mfhpo.simulation.censored import ArmStreams, ReplayedCensoredInstance
 
 __all__ = [
     "ForestTable",

@@ -123,8 +123,6 @@ class BestArmPolicy(RacingPolicy):
             self._plan()
             self._judge_all()
 
-    # What subclasses decide, beside what `RacingPolicy` asks.
-
     # What a certificate rests on that was given while several arms were left.
     _certificate_reason = "no other arm can be better by more than epsilon"
 
@@ -144,13 +142,8 @@ class BestArmPolicy(RacingPolicy):
         return super()._compared_fidelities()
 
     def _needs_pilot(self) -> bool:
-        return self._epsilon is None or self._needs_bias_or_costs()
-
-    def _needs_bias_or_costs(self) -> bool:
-        """Whether the race needs a pilot to find out bias bounds or costs."""
-        if self._target_only:
-            return False
-        return self.problem.bias is None or self.problem.costs is None
+        declared = self.problem.bias is not None and self.problem.costs is not None
+        return self._epsilon is None or not (self._target_only or declared)
 
     @abc.abstractmethod
     def _judge(self, fidelity: int) -> None:
@@ -169,18 +162,19 @@ class BestArmPolicy(RacingPolicy):
     def _explored_fidelity(self) -> int:
         """The fidelity being explored, after the pilot."""
 
-    # The contract.
-
     @property
     def finished(self) -> bool:
         """Whether the race is over (see `Policy.finished`)."""
         if not self._roster.active.any():
             return True
         winner = self.winner
-        if winner is not None and self._measured(winner):
+        if winner is not None and not self._lacking(winner):
             return True
         left = self.budget - self._cost - self.held_cost
-        return math.isfinite(left) and self._next_cost() > left
+        if math.isinf(left):
+            return False
+        pull = self._next_pull(self._evidence.counts)
+        return pull is not None and self._cost_of(pull.fidelity) > left
 
     @property
     def epsilon(self) -> float:
@@ -197,9 +191,8 @@ class BestArmPolicy(RacingPolicy):
     def stop_measuring(self) -> None:
         """Be content with the winner's pulls at the target, however few: no more will come.
 
-        For those who run the race where an arm can only be pulled a limited number of times. What
-        is certified does not depend on these pulls. Nor is it waited for repeats that show whether
-        a declared sigma is too small; the answer says where there were too few.
+        The certificate does not depend on these pulls. The race also stops waiting for the repeats
+        that show whether a declared sigma is too small; the answer says where there were too few.
         """
         self._waits_for_repeats = False
         winner = self.winner
@@ -207,28 +200,17 @@ class BestArmPolicy(RacingPolicy):
             pulled = int(self._evidence.counts[winner, self.problem.target])
             self._measure = min(self._measure, pulled)
 
-    # Several values at once, for simulations.
-
     def tell_sum(self, pull: Pull, count: int, total: float) -> None:
-        """Learn several values of one pull at once, given their sum.
+        """Learn `count` values of one pull at once, given their sum.
 
-        The rules are then checked after all of them instead of after each, which leaves them
-        valid: what they rest on holds at all times.
-
-        Parameters
-        ----------
-        pull
-            The pull.
-        count
-            Number of its values, at least 1; each is paid at the declared cost.
-        total
-            Their sum.
+        The rules are then checked once, after all of them. They stay valid, because what they rest
+        on holds at all times.
 
         Raises
         ------
         ValueError
-            If something is left for a pilot to find out, or the rules depend on the spread of the
-            values: then tell them one by one.
+            If a pilot is needed, or the rules depend on the spread of the values: then tell them
+            one by one.
         """
         self._check(pull)
         check_count("count", count, 1)
@@ -249,12 +231,6 @@ class BestArmPolicy(RacingPolicy):
         self._waits_for_audit = False  # sums do not show the spread that it compares
         super()._take_sums(arms, fidelity, counts, sums)
 
-    # The rules.
-
-    def _next_cost(self) -> float:
-        pull = self._next_pull(self._evidence.counts)
-        return 0.0 if pull is None else self._cost_of(pull.fidelity)
-
     @property
     def winner(self) -> int | None:
         """The arm that the race has ended with, whose value may still be measured; or None."""
@@ -267,7 +243,7 @@ class BestArmPolicy(RacingPolicy):
     def _certified(self) -> bool:
         """Whether there is a winner, measured, that was compared with something."""
         winner = self.winner
-        if winner is None or not self._measured(winner):
+        if winner is None or self._lacking(winner):
             return False
         return self._certificate is not None or not self._alone
 
@@ -276,9 +252,6 @@ class BestArmPolicy(RacingPolicy):
         """Whether one arm is left because all the others left without a comparison."""
         roster = self._roster
         return bool(roster.withdrawn.any() and not roster.eliminated.any())
-
-    def _measured(self, arm: int) -> bool:
-        return not self._lacking(arm)
 
     def _lacking(self, winner: int) -> dict[int, int]:
         """How often a winner is pulled at which fidelity before the race ends."""
@@ -305,9 +278,8 @@ class BestArmPolicy(RacingPolicy):
     @property
     def _values_awaited(self) -> int:
         """How many values a winner is to have before the race ends."""
-        if not self._evidence.supposes_normal:
-            return 0
-        return evaluations_to_see(_SHARE_TO_SEE, self.delta)
+        normal = self._evidence.supposes_normal
+        return evaluations_to_see(_SHARE_TO_SEE, self.delta) if normal else 0
 
     def _confirms(self, arm: int) -> bool:
         """Whether an arm that has won has just got the values that its victory is judged by."""
@@ -326,8 +298,6 @@ class BestArmPolicy(RacingPolicy):
         """Apply the rules to all that is known, after arms came back."""
         self._certificate = None
         self._judge_all()
-
-    # What is found out on the way.
 
     def _end_pilot(self) -> None:
         """Settle what was unknown, once the pilot has all its pulls."""
@@ -364,8 +334,6 @@ class BestArmPolicy(RacingPolicy):
         self._reinstate()
         self._judge_anew()
 
-    # Words and guesses.
-
     def _notices(self) -> tuple[str, ...]:
         if self._waits_for_repeats or not self._waits_for_audit:
             return super()._notices()
@@ -383,7 +351,7 @@ class BestArmPolicy(RacingPolicy):
             reason = f"{len(self.active)} arms are not told apart yet"
             if self._piloting:
                 reason = "the pilot is not complete"
-        elif not self._measured(winner):
+        elif self._lacking(winner):
             reason = "the winner is evaluated more often, to see what a few values cannot show"
             if self._evidence.counts[winner, self.problem.target] < self._measure:
                 reason = "the winner's value at the target is still being measured"
@@ -408,8 +376,6 @@ class BestArmPolicy(RacingPolicy):
         if math.isnan(missing):
             return None
         return missing if math.isinf(missing) else missing * self._cost_of(self.problem.target)
-
-    # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

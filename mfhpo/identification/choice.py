@@ -58,34 +58,13 @@ _NO_PART: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """A policy for a problem, and why this one.
-
-    Parameters
-    ----------
-    policy
-        The class.
-    reason
-        Why, in words.
-    """
+    """A policy for a problem, and why this one, in words."""
 
     policy: type[BestArmPolicy] | type[RewardPolicy]
     reason: str
 
     def make(self, problem: Problem, **options: Any) -> Policy:
-        """Make the policy.
-
-        Parameters
-        ----------
-        problem
-            What is known.
-        **options
-            Arguments of the class.
-
-        Raises
-        ------
-        TypeError
-            If the class has no such argument.
-        """
+        """Make the policy, or raise TypeError where its class has no such option."""
         try:
             return self.policy(problem, **options)
         except TypeError as error:
@@ -148,10 +127,9 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
 def _for_the_best_arm(problem: Problem) -> PolicyChoice:
     """The policy for a certificate.
 
-    The first branch is what benchmarks/papers/mf_grad.py measures, from 2 to 2000 arms and costs
-    that differ by up to 1000 times. The others are for values whose spread is far below what their
-    bounds allow, or differs from arm to arm: there confidence bounds that see the spread won the
-    races on recorded evaluations that were tried.
+    The first branch is what benchmarks/papers/mf_grad.py measures. The others are for values whose
+    spread is far below what their bounds allow, or differs from arm to arm: there confidence bounds
+    that see the spread won the races on recorded evaluations.
     """
     if isinstance(problem.noise, (SubGaussian, EstimatedNoise)):
         return PolicyChoice(

@@ -45,23 +45,6 @@ class IISE(Elimination):
     ------
     ValueError
         If `variant` contradicts the declared bounds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo.knowledge.bias import Bias
-    >>> from mfhpo.knowledge.noise import SubGaussian
-    >>> from mfhpo.problem import Observation
-    >>> problem = Problem(3, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
-    >>> policy = IISE(problem, delta=0.05)
-    >>> means = np.array([[0.1, 0.15], [0.3, 0.35], [0.9, 1.0]])  # arms x fidelities
-    >>> rng = np.random.default_rng(0)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     value = rng.normal(means[pull.arm, pull.fidelity], 0.1)
-    ...     policy.tell(pull, Observation(value))
-    >>> policy.recommend().arm, policy.recommend().certified
-    (2, True)
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:

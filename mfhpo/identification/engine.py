@@ -56,8 +56,6 @@ class Elimination(BestArmPolicy):
         self._preselect = preselect
         super().__init__(problem, **options)
 
-    # What subclasses decide.
-
     def _kind(self) -> Kind:
         return "order"
 
@@ -85,8 +83,8 @@ class Elimination(BestArmPolicy):
         Raises
         ------
         ValueError
-            If something is left for a pilot to find out, the radius depends on the values, there
-            is a budget, or arms were pulled unequally: then use `ask` and `tell`.
+            If a pilot is needed, the radius depends on the values, there is a budget, or arms were
+            pulled unequally: then use `ask` and `tell`.
         """
         arms = self.active
         if self._piloting or self._evidence.depends_on_values:
@@ -98,18 +96,16 @@ class Elimination(BestArmPolicy):
             raise ValueError(f"rounds need budget=None, got {self.budget:g}; use ask and tell.")
         winner = self.winner
         if winner is not None:
-            target = self.problem.target
-            done = int(self._evidence.counts[winner, target])
-            return Rounds(target, np.array([winner]), done, max(self._measure, done + 1))
+            fidelity, arms = self.problem.target, np.array([winner])
+            done = int(self._evidence.counts[winner, fidelity])
+            sums = self._evidence.sums(arms, fidelity)
+            return Rounds(fidelity, arms, done, sums, max(self._measure, done + 1))
         fidelity = self._phase(self._evidence.counts, arms)
         counts = self._evidence.counts[arms, fidelity]
         if counts.min() != counts.max():
             raise ValueError("rounds need equal counts of all remaining arms; use ask and tell.")
-        return Rounds(fidelity, arms, int(counts[0]), self._phase_length(fidelity))
-
-    def running_sums(self, fidelity: int, arms: IntArray) -> FloatArray:
-        """Sums of the values of the arms at a fidelity so far, shape (n,)."""
-        return self._evidence.sums(arms, fidelity)
+        sums = self._evidence.sums(arms, fidelity)
+        return Rounds(fidelity, arms, int(counts[0]), sums, self._phase_length(fidelity))
 
     def tell_rounds(self, totals: IntArray, sums: FloatArray) -> None:
         """Tell several rounds at once; the same as telling them one by one, but fast.
@@ -139,8 +135,6 @@ class Elimination(BestArmPolicy):
         self._roster.eliminate(arms[gone], arms[by[gone]], fidelity, excess[gone])
         self._audit_bias(fidelity)
         self._judge(fidelity)
-
-    # The rules.
 
     def _explored_fidelity(self) -> int:
         return self._phase(self._evidence.counts, self.active)

@@ -1,10 +1,9 @@
 """Which two arms LUCB explores, and at which fidelity: the decisions, as plain functions.
 
 Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023):
-Algorithms 1, 2 and 4, Remarks A.1 and A.2. The functions are pure but for arrays that they are
-told to write to, and they keep to what numba can compile: `run_race` is the same race as asking
-and telling one pull at a time, in one loop. They share a module because its compiled copy on disk
-is renewed when this file changes.
+Algorithms 1, 2 and 4, Remarks A.1 and A.2. The functions keep to what numba can compile, and
+`run_race` is the whole race in one loop. They share a module because its compiled copy on disk is
+renewed when this file changes.
 """
 
 from __future__ import annotations
@@ -15,35 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.identification.lucb_state import Cells, Race, Rules
-
-__all__ = [
-    "BY_INDEX",
-    "BY_RADIUS",
-    "BY_SWEEP",
-    "HELPERS",
-    "INDEX_AND_SWEEP",
-    "NOT_COMMITTED",
-    "ONLY_INDEX",
-    "PULLS",
-    "ROUNDS",
-    "TARGET_ONLY",
-    "assumed_means",
-    "choose_fidelity",
-    "commit",
-    "explored",
-    "growth",
-    "lowest_radius",
-    "out_of_the_race",
-    "run_race",
-    "separated",
-    "steer",
-    "target_bounds",
-    "time_of",
-    "top_two",
-    "unseen",
-    "usable_fidelities",
-    "weight_of_a_pull",
-]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -74,17 +44,14 @@ _DOUBTFUL_SHARE = 0.25
 def target_bounds(
     cells: Cells, bounds: FloatArray, active: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds on the target means from all fidelities (Eq. 4 and 5): lower, upper, shape (K,).
-
-    Arms that are not active get -inf, so that they are never among the highest.
-    """
+    """Lower and upper bounds on target means (Eq. 4 and 5), shape (K,); -inf of those that left."""
     half = cells.radii + bounds
     lows, highs = (cells.means - half).max(axis=1), (cells.means + half).min(axis=1)
     return np.where(active, lows, -np.inf), np.where(active, highs, -np.inf)
 
 
 def _target_bounds_of(cells: Cells, bounds: FloatArray, arm: int) -> tuple[float, float]:
-    """The same of one arm; quicker than `target_bounds` once it is compiled."""
+    """The same for one arm; quicker than `target_bounds` once it is compiled."""
     low, high = -math.inf, math.inf
     for m in range(len(bounds)):
         half = cells.radii[arm, m] + bounds[m]
@@ -119,11 +86,6 @@ def top_two(highs: FloatArray, counts: IntArray) -> tuple[int, int]:
     return leader, _highest(others, counts)
 
 
-def separated(lows: FloatArray, highs: FloatArray, leader: int, rival: int, epsilon: float) -> bool:
-    """Whether the race is over: LCB_l >= UCB_u - epsilon (Algorithm 1, Line 3)."""
-    return bool(lows[leader] >= highs[rival] - epsilon)
-
-
 def out_of_the_race(
     lows: FloatArray, highs: FloatArray, active: BoolArray
 ) -> tuple[int, BoolArray]:
@@ -140,18 +102,14 @@ def out_of_the_race(
 def usable_fidelities(costs: FloatArray) -> BoolArray:
     """Which fidelities cost less than every one with a larger index, shape (M,).
 
-    Declared costs all do. Measured ones need not, and the others are never pulled: a fidelity that
-    is closer to the target costs no more. The target is always among the usable ones.
+    Declared costs all do; measured ones need not.
     """
     least_above = np.append(np.minimum.accumulate(costs[:0:-1])[::-1], np.inf)
     return np.asarray(costs < least_above)
 
 
 def assumed_means(rules: Rules, lows: FloatArray, highs: FloatArray) -> tuple[float, float]:
-    """Upper bound on the best mean and lower bound on the second-best (Section 3.2.2).
-
-    Those that were declared; else the largest upper and the second-largest lower bound so far.
-    """
+    """Bounds on the best and the second-best mean, declared or the race's (Section 3.2.2)."""
     upper, lower = rules.best_at_most, rules.second_at_least
     if math.isnan(upper):
         upper = float(highs.max())
@@ -226,18 +184,7 @@ def choose_fidelity(
 ) -> int:
     """The fidelity that the exploration procedure favours for an arm (Algorithms 2 and 4).
 
-    Parameters
-    ----------
-    rules, cells
-        What is known.
-    arm, leads
-        The arm, and whether it is l.
-    committed
-        The fidelity it is committed to, NOT_COMMITTED, or ONLY_INDEX.
-    means
-        Bounds on the best and the second-best mean (`assumed_means`).
-    low, high
-        The arm's bounds at the target.
+    `low` and `high` are the arm's bounds at the target, `means` those of `assumed_means`.
     """
     if committed >= 0:
         return committed
@@ -293,16 +240,28 @@ def commit(
     return NOT_COMMITTED
 
 
+def commit_both(
+    rules: Rules,
+    cells: Cells,
+    lows: FloatArray,
+    highs: FloatArray,
+    arms: tuple[int, int],
+    committed: IntArray,
+) -> None:
+    """Commit l and u to fidelities, where it is time to."""
+    means = assumed_means(rules, lows, highs)
+    for arm in arms:
+        committed[arm] = commit(rules, cells, arm, arm == arms[0], committed[arm], means)
+
+
 # The safeguard.
 
 
 def lowest_radius(rules: Rules, m: int) -> float:
     """The radius at which a fidelity below the target is left: xi_m sqrt(lambda_m / lambda_M) / 4.
 
-    To bring the radius down to r takes about c sigma^2 / r^2 pulls, c being a logarithm. So down
-    to this radius an arm costs 16 lambda_M c sigma^2 / xi_m^2: at every fidelity 16 times what the
-    target needs to resolve a difference of xi_m, and no more is ever lost to a fidelity that is
-    of no use.
+    A radius of r takes about c sigma^2 / r^2 pulls, c being a logarithm. So down to this radius an
+    arm costs 16 times what the target needs to resolve a difference of xi_m.
     """
     last = len(rules.bounds) - 1
     return float(_DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last])
@@ -401,16 +360,8 @@ def explored(
 ) -> tuple[int, int]:
     """The next pull: l and u take turns; one that was never pulled comes first.
 
-    Parameters
-    ----------
-    rules, cells, lows, highs, active, committed
-        What is known.
-    arms
-        The arms l and u.
-    exhausted
-        Fidelities that the safeguard leaves are noted there.
-    explorations
-        What was explored or is under way, in M-ths of an exploration (`weight_of_a_pull`).
+    `explorations` counts M-ths of explorations, those under way included (`weight_of_a_pull`).
+    Fidelities that the safeguard leaves are noted in `exhausted`.
     """
     if rules.once_each and cells.counts.min() == 0:
         arm, m = unseen(rules, cells.counts, active)
@@ -454,20 +405,8 @@ def time_of(rules: Rules, pulls: int, explorations: int) -> float:
 def run_race(rules: Rules, race: Race, level: float, most: float) -> tuple[int, int]:
     """Run a race until it is over, or until a value or a radius is missing.
 
-    Parameters
-    ----------
-    rules, race
-        The race; `race` is written to.
-    level
-        Error probability of one cell, for the published radius.
-    most
-        Stop after so many pulls in all.
-
-    Returns
-    -------
-    tuple of int
-        The pull whose value is missing; at the end -1 and the certified arm, or -1 where there is
-        none: one arm is left, or there were `most` pulls.
+    Returns the pull whose value is missing. At the end (or after `most` pulls) that is -1 and the
+    certified arm, or -1 without one. `level` is the error probability of one cell.
     """
     cells = race.cells
     counts, radii = cells.counts, cells.radii
@@ -490,19 +429,16 @@ def run_race(rules: Rules, race: Race, level: float, most: float) -> tuple[int, 
         if race.active.sum() < 2:
             return -1, -1
         leader, rival = top_two(highs, counts)
-        if separated(lows, highs, leader, rival, rules.epsilon):
+        if lows[leader] >= highs[rival] - rules.epsilon:  # Algorithm 1, Line 3
             return -1, leader
-        means = assumed_means(rules, lows, highs)
-        for arm in (leader, rival):
-            race.committed[arm] = commit(
-                rules, cells, arm, arm == leader, race.committed[arm], means
-            )
+        arms = leader, rival
+        commit_both(rules, cells, lows, highs, arms, race.committed)
         arm, m = explored(
             rules,
             cells,
             lows,
             highs,
-            (leader, rival),
+            arms,
             race.active,
             race.committed,
             race.exhausted,
@@ -528,7 +464,6 @@ HELPERS = (
     _target_bounds_of,
     _highest,
     top_two,
-    separated,
     out_of_the_race,
     assumed_means,
     _gap,
@@ -536,6 +471,7 @@ HELPERS = (
     _by_radius,
     choose_fidelity,
     commit,
+    commit_both,
     lowest_radius,
     _left_in_doubt,
     _guarded,

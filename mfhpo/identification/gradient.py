@@ -55,21 +55,6 @@ class MFGrad(MFTopTwo):
     ------
     ValueError
         For arguments out of range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo import Bias, Observation, Problem, SubGaussian
-    >>> problem = Problem(3, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
-    >>> policy = MFGrad(problem, delta=0.05)
-    >>> means = np.array([[0.1, 0.15], [0.3, 0.35], [0.9, 1.0]])  # arms x fidelities
-    >>> rng = np.random.default_rng(0)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     value = rng.normal(means[pull.arm, pull.fidelity], 0.1)
-    ...     policy.tell(pull, Observation(value))
-    >>> policy.recommend().arm, policy.recommend().certified
-    (2, True)
     """
 
     def __init__(
@@ -109,8 +94,6 @@ class MFGrad(MFTopTwo):
         self._planned_pulls: FloatArray = np.zeros(shape)
         super().__init__(problem, **options)
 
-    # The stop.
-
     @property
     def threshold(self) -> float:
         """What the statistic against an arm must reach."""
@@ -134,8 +117,6 @@ class MFGrad(MFTopTwo):
         if not self._published_stop:
             return super()._conditions()
         return (*super()._conditions(), "the published stop of MF-GRAD keeps delta, unproven")
-
-    # The pulls.
 
     def tell_sum(self, pull: Pull, count: int, total: float) -> None:
         """Learn several values at once (see `BestArmPolicy.tell_sum`); one step for all of them."""
@@ -238,8 +219,6 @@ class MFGrad(MFTopTwo):
         even = 1.0 / (4.0 * math.sqrt(self._steps))
         planned = (1.0 - even) * pulls + even / pulls.size
         self._planned_pulls[arms] += self._told_at_once * planned
-
-    # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,10 @@ from mfhpo.identification.explore import (
     PULLS,
     ROUNDS,
     TARGET_ONLY,
-    assumed_means,
-    commit,
+    commit_both,
     explored,
     out_of_the_race,
     run_race,
-    separated,
     target_bounds,
     time_of,
     top_two,
@@ -39,12 +37,12 @@ from mfhpo.identification.explore import (
     weight_of_a_pull,
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
-from mfhpo.knowledge.noise import Bounded, SubGaussian, declared_sigmas
+from mfhpo.knowledge.noise import declared_sigmas
 from mfhpo.native.compiled import compiled
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.options import Explore, Schedule
 
-__all__ = ["MFLUCB", "ArmRunningSums", "FidelityExhaustedWarning"]
+__all__ = ["MFLUCB", "FidelityExhaustedWarning"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -60,8 +58,7 @@ _EXPLORE = {
 _NUMBERS = (int, float, np.integer, np.floating)
 _SCHEDULES = {None: 0, "pulls": PULLS, "rounds": ROUNDS}
 
-# About how many values `play` keeps ahead in all, and for one arm at a fidelity at least and at
-# most.
+# Values that `play` keeps ahead: in all (about), and for an arm at a fidelity at least and at most.
 _TAPE, _SHORTEST_TAPE, _LONGEST_TAPE = 1 << 20, 16, 4096
 
 
@@ -69,14 +66,9 @@ class FidelityExhaustedWarning(UserWarning):
     """A cheap fidelity that the race would have gone on with cannot, or may not, decide it."""
 
 
-class ArmRunningSums(Protocol):
-    """A source of values for `MFLUCB.play`."""
-
-    def __call__(self, arm: int, fidelity: int, start: int, total: float, count: int) -> FloatArray:
-        """Sums of the first ``start + 1, ..., start + count`` values, `total` being that of start.
-
-        Shape (count,).
-        """
+# Arm, fidelity, number of its values so far, their sum, and how many values to add; gives the sum
+# after each of these, shape (count,).
+ArmRunningSums: TypeAlias = Callable[[int, int, int, float, int], FloatArray]
 
 
 class MFLUCB(BestArmPolicy):
@@ -124,23 +116,6 @@ class MFLUCB(BestArmPolicy):
     ------
     ValueError
         For arguments out of range, order bounds, or a schedule without a declared noise scale.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo.knowledge.bias import Bias
-    >>> from mfhpo.knowledge.noise import SubGaussian
-    >>> from mfhpo.problem import Observation
-    >>> problem = Problem(3, costs=(1, 10), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
-    >>> policy = MFLUCB(problem, delta=0.05)
-    >>> means = np.array([[0.1, 0.15], [0.3, 0.35], [0.9, 1.0]])  # arms x fidelities
-    >>> rng = np.random.default_rng(0)
-    >>> while not policy.finished:
-    ...     [pull] = policy.ask()
-    ...     value = rng.normal(means[pull.arm, pull.fidelity], 0.1)
-    ...     policy.tell(pull, Observation(value))
-    >>> policy.recommend().arm, policy.recommend().certified
-    (2, True)
     """
 
     _certificate_reason = "its lower bound is within epsilon of every other arm's upper bound"
@@ -196,14 +171,6 @@ class MFLUCB(BestArmPolicy):
         super().__init__(problem, **options)
 
     @property
-    def committed(self) -> dict[int, int]:
-        """The arms that B has committed to a fidelity, and that fidelity."""
-        arms = np.flatnonzero(self._committed >= 0).tolist()
-        return {arm: int(self._committed[arm]) for arm in arms}
-
-    # The base's questions.
-
-    @property
     def _target_only(self) -> bool:
         return self._explore == TARGET_ONLY
 
@@ -245,9 +212,6 @@ class MFLUCB(BestArmPolicy):
         return np.where(np.isnan(seen), np.inf, 2.0 * seen)
 
     def _current_rules(self) -> Rules:
-        declared = isinstance(self.problem.noise, (SubGaussian, Bounded))
-        if declared and not self._evidence.widened:
-            return self._rules
         return self._rules._replace(scales=self._scales())
 
     def _cells(self, counts: IntArray | None = None) -> Cells:
@@ -294,14 +258,10 @@ class MFLUCB(BestArmPolicy):
         if active.sum() < 2:
             return
         leader, rival = top_two(highs, cells.counts)
-        if separated(lows, highs, leader, rival, rules.epsilon):
+        if lows[leader] >= highs[rival] - rules.epsilon:
             self._certificate = leader
             return
-        means = assumed_means(rules, lows, highs)
-        for arm in (leader, rival):
-            self._committed[arm] = commit(
-                rules, cells, arm, arm == leader, int(self._committed[arm]), means
-            )
+        commit_both(rules, cells, lows, highs, (leader, rival), self._committed)
         exhausted = self._exhausted.copy()
         explored(
             rules,
@@ -369,14 +329,11 @@ class MFLUCB(BestArmPolicy):
         parts = super()._assumptions()
         if self._explore not in (BY_INDEX, BY_SWEEP, INDEX_AND_SWEEP):
             return parts
-        absent = [
-            words
-            for words, value in (
-                ("an upper bound on the best mean", self._best_at_most),
-                ("a lower bound on the second-best mean", self._second_at_least),
-            )
-            if value is None
-        ]
+        assumed = {
+            "an upper bound on the best mean": self._best_at_most,
+            "a lower bound on the second-best mean": self._second_at_least,
+        }
+        absent = [words for words, value in assumed.items() if value is None]
         if not absent:
             return parts
         return (
@@ -390,8 +347,8 @@ class MFLUCB(BestArmPolicy):
     def play(self, running_sums: ArmRunningSums, max_pulls: int | None = None) -> None:
         """Run the race to its end: the same as asking and telling one pull at a time, but fast.
 
-        The loop is compiled where numba is installed. The audit of the bias bounds is made once,
-        at the end; what it contradicts, the next call goes on with.
+        The loop is compiled where numba is installed. The bias bounds are audited once, at the
+        end; what contradicts them, the next call goes on with.
 
         Parameters
         ----------
@@ -403,8 +360,8 @@ class MFLUCB(BestArmPolicy):
         Raises
         ------
         ValueError
-            If something is left for a pilot to find out, costs are measured, the radius depends
-            on the values, or there is a budget: then use `ask` and `tell`.
+            If a pilot is needed, costs are measured, the radius depends on the values, or there is
+            a budget: then use `ask` and `tell`.
         """
         if self._piloting or self._evidence.depends_on_values or self.problem.costs is None:
             raise ValueError(
@@ -487,8 +444,6 @@ class MFLUCB(BestArmPolicy):
             self._roster.eliminate(np.flatnonzero(gone), race.by[gone])
         self._committed = race.committed
         self._note_exhausted(race.exhausted)
-
-    # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

@@ -15,99 +15,42 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Rules(NamedTuple):
-    """What the decisions depend on besides the statistics; M is the number of fidelities.
+    """What the decisions depend on besides the statistics; M is the number of fidelities."""
 
-    Attributes
-    ----------
-    explore
-        How fidelities are chosen, one of the constants of `explore`.
-    bounds
-        Bias bounds xi_m, shape (M,).
-    roots
-        Square roots of the costs, shape (M,).
-    usable
-        Fidelities that cost less than every one with a larger index, shape (M,).
-    scales
-        Twice the noise scale, shape (M,), 1 for values within [0, 1]; infinite where unknown.
-    best_at_most, second_at_least
-        Assumed bounds on the best and the second-best mean; NaN where they are to be estimated.
-    factor
-        (1 + C) / (1 - C) of Remark A.2, the 3 in Line 10 of Algorithm 2.
-    logarithm
-        log(L / delta) with L = 4 K M.
-    epsilon
-        Tolerance.
-    safeguard
-        Whether fidelities that cannot separate the leaders are left.
-    once_each
-        Whether every arm is pulled once at every fidelity first.
-    schedule
-        PULLS or ROUNDS for the published radius, else 0.
-    """
-
-    explore: int
-    bounds: FloatArray
-    roots: FloatArray
-    usable: BoolArray
-    scales: FloatArray
-    best_at_most: float
-    second_at_least: float
-    factor: float
-    logarithm: float
-    epsilon: float
-    safeguard: bool
-    once_each: bool
-    schedule: int
+    explore: int  # how fidelities are chosen, one of the constants of `explore`
+    bounds: FloatArray  # bias bounds xi_m, shape (M,)
+    roots: FloatArray  # square roots of the costs, shape (M,)
+    usable: BoolArray  # fidelities that cost less than every one with a larger index, shape (M,)
+    scales: FloatArray  # twice the noise scale, shape (M,); infinite where unknown
+    best_at_most: float  # assumed bound on the best mean; NaN: to be estimated
+    second_at_least: float  # assumed bound on the second-best mean; NaN: to be estimated
+    factor: float  # (1 + C) / (1 - C) of Remark A.2, the 3 in Line 10 of Algorithm 2
+    logarithm: float  # log(L / delta) with L = 4 K M
+    epsilon: float  # tolerance
+    safeguard: bool  # whether fidelities that cannot separate the leaders are left
+    once_each: bool  # whether every arm is pulled once at every fidelity first
+    schedule: int  # PULLS or ROUNDS for the published radius, else 0
 
 
 class Cells(NamedTuple):
-    """What is known of every arm at every fidelity, all of shape (K, M).
+    """What is known of every arm at every fidelity, all of shape (K, M)."""
 
-    Attributes
-    ----------
-    counts
-        Number of pulls, those under way included.
-    seen
-        Number of values.
-    means
-        Means of the values, 0 where there are none.
-    radii
-        Confidence radii at `counts`, infinite without values.
-    """
-
-    counts: IntArray
-    seen: IntArray
-    means: FloatArray
-    radii: FloatArray
+    counts: IntArray  # number of pulls, those under way included
+    seen: IntArray  # number of values
+    means: FloatArray  # means of the values, 0 where there are none
+    radii: FloatArray  # confidence radii at `counts`, infinite without values
 
 
 class Race(NamedTuple):
-    """A race under way, for `run_race`; every array is written to.
+    """A race under way, for `run_race`; every array is written to."""
 
-    Attributes
-    ----------
-    cells
-        What is known; `counts` and `seen` are one array.
-    active, by, committed, exhausted
-        Arms in the race and by which arm the others were eliminated, commitments, all of shape
-        (K,); the fidelities that the safeguard has left, shape (M,).
-    clock
-        Pulls, and M-ths of explorations so far, shape (2,).
-    widths
-        Radii by count, shape (M, N); of the published radius what multiplies `growth`.
-    tape
-        Sums of the values to come, shape (K, M, B): of the first ``start + 1``, ``start + 2``, ...
-    start, ready
-        Number of values before the tape, and on it, shape (K, M).
-    """
-
-    cells: Cells
-    active: BoolArray
-    by: IntArray
-    committed: IntArray
-    exhausted: BoolArray
-    clock: IntArray
-    widths: FloatArray
-    tape: FloatArray
-    start: IntArray
-    ready: IntArray
+    cells: Cells  # what is known; `counts` and `seen` are one array
+    active: BoolArray  # arms in the race, shape (K,)
+    by: IntArray  # by which arm the others were eliminated, shape (K,)
+    committed: IntArray  # commitments of EXPLORE-B, shape (K,)
+    exhausted: BoolArray  # the fidelities that the safeguard has left, shape (M,)
+    clock: IntArray  # pulls, and M-ths of explorations so far, shape (2,)
+    widths: FloatArray  # radii by count, shape (M, N); of the published radius without `growth`
+    tape: FloatArray  # sums of the first ``start + 1``, ``start + 2``, ... values, shape (K, M, B)
+    start: IntArray  # number of values before the tape, shape (K, M)
+    ready: IntArray  # number of values on the tape, shape (K, M)

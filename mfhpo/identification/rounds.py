@@ -23,8 +23,8 @@ class Rounds:
         The fidelity to pull.
     arms
         The remaining arms, shape (n,).
-    done
-        Pulls that each of them already has there.
+    done, sums
+        Pulls that each of them already has there, and the sums of their values, shape (n,).
     until
         Pulls of each after which the phase ends, or None when only the end of the race ends it.
     """
@@ -32,6 +32,7 @@ class Rounds:
     fidelity: int
     arms: IntArray
     done: int
+    sums: FloatArray
     until: int | None
 
 
@@ -41,26 +42,13 @@ def first_eliminations(
     """When each arm of a block of rounds is eliminated, and where the block ends.
 
     The outcome equals that of applying the rule after every round to the arms that are left.
-
-    Parameters
-    ----------
-    means
-        Mean of each arm after each round, shape (n, T), n >= 2.
-    half
-        Confidence radius after each round, shape (T,).
-    margin
-        By how much the best lower bound must exceed an arm's upper bound.
-    epsilon
-        Stop once the leader's lower bound, plus epsilon, exceeds all other upper bounds so far.
+    `means` has shape (n, T) with n >= 2, `half` shape (T,).
 
     Returns
     -------
-    exits
-        Round at which each arm is eliminated, -1 if it is not, shape (n,).
-    by
-        The arm that eliminated it, shape (n,).
-    excess
-        By how much that arm's lower bound exceeded its upper bound, shape (n,).
+    exits, by, excess
+        Round at which each arm is eliminated (-1 if it is not), by which arm, and by how much that
+        arm's lower bound exceeded its upper bound, each of shape (n,).
     end
         The last round used: T - 1, or the one at which the race ended.
     """

@@ -51,12 +51,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
     3. to the fidelity with the largest distance from the nearest alternative, in units of sigma
        and per square root of the cost, optimistically: as far as it may be within
        sigma sqrt(2 ln N / n) of the mean of n values of N of the arm's. It is the index of
-       EXPLORE-A (paper 002, Section 3.2.2) with the alternative in place of assumed means. A
-       fidelity that was not tried is taken to be as good as the others of the arm allow, so that
-       dear ones are only tried where they may pay.
+       EXPLORE-A (paper 002, Section 3.2.2) with the alternative in place of assumed means.
 
-    The three rules decide about cost alone; that the answer is right with probability 1 - delta
-    rests on the stop.
+    The three rules decide about cost alone; the certificate rests on the stop.
 
     Parameters
     ----------
@@ -194,16 +191,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return Pull(leader if leads else rival, fidelity)
 
     def _is_leaders_turn(self, gains: Sequence[float], costs: FloatArray, counts: IntArray) -> bool:
-        """Whether it is the leader that is pulled, and not its rival.
+        """Whether the leader is pulled, and not its rival.
 
-        Parameters
-        ----------
-        gains
-            What the statistic owes to the leader and to the rival.
-        costs
-            What a pull of each would cost, shape (2,).
-        counts
-            Pulls with those under way, shape (K, M).
+        `gains` are what the statistic owes to the two, `costs` what a pull of each would cost.
         """
         total = sum(gains)
         share = gains[0] / total if total > 0.0 else 0.5
@@ -225,16 +215,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
     ) -> int:
         """The fidelity whose distance per square root of the cost may be the largest.
 
-        Parameters
-        ----------
-        seen, sigmas
-            Whether there are values at each fidelity, and sigma there, shape (M,).
-        distances
-            How far the means at each fidelity are from the nearest alternative, shape (M,).
-        edges
-            How far the target mean can be from it, by each fidelity, shape (M,).
-        doubt
-            By how much distances and edges may be larger than they look, shape (M,).
+        All arguments have shape (M,): whether there are values, sigma, how far the means are from
+        the nearest alternative, how far the target mean can be from it, and by how much distances
+        and edges may be larger than they look.
         """
         assert self._planned_costs is not None
         farthest = float(np.min((edges + doubt)[seen])) if seen.any() else math.inf
@@ -246,8 +229,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
         scales = np.maximum(sigmas, _LEAST_NOISE * largest) if largest > 0.0 else np.ones(len(seen))
         index = hoped / (scales * np.sqrt(self._planned_costs))
         return int(np.argmax(index)) if index.max() > 0.0 else self.problem.target
-
-    # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

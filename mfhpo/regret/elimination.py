@@ -58,12 +58,10 @@ class MFElimination(RewardPolicy):
 
     Notes
     -----
-    An assumed budget that is doubled costs a constant. A regret of at most c L^(2/3) for each
-    assumed budget L adds up to at most ``c L^(2/3) / (1 - 2^(-2/3))``, 2.7 times as much, over all
-    of them up to the last, which is at most twice what was spent. At each doubling every arm is
-    judged anew; observations are kept, so that it takes 4^p log 2 further pulls of an arm that
-    leaves in phase p. Races of two arms then missed 1 to 40 % more than with the budget known. The
-    theorems are about known budgets: they do not cover values that an arm brings along.
+    An assumed budget that is doubled costs a constant: a regret of at most c L^(2/3) for each
+    assumed budget L adds up to at most 2.7 times as much over all of them. At each doubling every
+    arm is judged anew, and observations are kept. Races of two arms then missed 1 to 40 % more than
+    with the budget known. The theorems are about known budgets.
 
     Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M > Lambda.
 
@@ -130,8 +128,6 @@ class MFElimination(RewardPolicy):
         affordable = max(math.e, budget / self._cost_played)
         self._share = math.pow(self.problem.n_arms * math.log(affordable) / affordable, 1.0 / 3.0)
 
-    # The rule.
-
     @property
     def epsilon(self) -> float:
         """What arms may differ by and need not be told apart, in the unit of the values."""
@@ -193,8 +189,6 @@ class MFElimination(RewardPolicy):
             return Pull(int(arms[np.argmin(counts[arms, target])]), target)
         return Pull(int(arms[counts[:, self._played].sum() % len(arms)]), self._played)
 
-    # Answers.
-
     def _surest_arm(self) -> int:
         arms = self.active
         seen = arms[self._evidence.counts[arms, self.problem.target] > 0]
@@ -216,19 +210,7 @@ class MFElimination(RewardPolicy):
     def play(self, running_sums: RunningSums, capital: float | None = None) -> None:
         """Play until the next play would exceed the capital: the same as ask and tell, but fast.
 
-        What an arm needs in a phase is drawn at once, and so is all that is played in turn.
-
-        Parameters
-        ----------
-        running_sums
-            Source of the values (see `mfhpo.simulation.Instance.running_sums`).
-        capital
-            Largest total cost, as well as the budget; None: the budget.
-
-        Raises
-        ------
-        ValueError
-            If something has to be found out by a pilot, or neither capital nor budget is given.
+        Parameters and errors are those of `MFUCB.play`.
         """
         limit = self._check_block(capital)
         target = self.problem.target
@@ -263,18 +245,12 @@ class MFElimination(RewardPolicy):
         """Draw values until the arms have as many as in `totals`, shape (n,)."""
         counts = self._evidence.counts[arms, fidelity]
         sums = self._evidence.sums(arms, fidelity)
-        steps = set(zip(counts.tolist(), totals.tolist(), strict=True))
-        if len(steps) == 1:
-            sums = running_sums(arms, fidelity, int(counts[0]), sums, totals[:1])[:, 0]
-        else:
-            for count, total in sorted(steps):
-                if total > count:
-                    rows = np.flatnonzero((counts == count) & (totals == total))
-                    wanted = np.array([total])
-                    sums[rows] = running_sums(arms[rows], fidelity, count, sums[rows], wanted)[:, 0]
+        for count, total in sorted(set(zip(counts.tolist(), totals.tolist(), strict=True))):
+            if total > count:
+                rows = np.flatnonzero((counts == count) & (totals == total))
+                wanted = np.array([total])
+                sums[rows] = running_sums(arms[rows], fidelity, count, sums[rows], wanted)[:, 0]
         self._take_sums(arms, fidelity, totals, sums)
-
-    # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""

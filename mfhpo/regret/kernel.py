@@ -50,11 +50,9 @@ def play_candidates(
     ----------
     arms
         The candidates, increasing, shape (q,).
-    counts, sums
-        Number and sum of their values, one candidate after the other, shape (q M,).
-    centres, slopes
-        Mean plus zeta (infinite without a value), and width over the root of the count (0 without
-        a play), shape (q M,).
+    counts, sums, centres, slopes
+        Per candidate and fidelity, shape (q M,): number and sum of the values, mean plus zeta
+        (infinite without a value), and width over the root of the count (0 without a play).
     ceilings
         Upper bounds of the candidates at the horizon, shape (q,).
     zeta, widths, gamma, costs
@@ -65,14 +63,10 @@ def play_candidates(
         and how many there are, shape (K M,). These are arrays, also for plain Python.
     order, played
         Array that notes the cells in the order of their plays, and how many it has.
-    pulls, cost
-        Number of plays and cost so far, of all arms.
-    capital
-        No play may make the cost exceed it.
-    horizon
-        Last time t at which the ceilings hold.
-    excluded
-        The largest ceiling of the other arms.
+    pulls, cost, capital
+        Number of plays and cost so far, of all arms; no play may exceed the capital.
+    horizon, excluded
+        Last time t at which the ceilings hold, and the largest ceiling of the other arms.
 
     Returns
     -------

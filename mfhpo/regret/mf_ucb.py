@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._validation import check_count, check_positive
+from mfhpo._validation import check_positive
 from mfhpo.native.compiled import compiled as compile_function
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
@@ -126,8 +126,6 @@ class MFUCB(RewardPolicy):
                 self._gamma[m] = self._zeta[m] * math.sqrt(costs[m] / costs[dearer])
                 dearer = m
 
-    # The rule.
-
     def _widths(self) -> FloatArray:
         """Radius of one value, without the root of the logarithm of t, shape (M,)."""
         return self._sigmas() * math.sqrt(2.0 * self.rho)
@@ -185,8 +183,6 @@ class MFUCB(RewardPolicy):
         )
         return Pull(arm, place - arm * counts.shape[1])
 
-    # Answers.
-
     def _surest_arm(self) -> int:
         return surest_at_target(self._evidence, self.active, self._bias)
 
@@ -204,28 +200,20 @@ class MFUCB(RewardPolicy):
         running_sums: RunningSums,
         capital: float | None = None,
         *,
-        compiled: bool | None = None,
-        candidates: int = _CANDIDATES,
+        compiled: bool = True,
         order: list[IntArray] | None = None,
     ) -> None:
         """Play until the next play would exceed the capital: the same as ask and tell, but fast.
 
-        Most arms need no look at most times: an arm's upper bound grows with log t only, so that
-        those which are surely below the best for a while are left out (`play_candidates`).
-
         Parameters
         ----------
         running_sums
-            Source of the values (see `mfhpo.simulation.Instance.running_sums`).
+            Source of the values (see `mfhpo.simulation.instances.Instance.running_sums`).
         capital
             Largest total cost, as well as the budget; None: the budget. It has no part in the
-            choice of plays, so that playing on with more capital is as good as having had it from
-            the start.
+            choice of plays: playing on with more capital is the same as having had it at once.
         compiled
-            Whether the inner loop is compiled by numba, which gives the same plays; None: if numba
-            is installed.
-        candidates
-            The fewest arms to look at, at least 1; the plays do not depend on it.
+            Whether numba compiles the inner loop where it is installed; the plays are the same.
         order
             If given, arrays are appended that number the plays, arm * M + fidelity, in order.
 
@@ -233,29 +221,22 @@ class MFUCB(RewardPolicy):
         ------
         ValueError
             If something has to be found out by a pilot, or neither capital nor budget is given.
-        ImportError
-            If ``compiled=True`` and numba is not installed.
         """
         limit = self._check_block(capital)
-        candidates = check_count("candidates", candidates, 1)
-        if not self._roster.active.any():
-            return
-        kernel = play_candidates if compiled is False else compile_function(play_candidates)
-        if compiled and kernel is play_candidates:
-            raise ImportError("compiled=True needs numba; pip install 'mfhpo[fast]'.")
-        _Block(self, kernel, candidates, limit).run(running_sums, order)
+        if self._roster.active.any():
+            kernel = compile_function(play_candidates) if compiled else play_candidates
+            _Block(self, kernel, limit).run(running_sums, order)
 
 
 class _Block:
     """The arrays of a block of plays."""
 
-    def __init__(self, policy: MFUCB, kernel: Kernel, candidates: int, limit: float) -> None:
+    def __init__(self, policy: MFUCB, kernel: Kernel, limit: float) -> None:
         assert policy.problem.costs is not None
         self._policy = policy
         self._kernel = kernel
         self._plain = kernel is play_candidates
         self._limit = limit
-        self._keep = candidates
         self._arms = policy.active
         self._counts = policy._evidence.counts.copy()
         self._sums = policy._sums()
@@ -276,14 +257,14 @@ class _Block:
         """Play, and let the policy know."""
         policy = self._policy
         pulls, cost = int(self._counts.sum()), policy._cost
-        reason, keep = STALE, self._keep
+        reason, keep = STALE, _CANDIDATES
         while reason != SPENT:
             horizon = pulls + 1 + max(_HORIZON_AT_LEAST, pulls // _HORIZON_SHARE)
             reason, pulls, cost, played = self._play(running_sums, keep, pulls, cost, horizon)
             if order is not None:
                 order.append(played)
             # Too few candidates are outdated before the horizon; too many take time.
-            keep = 2 * keep if pulls < horizon else max(self._keep, keep - keep // 8)
+            keep = 2 * keep if pulls < horizon else max(_CANDIDATES, keep - keep // 8)
         everyone = np.arange(policy.problem.n_arms)
         for m in range(policy.problem.n_fidelities):
             policy._take_sums(everyone, m, self._counts[:, m], self._sums[:, m])

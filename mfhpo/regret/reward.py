@@ -64,14 +64,10 @@ class RewardPolicy(RacingPolicy):
             seed=seed,
         )
 
-    # What subclasses decide, beside what `RacingPolicy` asks.
-
     @property
     @abc.abstractmethod
     def _purpose(self) -> str:
         """What the policy is for, and why the answer is not certified."""
-
-    # The contract.
 
     @property
     def finished(self) -> bool:
@@ -94,8 +90,6 @@ class RewardPolicy(RacingPolicy):
         """The fidelity of the next pull; 0 when no arm is left."""
         pulls = self.ask()
         return pulls[0].fidelity if pulls else 0
-
-    # The base's questions.
 
     def _needs_pilot(self) -> bool:
         return self.problem.costs is None or self._declared_sigmas is None
@@ -127,8 +121,6 @@ class RewardPolicy(RacingPolicy):
             "no interval rests on that"
         )
         return (*super()._assumptions(), choice)
-
-    # The noise.
 
     def _sigmas(self) -> FloatArray:
         """Noise scale at each fidelity, shape (M,): declared, or the pooled standard deviation."""

@@ -1,13 +1,12 @@
-"""Problems whose means are known: the papers' instances, and tables that are replayed."""
+"""Problems whose means are known: the papers' instances."""
 
 from __future__ import annotations
 
-import abc
 import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,6 @@ __all__ = [
     "BernoulliInstance",
     "GaussianInstance",
     "Instance",
-    "ReplayedInstance",
     "TruncatedNormalInstance",
     "load_instance",
     "synthetic_a",
@@ -36,7 +34,7 @@ IntArray = npt.NDArray[np.int64]
 _LARGE_SUM = 32
 
 
-class Instance(abc.ABC):
+class Instance:
     """A bandit whose means are known, so that a policy's answers can be judged.
 
     Parameters
@@ -111,14 +109,9 @@ class Instance(abc.ABC):
         return int(np.argmax(self.means[-1]))
 
     def problem(self, kind: Kind | None = "max", noise: Noise | None = None) -> Problem:
-        """What a policy may be told of this instance.
+        """What a policy may be told: bounds xi ("max"), gamma ("order") or none (None).
 
-        Parameters
-        ----------
-        kind
-            Declare the bounds xi ("max"), gamma ("order"), or none (None: to be estimated).
-        noise
-            None: sub-Gaussian with the instance's variance.
+        Without `noise` it is sub-Gaussian with the instance's variance.
         """
         bounds = self.xi if kind == "max" else self.gamma
         return Problem(
@@ -147,20 +140,13 @@ class Instance(abc.ABC):
         ----------
         rng
             Source of the draws.
-        arms
-            The arms that are pulled, shape (n,).
-        fidelity
-            Where they are pulled.
+        arms, fidelity
+            The arms that are pulled, shape (n,), and where.
         start, sums
             Number of observations so far, and their sum for each arm, shape (n,).
         totals
             Numbers of observations at which the sums are wanted, shape (T,), strictly increasing
-            from above `start`.
-
-        Returns
-        -------
-        array of shape (n, T)
-            ``[a, t]`` is the sum of the first ``totals[t]`` observations of ``arms[a]``.
+            from above `start`. The result has shape (n, T).
         """
         sizes = np.diff(totals, prepend=start)
         result = self._increments(rng, arms, fidelity, sizes)
@@ -170,34 +156,25 @@ class Instance(abc.ABC):
     def _increments(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
     ) -> FloatArray:
-        """Sums of ``sizes[t]`` fresh draws, independent of each other, shape (n, T)."""
+        """Sums of ``sizes[t]`` fresh draws, independent of each other, shape (n, T).
+
+        Subclasses override this or `_values`, each of which is defined by the other.
+        """
         values = self._values(rng, arms, fidelity, int(sizes.sum()))
         if values.shape[1] == len(sizes):
             return values
         starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         return np.add.reduceat(values, starts, axis=1)
 
-    @abc.abstractmethod
     def _values(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
     ) -> FloatArray:
         """`count` fresh draws of each arm, shape (n, count)."""
+        return self._increments(rng, arms, fidelity, np.ones(count, dtype=np.int64))
 
 
 class GaussianInstance(Instance):
-    """Normal noise of the given variance; sums of any size are drawn exactly, at once.
-
-    Examples
-    --------
-    >>> instance = GaussianInstance([[0.0, 0.9], [0.5, 1.0]], costs=[1.0, 10.0], variance=0.25)
-    >>> instance.best_arm, instance.xi.tolist(), instance.problem().noise
-    (1, [0.5, 0.0], SubGaussian(sigma=0.5))
-    """
-
-    def _values(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
-    ) -> FloatArray:
-        return self._increments(rng, arms, fidelity, np.ones(count, dtype=np.int64))
+    """Normal noise of the given variance; sums of any size are drawn exactly, at once."""
 
     def _increments(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
@@ -217,12 +194,7 @@ class GaussianInstance(Instance):
 class BernoulliInstance(Instance):
     """Observations 0 or 1; sums of any size are drawn exactly, as binomials.
 
-    Its variance proxy is 1/4 unless another one is given.
-
-    Raises
-    ------
-    ValueError
-        If a mean is not within [0, 1].
+    Its variance proxy is 1/4 unless another one is given. Means must be within [0, 1].
     """
 
     def __init__(
@@ -230,19 +202,13 @@ class BernoulliInstance(Instance):
         means: npt.ArrayLike,
         costs: Sequence[float] | FloatArray,
         *,
-        xi: Sequence[float] | FloatArray | None = None,
-        gamma: Sequence[float] | FloatArray | None = None,
         variance: float = 0.25,
+        **bounds: Any,
     ) -> None:
-        super().__init__(means, costs, xi=xi, gamma=gamma, variance=variance)
+        super().__init__(means, costs, variance=variance, **bounds)
         low, high = float(self.means.min()), float(self.means.max())
         if low < 0.0 or high > 1.0:
             raise ValueError(f"means must be probabilities within [0, 1], got {low} to {high}.")
-
-    def _values(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
-    ) -> FloatArray:
-        return self._increments(rng, arms, fidelity, np.ones(count, dtype=np.int64))
 
     def _increments(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
@@ -260,15 +226,12 @@ class TruncatedNormalInstance(Instance):
 
     Parameters
     ----------
-    means, costs, xi, gamma
+    means, costs, **bounds
         As for `Instance`.
-    sd
-        Standard deviation of the noise before it is cut off.
-    cut
-        The noise lies within [-cut, cut].
+    sd, cut
+        Standard deviation of the noise before it is cut off; it lies within [-cut, cut].
     variance
-        Variance proxy that is declared; None: ``sd ** 2``, which holds, for cutting a normal
-        distribution off on both sides leaves it sub-Gaussian with the same scale.
+        Variance proxy that is declared; None: ``sd ** 2``, which cutting off leaves valid.
     """
 
     def __init__(
@@ -276,17 +239,14 @@ class TruncatedNormalInstance(Instance):
         means: npt.ArrayLike,
         costs: Sequence[float] | FloatArray,
         *,
-        xi: Sequence[float] | FloatArray | None = None,
-        gamma: Sequence[float] | FloatArray | None = None,
         sd: float = 0.05,
         cut: float = 0.08,
         variance: float | None = None,
+        **bounds: Any,
     ) -> None:
         if not (0.0 < sd < math.inf and 0.0 < cut < math.inf):
             raise ValueError(f"sd and cut must be positive and finite, got sd={sd!r}, cut={cut!r}.")
-        super().__init__(
-            means, costs, xi=xi, gamma=gamma, variance=sd**2 if variance is None else variance
-        )
+        super().__init__(means, costs, variance=sd**2 if variance is None else variance, **bounds)
         self.sd = sd
         self.cut = cut
         # Moments of a standard normal variable within [-c, c], by partial integration.
@@ -327,84 +287,11 @@ class TruncatedNormalInstance(Instance):
         return result
 
 
-class ReplayedInstance(Instance):
-    """Recorded evaluations, drawn again with replacement; sums of any size are exact.
-
-    The race is then about the means of the records. The variance proxy is that of bounded
-    values, (range / 2) squared for the arm and fidelity with the widest records.
-
-    Parameters
-    ----------
-    values
-        R recorded evaluations of every arm at every fidelity, shape (M, K, R), larger is better.
-        For example the validation accuracy of K configurations after 1, 3, 9 and 27 epochs
-        (M = 4), trained with R seeds.
-    costs, xi, gamma
-        As for `Instance`.
-
-    Examples
-    --------
-    >>> instance = ReplayedInstance([[[0.1, 0.3], [0.6, 0.6]]], costs=[1.0])
-    >>> instance.means.round(3).tolist(), round(instance.variance, 3)
-    ([[0.2, 0.6]], 0.01)
-    """
-
-    def __init__(
-        self,
-        values: npt.ArrayLike,
-        costs: Sequence[float] | FloatArray,
-        *,
-        xi: Sequence[float] | FloatArray | None = None,
-        gamma: Sequence[float] | FloatArray | None = None,
-    ) -> None:
-        self.values: FloatArray = np.array(values, dtype=np.float64)
-        if self.values.ndim != 3 or not self.values.size or not np.isfinite(self.values).all():
-            raise ValueError(
-                f"values must be finite numbers of shape (fidelities, arms, records), got an array "
-                f"of shape {self.values.shape}."
-            )
-        width = float(np.ptp(self.values, axis=2).max())
-        super().__init__(
-            self.values.mean(axis=2), costs, xi=xi, gamma=gamma, variance=(width / 2.0) ** 2
-        )
-
-    def _values(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
-    ) -> FloatArray:
-        chosen = rng.integers(self.values.shape[2], size=(len(arms), count))
-        return np.take_along_axis(self.values[fidelity, arms], chosen, axis=1)
-
-    def _increments(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
-    ) -> FloatArray:
-        records = self.values[fidelity, arms]
-        n_records = records.shape[1]
-        large = sizes > n_records
-        if not large.any():
-            return super()._increments(rng, arms, fidelity, sizes)
-        result = np.empty((len(arms), len(sizes)))
-        if not large.all():
-            result[:, ~large] = super()._increments(rng, arms, fidelity, sizes[~large])
-        # How often each record is drawn is multinomial.
-        shares = np.full(n_records, 1.0 / n_records)
-        for column in np.flatnonzero(large):
-            counts = rng.multinomial(sizes[column], shares, size=len(arms))
-            result[:, column] = (counts * records).sum(axis=1)
-        return result
-
-
 def synthetic_a(rng: np.random.Generator, n_arms: int = 2000) -> GaussianInstance:
     """A fresh draw of the recipe of paper 003's Synthetic A (Section 7 and its appendix E).
 
     The published figures belong to one such draw (see `load_instance`): the costs follow the gap
     between the two best arms, which differs a lot from draw to draw.
-
-    Parameters
-    ----------
-    rng
-        Source of the draw.
-    n_arms
-        Number of arms K.
     """
     return _synthetic(
         rng,
@@ -471,10 +358,10 @@ def load_instance(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
-            f"There is no file {path}. mfhpo does not ship the published instances; they are the "
-            f"ones published with the papers 'Multi-Fidelity Best-Arm Identification' (NeurIPS "
-            f"2022) and 'Optimal Multi-Fidelity Best-Arm Identification' (NeurIPS 2024). Put them "
-            f"there, or draw a fresh instance with synthetic_a(rng) or synthetic_b(rng)."
+            f"There is no file {path}. mfhpo does not ship the instances that were published with "
+            f"the papers 'Multi-Fidelity Best-Arm Identification' (NeurIPS 2022) and 'Optimal "
+            f"Multi-Fidelity Best-Arm Identification' (NeurIPS 2024). Put them there, or draw a "
+            f"fresh instance with synthetic_a(rng) or synthetic_b(rng)."
         )
     try:
         archive = np.load(path, allow_pickle=False)

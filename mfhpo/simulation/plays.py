@@ -1,7 +1,8 @@
-"""Run a policy that maximises reward on an instance: whole blocks of plays at once."""
+"""Play a policy that maximises reward on an instance, in whole blocks, and count the regret."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,34 +11,24 @@ import numpy.typing as npt
 
 from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
-from mfhpo.regret.regret import regret_per_cost, regret_per_play
 from mfhpo.simulation.instances import Instance
 from mfhpo.simulation.runner import check_shape
 
-__all__ = ["PlaysResult", "run_plays"]
+__all__ = ["PlaysResult", "regret_per_cost", "regret_per_play", "run_plays"]
 
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class PlaysResult:
-    """What a policy played, and what it missed.
+    """What a policy played, and what it missed."""
 
-    Parameters
-    ----------
-    cost, pulls
-        What was paid, and number of plays.
-    counts
-        Number of plays of every arm at every fidelity, shape (K, M).
-    regret_per_cost, regret_per_play
-        The regret of paper 000 (Eq. 1) and of paper 002 (Eq. 9).
-    """
-
-    cost: float
-    pulls: int
-    counts: IntArray
-    regret_per_cost: float
-    regret_per_play: float
+    cost: float  # what was paid
+    pulls: int  # number of plays
+    counts: IntArray  # plays of every arm at every fidelity, shape (K, M)
+    regret_per_cost: float  # paper 000, Eq. 1
+    regret_per_play: float  # paper 002, Eq. 9
 
 
 def run_plays(
@@ -47,30 +38,11 @@ def run_plays(
 
     Called again with the same policy, generator and more capital, it plays on.
 
-    Parameters
-    ----------
-    policy
-        A policy with declared bias, costs and noise, made for the instance's problem.
-    instance
-        What is pulled.
-    rng
-        Source of the draws.
-    capital
-        Largest total cost.
-
     Raises
     ------
     ValueError
         If the policy has another number of arms or fidelities, or cannot be run in blocks.
 
-    Examples
-    --------
-    >>> from mfhpo.simulation.instances import GaussianInstance
-    >>> instance = GaussianInstance([[0.0, 0.4], [0.1, 0.5]], costs=[1.0, 10.0], variance=0.01)
-    >>> policy = MFUCB(instance.problem())
-    >>> result = run_plays(policy, instance, np.random.default_rng(0), capital=1e4)
-    >>> policy.recommend().arm, result.cost
-    (1, 9998.0)
     """
     check_shape(policy, instance)
     policy.play(partial(instance.running_sums, rng), capital)
@@ -82,3 +54,55 @@ def run_plays(
         regret_per_cost=regret_per_cost(targets, costs, counts, capital),
         regret_per_play=regret_per_play(targets, costs, counts, capital),
     )
+
+
+def regret_per_cost(
+    means: npt.ArrayLike, costs: Sequence[float], counts: npt.ArrayLike, capital: float
+) -> float:
+    """The regret of paper 000 (Eq. 1): a play earns its arm's target mean times its cost.
+
+    Capital that is left over earns nothing. The oracle plays the best arm, at any fidelity.
+    `means` are those at the target, shape (K,), `counts` the plays of every arm at every fidelity,
+    shape (K, M).
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or the plays cost more than the capital.
+    """
+    targets, paid = _costs_of_arms(means, costs, counts, capital)
+    return float(capital * targets.max() - paid @ targets)
+
+
+def regret_per_play(
+    means: npt.ArrayLike, costs: Sequence[float], counts: npt.ArrayLike, capital: float
+) -> float:
+    """The regret of paper 002 (Eq. 9): a play earns its arm's target mean, whatever it cost.
+
+    The oracle plays the best arm at the cheapest fidelity. Parameters and errors are those of
+    `regret_per_cost`.
+    """
+    targets, _ = _costs_of_arms(means, costs, counts, capital)
+    plays = np.asarray(counts, dtype=np.float64).sum(axis=1)
+    return float(capital / costs[0] * targets.max() - plays @ targets)
+
+
+def _costs_of_arms(
+    means: npt.ArrayLike, costs: Sequence[float], counts: npt.ArrayLike, capital: float
+) -> tuple[FloatArray, FloatArray]:
+    """Target means and what was paid for each arm, both of shape (K,)."""
+    targets = np.asarray(means, dtype=np.float64)
+    plays = np.asarray(counts, dtype=np.float64)
+    expected = (len(targets), len(costs))
+    if plays.shape != expected:
+        raise ValueError(
+            f"counts must have shape {expected}, arms as in means and fidelities as in costs, got "
+            f"{plays.shape}."
+        )
+    paid: FloatArray = plays @ np.asarray(costs, dtype=np.float64)
+    # A hair more is allowed: sums of costs are rounded.
+    if paid.sum() > capital * (1.0 + 1e-9):
+        raise ValueError(
+            f"capital={capital:g} is less than the {paid.sum():g} that the plays in counts cost."
+        )
+    return targets, paid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +12,13 @@ import numpy.typing as npt
 from mfhpo._validation import check_nonnegative
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
+from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.rounds import Rounds
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
 from mfhpo.simulation.instances import Instance
 
-__all__ = ["RunResult", "check_shape", "run", "run_repeats", "run_rounds"]
+__all__ = ["RunResult", "check_shape", "run", "run_lucb", "run_repeats", "run_rounds"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -28,27 +30,13 @@ _LOOK_AHEAD_AT_LEAST = 16
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a simulated race ended.
+    """How a simulated race ended."""
 
-    Parameters
-    ----------
-    arm
-        The recommended arm, None when every arm has failed.
-    cost
-        What was paid, in the unit of the instance's costs.
-    pulls
-        Number of evaluations that were told.
-    elapsed
-        Virtual seconds that the race took, a cost of 1 being 1 second of one worker.
-    certified
-        Whether the policy certified its answer.
-    """
-
-    arm: int | None
-    cost: float
-    pulls: int
-    elapsed: float
-    certified: bool
+    arm: int | None  # the recommended one, None when every arm has failed
+    cost: float  # what was paid
+    pulls: int  # number of evaluations that were told
+    elapsed: float  # virtual seconds, a cost of 1 being 1 second of one worker
+    certified: bool  # whether the policy certified its answer
 
 
 def run_rounds(
@@ -63,29 +51,21 @@ def run_rounds(
     """Run an elimination policy to its end, fast: by whole rounds, in blocks of rounds.
 
     The rule is checked after every round up to round ``1 / resolution``, and then at steps of
-    ``resolution * t`` rounds. The radius holds at all rounds at once, so a rule that is checked at
-    some of them is as valid; what it finds, it finds at most that share of the rounds later, and
-    the cost is larger by at most that share.
+    ``resolution * t`` rounds. The radius holds at all rounds at once, so the rule stays valid; the
+    race costs at most that share more.
 
     Parameters
     ----------
     policy
         A policy with declared bias, costs and noise (see `Elimination.plan_rounds`).
-    instance
-        What is pulled.
-    rng
-        Source of the draws.
+    instance, rng
+        What is pulled, and the source of the draws.
     resolution
         How often the rule is checked, in [0, 1); 0 checks after every round.
     block
         About how many values to draw at once; the default keeps them in a core's own cache.
     max_pulls
         Stop soon after that many pulls (a race between equals never ends by itself).
-
-    Returns
-    -------
-    RunResult
-        Its virtual time is that of one worker.
 
     Raises
     ------
@@ -100,10 +80,9 @@ def run_rounds(
     while not policy.finished and (max_pulls is None or policy.pulls < max_pulls):
         plan = policy.plan_rounds()
         totals = _next_totals(plan, resolution, block)
-        sums = policy.running_sums(plan.fidelity, plan.arms)
         policy.tell_rounds(
             totals,
-            instance.running_sums(rng, plan.arms, plan.fidelity, plan.done, sums, totals),
+            instance.running_sums(rng, plan.arms, plan.fidelity, plan.done, plan.sums, totals),
         )
     return _result(policy)
 
@@ -134,21 +113,9 @@ def run_repeats(
 ) -> RunResult:
     """Run any best-arm policy to its end, fast: what it asks for is pulled several times at once.
 
-    What was decided stays as sure (see `BestArmPolicy.tell_sum`). Every pull is repeated as often,
-    so that the shares of pulls are what the policy wants: a share `resolution` of the mean number
-    of pulls of the remaining arms, and not for more than that share of what was paid so far. The
-    policy's budget is kept.
-
-    Parameters
-    ----------
-    policy
-        A policy with declared bias, costs and noise.
-    instance, rng
-        As for `run_rounds`.
-    max_pulls
-        Stop after so many pulls (a race between equals never ends by itself).
-    resolution
-        The share, in [0, 1); 0 is as `run`.
+    Answers stay as sure (see `BestArmPolicy.tell_sum`). A pull is repeated a share `resolution`
+    of the mean number of pulls of the remaining arms, and not for more than that share of what was
+    paid so far. The policy's budget is kept. 0 is as `run`; for the rest see `run_rounds`.
 
     Raises
     ------
@@ -172,6 +139,36 @@ def run_repeats(
         totals = np.array([done + count])
         sums = instance.running_sums(rng, arm, pull.fidelity, done, so_far, totals)
         policy.tell_sum(pull, count, float(sums[0, 0] - so_far[0]))
+    return _result(policy)
+
+
+def run_lucb(
+    policy: MFLUCB, instance: Instance, rng: np.random.Generator, max_pulls: int | None = None
+) -> RunResult:
+    """Run LUCB to its end by `MFLUCB.play`, fast; the same rule as pull by pull.
+
+    Raises
+    ------
+    ValueError
+        If the policy was made for another shape, or cannot be played.
+    """
+
+    def running_sums(
+        arm: int, fidelity: int, start: int, total: float, count: int
+    ) -> npt.NDArray[np.float64]:
+        totals = np.arange(start + 1, start + count + 1)
+        sums = np.array([total])
+        drawn = instance.running_sums(rng, np.array([arm]), fidelity, start, sums, totals)
+        return np.asarray(drawn[0])
+
+    check_shape(policy, instance)
+    most = math.inf if max_pulls is None else max_pulls
+    while not policy.finished and policy.pulls < most:
+        before = policy.pulls
+        policy.play(running_sums, max_pulls)
+        if policy.pulls == before:  # decided, but the winner is still being measured
+            [pull] = policy.ask()
+            policy.tell(pull, Observation(instance.draw(rng, pull.arm, pull.fidelity)))
     return _result(policy)
 
 
@@ -199,16 +196,15 @@ def run(
 
     Up to `workers` evaluations are under way at any time. Each takes its cost in virtual seconds
     and is told when it is completed, so that they are told out of order. A pull with a limit
-    below its cost is censored there.
+    below its cost is censored there. Evaluations under way at the end are stopped; the seconds they
+    took are in the cost.
 
     Parameters
     ----------
     policy
         Any policy for the instance's arms and fidelities.
-    instance
-        What is pulled.
-    rng
-        Source of the draws.
+    instance, rng
+        What is pulled, and the source of the draws.
     workers
         Number of evaluations under way at once.
     max_pulls
@@ -216,25 +212,11 @@ def run(
     failure_rate
         Probability with which an evaluation crashes: it costs as much and gives no value.
 
-    Returns
-    -------
-    RunResult
-        Evaluations under way at the end are stopped; the seconds they took are in the cost.
-
     Raises
     ------
     ValueError
         If an argument is out of range.
 
-    Examples
-    --------
-    >>> from mfhpo.identification.elimination import SuccessiveElimination
-    >>> from mfhpo.simulation.instances import GaussianInstance
-    >>> instance = GaussianInstance([[0.0, 0.5, 1.0]], costs=[2.0], variance=0.01)
-    >>> policy = SuccessiveElimination(instance.problem(), delta=0.05)
-    >>> result = run(policy, instance, np.random.default_rng(0), workers=3)
-    >>> result.arm, result.certified, result.elapsed < result.cost
-    (2, True, True)
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}.")

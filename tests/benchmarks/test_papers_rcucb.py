@@ -22,8 +22,8 @@ from benchmarks.papers.rcucb import (
     what_must_hold,
 )
 from benchmarks.papers.rcucb_bound import regret_per_log
+from benchmarks.papers.rcucb_instances import ReplayedCensoredInstance
 from mfhpo.censored import RCUCB, Linear
-from mfhpo.simulation.censored import ReplayedCensoredInstance
 
 
 def run(cases: list[str], methods: list[str], repetitions: int, rounds: int) -> list[Row]:

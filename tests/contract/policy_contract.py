@@ -1,8 +1,6 @@
-"""What every policy promises, as tests: subclass `PolicyContract` and give it a policy.
+"""What every policy promises, as tests.
 
-    class TestMyPolicy(PolicyContract):
-        def make(self, problem):
-            return MyPolicy(problem, delta=0.01)
+    TestMyPolicy = contract(lambda problem: MyPolicy(problem, delta=0.01))
 
 pytest then runs every test below on it. The instance is easy: at the target fidelity the best of
 `MEANS` is far ahead of the others, and the biases are within the declared bounds.
@@ -13,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,13 +51,163 @@ def settings(max_examples: int) -> hypothesis_settings:
     )
 
 
-class PolicyContract(ABC):
-    """The suite.
+class AskAndTellContract(ABC):
+    """What all policies promise, with time limits or without.
 
     Attributes
     ----------
     most_pulls
         An easy race must be over after so many.
+    replayed
+        So many pulls are made again after loading.
+    """
+
+    most_pulls = 3000
+    replayed = 3000
+
+    @abstractmethod
+    def new(self) -> Any:
+        """Make a new policy, always with the same arguments."""
+
+    @abstractmethod
+    def observe(self, rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0) -> Any:
+        """What a pull gives."""
+
+    @abstractmethod
+    def check_pulls(self, policy: Any, pulls: list[Pull], expected: int) -> None:
+        """What was proposed can be pulled."""
+
+    @abstractmethod
+    def check_answer(self, policy: Any) -> None:
+        """The answer can be read, and is plain JSON, whatever has happened."""
+
+    @abstractmethod
+    def check_end(self, policy: Any) -> None:
+        """The easy instance ended with the right answer."""
+
+    def play(self, policy: Policy, rng: np.random.Generator, pulls: int) -> list[Script]:
+        """Ask and tell in order, at most so often."""
+        script: list[Script] = []
+        while not policy.finished and len(script) < pulls:
+            [pull] = policy.ask()
+            script.append((pull, self.observe(rng, pull)))
+            policy.tell(*script[-1])
+        return script
+
+    @settings(max_examples=5)
+    @given(seed=numbers, n=st.integers(1, 9))
+    def test_asking_is_pure(self, seed: int, n: int) -> None:
+        rng = np.random.default_rng(seed)
+        policy = self.new()
+        self.play(policy, rng, int(rng.integers(0, 120)))
+        before = json.dumps(policy.state_dict(), allow_nan=False)
+        pending: list[Pull] = []
+        for _ in range(3):
+            first = policy.ask(n, tuple(pending))
+            policy.recommend()
+            _ = (policy.finished, policy.fidelity, policy.piloting, policy.leader())
+            assert policy.ask(n, list(pending)) == first
+            self.check_pulls(policy, first, n)
+            pending += first
+        # What is proposed accounts for what is under way.
+        one_by_one: list[Pull] = []
+        for _ in range(6):
+            one_by_one += policy.ask(1, one_by_one)
+        assert policy.ask(6) == one_by_one
+        assert json.dumps(policy.state_dict(), allow_nan=False) == before
+
+    @settings(max_examples=5)
+    @given(seed=numbers, workers=st.integers(2, 12))
+    def test_told_in_any_order_it_ends_with_the_right_answer(self, seed: int, workers: int) -> None:
+        """Shuffled, delayed, evaluated twice, lost, failed now and then."""
+        rng = np.random.default_rng(seed)
+        policy = self.new()
+        under_way: list[Pull] = []
+        told = 0
+        while not policy.finished and told < 2 * self.most_pulls:
+            free = workers - len(under_way)
+            pulls = policy.ask(free, under_way) if free else []
+            self.check_pulls(policy, pulls, free)
+            under_way += pulls
+            # Mostly an early one, sometimes the last: delays of very different lengths.
+            at = int(rng.integers(len(under_way)) * rng.random())
+            pull = under_way.pop(at)
+            if rng.random() < 0.1:
+                continue
+            for _ in range(1 + (rng.random() < 0.1)):
+                policy.tell(pull, self.observe(rng, pull, failure_rate=0.02))
+                told += 1
+            if told % 50 == 0:
+                self.check_answer(policy)
+        self.check_end(policy)
+
+    @settings(max_examples=5)
+    @given(seed=numbers, share=st.floats(0.0, 1.0))
+    def test_saved_and_loaded_is_never_having_stopped(self, seed: int, share: float) -> None:
+        policy = self.new()
+        whole = self.play(policy, np.random.default_rng(seed), self.replayed)
+        cut = int(share * len(whole))
+
+        stopped = self.new()
+        for pull, observation in whole[:cut]:
+            stopped.tell(pull, observation)
+        text = json.dumps(stopped.state_dict(), allow_nan=False)
+        resumed = self.new()
+        resumed.load_state_dict(json.loads(text))
+        assert json.dumps(resumed.state_dict(), allow_nan=False) == text
+        assert resumed.recommend().to_dict() == stopped.recommend().to_dict()
+        pending = stopped.ask(4)
+        assert resumed.ask(4) == pending
+        assert resumed.ask(5, pending) == stopped.ask(5, pending)
+        for pull, observation in whole[cut:]:
+            assert not resumed.finished
+            assert resumed.ask() == [pull]
+            resumed.tell(pull, observation)
+        assert resumed.finished == policy.finished
+        assert resumed.recommend().to_dict() == policy.recommend().to_dict()
+        assert resumed.state_dict() == policy.state_dict()
+
+    def test_a_saved_state_is_a_copy_and_replaces_what_was_learned(self) -> None:
+        rng = np.random.default_rng(1)
+        policy, other = self.new(), self.new()
+        self.play(policy, rng, 40)
+        self.play(other, rng, self.most_pulls)
+        other.withdraw(0)
+        state = policy.state_dict()
+        text = json.dumps(state)
+        other.load_state_dict(state)
+        assert other.state_dict() == policy.state_dict()
+        assert other.ask(5) == policy.ask(5)
+        assert other.recommend().to_dict() == policy.recommend().to_dict()
+        self.play(policy, rng, 30)
+        self.play(other, rng, 30)
+        assert json.dumps(state) == text
+
+    def test_without_any_arm_left_there_is_an_answer(self) -> None:
+        policy = self.new()
+        for arm in policy.active.tolist():
+            policy.withdraw(arm)
+            self.check_answer(policy)
+        assert policy.finished
+        assert policy.ask(3) == []
+        assert policy.recommend().arm is None
+        assert not policy.recommend().certified
+
+    def test_no_global_randomness(self) -> None:
+        # The global generator's state is read, never drawn from.
+        state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        script = self.play(self.new(), np.random.default_rng(3), 200)
+        after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        assert after["state"]["pos"] == state["state"]["pos"]
+        assert np.array_equal(after["state"]["key"], state["state"]["key"])
+        assert self.play(self.new(), np.random.default_rng(3), 200) == script
+
+
+class PolicyContract(AskAndTellContract):
+    """The suite.
+
+    Attributes
+    ----------
     certifies
         Whether the race ends with a certificate; otherwise it ends when the policy's budget is
         spent, with the right answer and without one.
@@ -67,7 +215,6 @@ class PolicyContract(ABC):
         What the policies' problem declares.
     """
 
-    most_pulls = 3000
     certifies = True
     noise: Noise = SubGaussian(SIGMA)
     bias: Bias | None = Bias.max(0.05, 0.05, 0.0)
@@ -87,22 +234,14 @@ class PolicyContract(ABC):
 
     # How the tests pull. Values lie within [0, 1], so that they suit bounded noise too.
 
-    @staticmethod
-    def observe(rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0) -> Observation:
+    def observe(
+        self, rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0
+    ) -> Observation:
         cost = COSTS[pull.fidelity]
         if rng.random() < failure_rate:
             return Observation(None, cost=cost)
         noise = float(np.clip(SIGMA * rng.standard_normal(), -0.05, 0.05))
         return Observation(float(MEANS[pull.arm, pull.fidelity]) + noise, cost=cost)
-
-    def play(self, policy: Policy, rng: np.random.Generator, pulls: int) -> list[Script]:
-        """Ask and tell in order, at most so often."""
-        script: list[Script] = []
-        while not policy.finished and len(script) < pulls:
-            [pull] = policy.ask()
-            script.append((pull, self.observe(rng, pull)))
-            policy.tell(*script[-1])
-        return script
 
     def check_answer(self, policy: Policy) -> None:
         """The answer can be read, and is plain JSON, whatever has happened."""
@@ -126,7 +265,7 @@ class PolicyContract(ABC):
         assert remaining is None or remaining >= 0.0
         assert recommendation.cost == pytest.approx(policy.cost)
 
-    def check_pulls(self, pulls: list[Pull], expected: int) -> None:
+    def check_pulls(self, policy: Policy, pulls: list[Pull], expected: int) -> None:
         assert len(pulls) == expected
         for pull in pulls:
             assert isinstance(pull, Pull)
@@ -160,75 +299,15 @@ class PolicyContract(ABC):
         self.check_end(policy)
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in script))
         assert policy.recommend().pulls == len(script)
-
-    @settings(max_examples=10)
-    @given(seed=numbers, n=st.integers(1, 9))
-    def test_asking_is_pure(self, seed: int, n: int) -> None:
-        rng = np.random.default_rng(seed)
-        policy = self.new()
-        self.play(policy, rng, int(rng.integers(0, 120)))
-        before = json.dumps(policy.state_dict(), allow_nan=False)
-        pending: list[Pull] = []
-        for _ in range(3):
-            first = policy.ask(n, tuple(pending))
-            policy.recommend()
-            _ = (policy.finished, policy.fidelity, policy.piloting, policy.leader())
-            assert policy.ask(n, list(pending)) == first
-            self.check_pulls(first, n)
-            pending += first
-        assert json.dumps(policy.state_dict(), allow_nan=False) == before
-
-    @settings(max_examples=10)
-    @given(seed=numbers)
-    def test_several_at_once_are_those_asked_one_by_one(self, seed: int) -> None:
-        # What is proposed accounts for what is under way.
-        rng = np.random.default_rng(seed)
-        policy = self.new()
-        self.play(policy, rng, int(rng.integers(0, 120)))
-        one_by_one: list[Pull] = []
-        for _ in range(6):
-            one_by_one += policy.ask(1, one_by_one)
-        assert policy.ask(6) == one_by_one
-
-    @settings(max_examples=10)
-    @given(seed=numbers)
-    def test_there_are_pulls_and_answers_after_the_end(self, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        policy = self.new()
-        self.play(policy, rng, self.most_pulls)
+        # There are pulls and answers after the end.
         for _ in range(10):
             pulls = policy.ask(3)
-            self.check_pulls(pulls, 3)
+            self.check_pulls(policy, pulls, 3)
             for pull in pulls:
-                policy.tell(pull, self.observe(rng, pull))
+                policy.tell(pull, self.observe(np.random.default_rng(1), pull))
         self.check_end(policy)
 
-    @settings(max_examples=15)
-    @given(seed=numbers, workers=st.integers(2, 12))
-    def test_told_in_any_order_it_ends_with_the_right_answer(self, seed: int, workers: int) -> None:
-        """Shuffled, delayed, evaluated twice, lost, failed now and then."""
-        rng = np.random.default_rng(seed)
-        policy = self.new()
-        under_way: list[Pull] = []
-        told = 0
-        while not policy.finished and told < 2 * self.most_pulls:
-            free = workers - len(under_way)
-            pulls = policy.ask(free, under_way) if free else []
-            self.check_pulls(pulls, free)
-            under_way += pulls
-            # Mostly an early one, sometimes the last: delays of very different lengths.
-            at = int(rng.integers(len(under_way)) * rng.random())
-            pull = under_way.pop(at)
-            if rng.random() < 0.1:
-                continue
-            for _ in range(1 + (rng.random() < 0.1)):
-                policy.tell(pull, self.observe(rng, pull, failure_rate=0.02))
-                told += 1
-            if told % 50 == 0:
-                self.check_answer(policy)
-        self.check_end(policy)
-
-    @settings(max_examples=10)
+    @settings(max_examples=3)
     @given(seed=numbers)
     def test_anything_may_be_told_at_any_time(self, seed: int) -> None:
         """Pulls nobody asked for, the same observation again, timeouts and failures."""
@@ -248,99 +327,28 @@ class PolicyContract(ABC):
             policy.tell(pull, observation)
             self.check_answer(policy)
             json.dumps(policy.state_dict(), allow_nan=False)
-        self.check_pulls(policy.ask(4), 4)
+        self.check_pulls(policy, policy.ask(4), 4)
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in told))
 
-    @settings(max_examples=15)
-    @given(seed=numbers, share=st.floats(0.0, 1.0))
-    def test_saved_and_loaded_is_never_having_stopped(self, seed: int, share: float) -> None:
-        policy = self.new()
-        whole = self.play(policy, np.random.default_rng(seed), self.most_pulls)
-        cut = int(share * len(whole))
-
-        stopped = self.new()
-        for pull, observation in whole[:cut]:
-            stopped.tell(pull, observation)
-        text = json.dumps(stopped.state_dict(), allow_nan=False)
-        resumed = self.new()
-        resumed.load_state_dict(json.loads(text))
-        assert json.dumps(resumed.state_dict(), allow_nan=False) == text
-        assert resumed.recommend().to_dict() == stopped.recommend().to_dict()
-        pending = stopped.ask(4)
-        assert resumed.ask(4) == pending
-        assert resumed.ask(5, pending) == stopped.ask(5, pending)
-        for pull, observation in whole[cut:]:
-            assert not resumed.finished
-            assert resumed.ask() == [pull]
-            resumed.tell(pull, observation)
-        assert resumed.finished == policy.finished
-        assert resumed.recommend().to_dict() == policy.recommend().to_dict()
-        assert resumed.state_dict() == policy.state_dict()
-
-    @settings(max_examples=5)
-    @given(seed=numbers)
-    def test_a_saved_state_is_a_copy(self, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        policy, other = self.new(), self.new()
-        self.play(policy, rng, 30)
-        state = policy.state_dict()
-        text = json.dumps(state)
-        other.load_state_dict(state)
-        self.play(policy, rng, 30)
-        self.play(other, rng, 30)
-        assert json.dumps(state) == text
-
-    @settings(max_examples=5)
-    @given(seed=numbers)
-    def test_loading_replaces_what_was_learned(self, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        policy, other = self.new(), self.new()
-        self.play(policy, rng, 40)
-        self.play(other, rng, self.most_pulls)
-        other.load_state_dict(policy.state_dict())
-        assert other.state_dict() == policy.state_dict()
-        assert other.ask(5) == policy.ask(5)
-        assert other.recommend().to_dict() == policy.recommend().to_dict()
-
-    @pytest.mark.parametrize("arm", [-1, 5, 99])
-    def test_a_wrong_arm_is_an_error(self, arm: int) -> None:
+    def test_wrong_input_is_an_error_and_changes_nothing(self) -> None:
         policy = self.new()
         before = policy.state_dict()
-        with pytest.raises(ValueError, match=f"arm must be 0 to 4, got {arm}"):
-            policy.tell(Pull(arm, 0), Observation(0.5, cost=1.0))
+        for arm in (-1, 5):
+            with pytest.raises(ValueError, match=f"arm must be 0 to 4, got {arm}"):
+                policy.tell(Pull(arm, 0), Observation(0.5, cost=1.0))
+        for fidelity in (-1, 3):
+            with pytest.raises(ValueError, match=f"fidelity must be 0 to 2, got {fidelity}"):
+                policy.tell(Pull(0, fidelity), Observation(0.5, cost=1.0))
+            with pytest.raises(ValueError, match="fidelity must be 0 to"):
+                policy.ask(1, [Pull(0, fidelity)])
+        with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+            policy.ask(0)
+        for n_arms in (4, 6):
+            with pytest.raises(ValueError, match="shape"):
+                policy.load_state_dict(self.make(self.problem(n_arms)).state_dict())
         assert policy.state_dict() == before
 
-    @pytest.mark.parametrize("fidelity", [-1, 3, 99])
-    def test_a_wrong_fidelity_is_an_error(self, fidelity: int) -> None:
-        policy = self.new()
-        before = policy.state_dict()
-        with pytest.raises(ValueError, match=f"fidelity must be 0 to 2, got {fidelity}"):
-            policy.tell(Pull(0, fidelity), Observation(0.5, cost=1.0))
-        assert policy.state_dict() == before
-
-    def test_a_pending_pull_that_does_not_exist_is_an_error(self) -> None:
-        policy = self.new()
-        for pull in (Pull(-1, 0), Pull(5, 0), Pull(0, -1), Pull(0, 3)):
-            with pytest.raises(ValueError, match="must be 0 to"):
-                policy.ask(1, [pull])
-
-    def test_fewer_than_one_pull_is_an_error(self) -> None:
-        policy = self.new()
-        for n in (0, -1):
-            with pytest.raises(ValueError, match=f"n must be at least 1, got {n}"):
-                policy.ask(n)
-
-    @pytest.mark.parametrize("n_arms", [4, 6])
-    def test_a_state_of_another_shape_is_an_error(self, n_arms: int) -> None:
-        other = self.make(self.problem(n_arms))
-        policy = self.new()
-        before = policy.state_dict()
-        with pytest.raises(ValueError, match="shape"):
-            policy.load_state_dict(other.state_dict())
-        assert policy.state_dict() == before
-
-    @settings(max_examples=5)
-    @given(seed=numbers)
+    @pytest.mark.parametrize("seed", [0, 1])
     def test_a_withdrawn_arm_is_never_asked_for_nor_recommended(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         policy = self.new()
@@ -355,21 +363,9 @@ class PolicyContract(ABC):
         assert policy.recommend().arm == 1  # the second best
         assert policy.recommend().certified == self.certifies
 
-    def test_without_any_arm_left_there_is_an_answer(self) -> None:
-        policy = self.new()
-        for arm in range(len(MEANS)):
-            policy.withdraw(arm)
-            self.check_answer(policy)
-        assert policy.finished
-        assert policy.ask(3) == []
-        assert policy.recommend().arm is None
-        assert not policy.recommend().certified
 
-    def test_no_global_randomness(self) -> None:
-        # The global generator's state is read, never drawn from.
-        state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-        script = self.play(self.new(), np.random.default_rng(3), 200)
-        after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-        assert after["state"]["pos"] == state["state"]["pos"]
-        assert np.array_equal(after["state"]["key"], state["state"]["key"])
-        assert self.play(self.new(), np.random.default_rng(3), 200) == script
+def contract(
+    make: Callable[[Problem], Policy], base: type[PolicyContract] = PolicyContract, **declared: Any
+) -> type[PolicyContract]:
+    """The tests for the policies that `make` gives; `declared` are attributes of the contract."""
+    return type("Contract", (base,), {"make": staticmethod(make), **declared})

@@ -17,164 +17,47 @@ from mfhpo.identification.elimination import (
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
-from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem
 from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.lucb import run_lucb
-from mfhpo.simulation.runner import run_rounds
-from tests.contract.policy_contract import PolicyContract
+from mfhpo.simulation.runner import run_lucb, run_rounds
+from tests.contract.policy_contract import contract
 
+EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
+UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
 
-class TestSuccessiveElimination(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return SuccessiveElimination(problem, delta=0.01)
-
-
-class TestIISEWithMaxBounds(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01)
-
-
-class TestIISEWithOrderBounds(PolicyContract):
-    bias = Bias.order(0.1, 0.1, 0.0)
-
-    def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01)
-
-
-class TestIISEToATolerance(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01, epsilon=0.2)
-
-
-class TestIISEThatMeasures(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01, measure=5)
-
-
-class TestMaximumFidelityExploit(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MaximumFidelityExploit(problem, delta=0.01)
-
-
-class TestIISEWithEverythingEstimated(PolicyContract):
-    noise = EstimatedNoise()
-    bias = None
-    costs = None
-
-    def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate")
-
-
-class TestSuccessiveEliminationWithEverythingEstimated(PolicyContract):
-    noise = EstimatedNoise()
-    bias = None
-    costs = None
-
-    def make(self, problem: Problem) -> Policy:
-        return SuccessiveElimination(problem, delta=0.01, epsilon=None)
-
-
-class TestIISEWithEstimatedNoise(PolicyContract):
-    noise = EstimatedNoise()
-
-    def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01)
-
-
-class TestIISEWithGaussianNoise(PolicyContract):
-    noise = Gaussian()
-
-    def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01)
-
-
-class TestIISEWithBoundedValues(PolicyContract):
-    noise = Bounded(0.0, 1.0)
-
-    def make(self, problem: Problem) -> Policy:
-        return IISE(problem, delta=0.01)
-
-
-class TestLUCBByIndex(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="A", delta=0.01)
-
-
-class TestLUCBBySweep(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="B", delta=0.01)
-
-
-class TestLUCBByIndexAndSweep(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="AB", delta=0.01)
-
-
-class TestLUCBByRadius(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="C", delta=0.01)
-
-
-class TestLUCBAtTheTargetOnly(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="top", delta=0.01)
-
-
-class TestLUCBAsPublished(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="top", schedule="rounds", delta=0.01)
-
-
-class TestLUCBToATolerance(PolicyContract):
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, epsilon=0.2, measure=3, delta=0.01)
-
-
-class TestLUCBWithEverythingEstimated(PolicyContract):
-    noise = EstimatedNoise()
-    bias = None
-    costs = None
-
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate")
-
-
-class TestLUCBByIndexWithEverythingEstimated(PolicyContract):
-    noise = EstimatedNoise()
-    bias = None
-    costs = None
-
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(
-            problem,
-            explore="A",
-            delta=0.01,
-            epsilon=None,
-            pilot_arms=4,
-            estimated_bias="eliminate",
-        )
-
-
-class TestLUCBWithGaussianNoise(PolicyContract):
-    noise = Gaussian()
-
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, delta=0.01)
-
-
-class TestLUCBByIndexWithGaussianNoise(PolicyContract):
-    noise = Gaussian()
-
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, explore="A", delta=0.01)
-
-
-class TestLUCBWithBoundedValues(PolicyContract):
-    noise = Bounded(0.0, 1.0)
-
-    def make(self, problem: Problem) -> Policy:
-        return MFLUCB(problem, delta=0.01)
+TestSuccessiveElimination = contract(
+    lambda problem: SuccessiveElimination(problem, delta=0.01, epsilon=None), **UNKNOWN
+)
+TestIISE = contract(lambda problem: IISE(problem, delta=0.01, measure=5))
+TestIISEWithOrderBounds = contract(
+    lambda problem: IISE(problem, delta=0.01, epsilon=0.2), bias=Bias.order(0.1, 0.1, 0.0)
+)
+TestIISEWithEverythingEstimated = contract(
+    lambda problem: IISE(
+        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
+    ),
+    **UNKNOWN,
+)
+TestIISEWithBoundedValues = contract(
+    lambda problem: IISE(problem, delta=0.01), noise=Bounded(0.0, 1.0)
+)
+TestMaximumFidelityExploit = contract(lambda problem: MaximumFidelityExploit(problem, delta=0.01))
+TestLUCBByIndex = contract(lambda problem: MFLUCB(problem, explore="A", delta=0.01))
+TestLUCBBySweep = contract(lambda problem: MFLUCB(problem, explore="B", delta=0.01))
+TestLUCBByIndexAndSweep = contract(lambda problem: MFLUCB(problem, explore="AB", delta=0.01))
+TestLUCBByRadius = contract(
+    lambda problem: MFLUCB(problem, epsilon=0.2, measure=3, delta=0.01), noise=Gaussian()
+)
+TestLUCBAsPublished = contract(
+    lambda problem: MFLUCB(problem, explore="top", schedule="rounds", delta=0.01)
+)
+TestLUCBWithEverythingEstimated = contract(
+    lambda problem: MFLUCB(
+        problem, explore="A", delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
+    ),
+    pytestmark=[EXHAUSTED],
+    **UNKNOWN,
+)
 
 
 # Beyond the contract: no noise, targets that are far dearer, measured costs that fall.
@@ -196,7 +79,7 @@ RACES: dict[str, Make] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
+@EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
 def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
     policy = RACES[name](Problem(3, (1.0, 9.0), Bias.max(*XI), SubGaussian(0.0)))
@@ -211,10 +94,10 @@ def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
     assert pulls == (3 if name in ("SE", "LUCB-top") else 5)
 
 
-@pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
-@pytest.mark.parametrize("ratio", [1e3, 1e5])
+@EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
-def test_a_target_that_is_far_dearer(name: str, ratio: float) -> None:
+def test_a_target_that_is_far_dearer(name: str) -> None:
+    ratio = 1e4
     instance = GaussianInstance(CLOSE, (1.0, ratio), xi=XI, variance=0.01)
     policy = RACES[name](instance.problem())
     rng = np.random.default_rng(0)
@@ -230,10 +113,9 @@ def test_a_target_that_is_far_dearer(name: str, ratio: float) -> None:
     assert result.cost <= 500.0 * ratio
 
 
-@pytest.mark.parametrize("costs", [(10.0, 1.0), (1e3, 1.0)])
 @pytest.mark.parametrize("name", RACES)
-def test_measured_costs_that_fall(name: str, costs: tuple[float, float]) -> None:
-    noise = SubGaussian(0.1)
+def test_measured_costs_that_fall(name: str) -> None:
+    noise, costs = SubGaussian(0.1), (10.0, 1.0)
     policy = RACES[name](Problem(3, None, Bias.max(*XI), noise, n_fidelities=2))
     rng = np.random.default_rng(0)
     while not policy.finished and policy.pulls < 500:

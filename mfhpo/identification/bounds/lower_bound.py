@@ -33,19 +33,17 @@ FloatArray = npt.NDArray[np.float64]
 class CostPrediction:
     """What a race is going to cost, in the unit of the problem's costs.
 
-    Parameters
+    Attributes
     ----------
     lower_bound
         No method that is right with probability 1 - delta can expect to pay less (Theorem 1).
-    expected
-        What IISE (IISE-gamma with order bounds) pays if every mean is seen without noise. The
-        noise itself moves the real cost by some percent.
+    expected, pulls
+        What IISE pays if every mean is seen without noise, and its pulls at each fidelity, shape
+        (M,). The noise moves the real cost by some percent.
     guaranteed
         With probability 1 - delta IISE pays no more.
     top_fidelity_only
         What successive elimination at the target fidelity pays, predicted like `expected`.
-    pulls
-        Number of pulls at each fidelity behind `expected`, shape (M,).
     """
 
     lower_bound: float
@@ -62,8 +60,7 @@ def predict_cost(
     gaps: Sequence[float] | FloatArray | None = None,
     means: npt.ArrayLike | None = None,
     epsilon: float = 0.0,
-    radius: Radius | Sequence[Radius] | None = None,
-    preselect: bool = True,
+    radius: Radius | None = None,
 ) -> CostPrediction:
     """Predict what a race will cost, before anything is spent.
 
@@ -85,10 +82,8 @@ def predict_cost(
     epsilon
         Tolerance of the race.
     radius
-        The radius that the race uses, or one per fidelity. None: the default of the policies.
-        The papers' figures need `HoeffdingRadius`.
-    preselect
-        Whether the race keeps only fidelities that satisfy Assumption 1.
+        The radius that the race uses. None: the default of the policies. The papers' figures need
+        `HoeffdingRadius`.
 
     Raises
     ------
@@ -106,23 +101,18 @@ def predict_cost(
     >>> prediction.pulls, prediction.expected, prediction.top_fidelity_only
     ((633.0, 0.0), 633.0, 36300.0)
     """
-    costs, bias = _declared(problem)
+    costs, bias, scales = declared(problem)
     table, worst_table = _means(problem, bias, gaps, means)
     delta = check_probability("delta", delta)
     epsilon = check_nonnegative("epsilon", epsilon)
     n_fidelities = problem.n_fidelities
-    if radius is None:
-        radius = [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
-    radii = [radius] * n_fidelities if isinstance(radius, Radius) else list(radius)
-    if len(radii) != n_fidelities:
-        raise ValueError(
-            f"radius has {len(radii)} entries but there are {n_fidelities} fidelities; give one, "
-            f"or one for each fidelity."
-        )
+    radii = [
+        default_radius(problem.noise, m, n_fidelities) if radius is None else radius
+        for m in range(n_fidelities)
+    ]
     margins = np.array(bias.margins)
-    scales = np.array([_sigma(problem, m) for m in range(n_fidelities)])
     compared = costs_of_precision(costs, scales)
-    kept = np.flatnonzero(select_fidelities(margins, compared, preselect))
+    kept = np.flatnonzero(select_fidelities(margins, compared))
     thresholds = convenience_thresholds(margins[kept], compared[kept], epsilon)
     level = delta / (problem.n_arms * n_fidelities)
     race = [
@@ -134,9 +124,9 @@ def predict_cost(
     expected = _noise_free_pulls(race, table)
     return CostPrediction(
         lower_bound=cost_lower_bound(problem, delta, means=table, epsilon=epsilon),
-        expected=_total(expected, costs),
-        guaranteed=_total(_guaranteed_pulls(race, worst_table), costs),
-        top_fidelity_only=_total(_noise_free_pulls(top, table), costs),
+        expected=_paid(expected, costs),
+        guaranteed=_paid(_guaranteed_pulls(race, worst_table), costs),
+        top_fidelity_only=_paid(_noise_free_pulls(top, table), costs),
         pulls=tuple(expected.tolist()),
     )
 
@@ -156,10 +146,10 @@ def cost_lower_bound(
     arm's mean at fidelity m is from the nearest one it could have if another arm were the right
     answer: mu_1M - xi_m for i >= 2, mu_2M + xi_m for the best arm.
 
-    The same change of measure gives two extensions. With order bounds, the nearest mean is the
-    one at which the arm's bias is still within gamma_m of all others' biases. With a tolerance,
-    the other arm must be better by epsilon, and only arms whose answer is forced count: those
-    that are not within epsilon of the best, and the best arm if it is the only right answer.
+    The same change of measure covers order bounds (the arm's bias stays within gamma_m of all
+    others') and a tolerance. Then the other arm must be better by epsilon, and only arms whose
+    answer is forced count: those that are not within epsilon of the best, and the best arm if it is
+    the only right answer.
 
     Parameters
     ----------
@@ -171,7 +161,7 @@ def cost_lower_bound(
     float
         Infinite for a tie between the best arms (and epsilon = 0), 0 for a single arm.
     """
-    costs, bias = _declared(problem)
+    costs, bias, sigmas = declared(problem)
     table, _ = _means(problem, bias, gaps, means)
     delta = check_probability("delta", delta)
     epsilon = check_nonnegative("epsilon", epsilon)
@@ -191,7 +181,6 @@ def cost_lower_bound(
     # What an arm's mean at each fidelity must be moved by before another answer is right.
     distance = target[best] + epsilon + lowest_bias - table
     distance[:, best] = (table - second + epsilon - highest_bias)[:, best]
-    sigmas = np.array([_sigma(problem, m) for m in range(problem.n_fidelities)])
     with np.errstate(divide="ignore", invalid="ignore"):
         per_fidelity = 2.0 * (costs * sigmas**2)[:, None] / np.maximum(distance, 0.0) ** 2
     per_fidelity[distance <= 0.0] = np.inf
@@ -222,7 +211,7 @@ class _Phase:
     epsilon: float
 
     def pulls(self, widths: FloatArray) -> FloatArray:
-        """Smallest pull counts at which the radius is at most the widths; the same shape."""
+        """Smallest pull counts at which the radius is at most the widths."""
         return pulls_until(self.radius, self.level, widths)
 
     @property
@@ -234,11 +223,7 @@ class _Phase:
 
 
 def _noise_free_pulls(phases: Sequence[_Phase], means: FloatArray) -> FloatArray:
-    """Pulls at each fidelity if every sample mean equals its mean, shape (M,).
-
-    An arm leaves once 2 B + margin is at most its gap to the leader at that fidelity; the race
-    stops once it is at most the smallest gap of the remaining arms, plus epsilon.
-    """
+    """Pulls at each fidelity if every sample mean equals its mean, shape (M,)."""
     totals = np.zeros(len(means))
     arms = np.arange(means.shape[1])
     for phase in phases:
@@ -260,10 +245,9 @@ def _noise_free_pulls(phases: Sequence[_Phase], means: FloatArray) -> FloatArray
 def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> FloatArray:
     """Pulls at each fidelity that are not exceeded while all confidence intervals hold.
 
-    The best arm stays, and each sample mean is within B of its mean. So arm i leaves by the time
-    that 4 B + margin is at most its true difference to the best arm at that fidelity, which is at
-    least its gap minus the margin: 4 B <= gap - 2 margin. The race stops by the time that
-    2 B + margin is at most epsilon. What does not happen before the phase ends is paid in vain.
+    The best arm stays, and each sample mean is within B of its mean. So arm i has left once
+    4 B + margin is at most its true difference to the best arm there, and the race has stopped
+    once 2 B + margin is at most epsilon.
     """
     totals = np.zeros(len(differences))
     best = int(np.argmin(differences[-1]))
@@ -281,30 +265,40 @@ def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> Floa
     return totals
 
 
-def _total(pulls: FloatArray, costs: FloatArray) -> float:
+def _paid(pulls: FloatArray, costs: FloatArray) -> float:
+    """Cost of the pulls; what is never pulled may cost anything."""
     used = pulls > 0.0
     return float(pulls[used] @ costs[used])
 
 
-def _declared(problem: Problem) -> tuple[FloatArray, Bias]:
-    """Costs and bias of a problem that declares them."""
+def declared(problem: Problem) -> tuple[FloatArray, Bias, FloatArray]:
+    """Costs (M,), bias and noise scales (M,) of a problem that declares them, or raise."""
     for name, value in (("costs", problem.costs), ("bias", problem.bias)):
         if value is None:
             raise ValueError(
                 f"{name}=None: a cost is predicted from declared {name}; set {name} in the Problem."
             )
-    if not isinstance(problem.noise, SubGaussian):
+    noise, n_fidelities = problem.noise, problem.n_fidelities
+    if not isinstance(noise, SubGaussian):
         raise ValueError(
-            f"noise={problem.noise!r}: a cost is predicted from a declared noise scale; set "
+            f"noise={noise!r}: a cost is predicted from a declared noise scale; set "
             f"noise=SubGaussian(sigma) in the Problem (values within [a, b]: sigma = (b - a) / 2)."
         )
     assert problem.bias is not None
-    return np.array(problem.costs), problem.bias
+    sigmas = np.array([noise.at(m, n_fidelities) for m in range(n_fidelities)])
+    return np.array(problem.costs), problem.bias, sigmas
 
 
-def _sigma(problem: Problem, fidelity: int) -> float:
-    assert isinstance(problem.noise, SubGaussian)
-    return problem.noise.at(fidelity, problem.n_fidelities)
+def checked_means(problem: Problem, means: npt.ArrayLike) -> FloatArray:
+    """Means at all fidelities as an array of shape (M, K), or raise."""
+    shape = (problem.n_fidelities, problem.n_arms)
+    table = np.array(means, dtype=np.float64)
+    if table.shape != shape or not np.isfinite(table).all():
+        raise ValueError(
+            f"means must be finite and have shape (fidelities, arms) = {shape}, got "
+            f"{table.shape}; the cheapest fidelity is the first row."
+        )
+    return table
 
 
 def _means(
@@ -313,25 +307,19 @@ def _means(
     gaps: Sequence[float] | FloatArray | None,
     means: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Means (M, K), and the least differences to the best arm at each fidelity (M, K)."""
-    shape = (problem.n_fidelities, problem.n_arms)
+    """Means, and the least differences to the best arm at each fidelity, shape (M, K)."""
     if (gaps is None) == (means is None):
         raise ValueError("give either gaps or means, exactly one of them.")
     if means is not None:
-        table = np.array(means, dtype=np.float64)
-        if table.shape != shape or not np.isfinite(table).all():
-            raise ValueError(
-                f"means must be finite and have shape (fidelities, arms) = {shape}, got "
-                f"{table.shape}; the cheapest fidelity is the first row."
-            )
+        table = checked_means(problem, means)
         return table, table[:, [int(np.argmax(table[-1]))]] - table
     given = np.array(gaps, dtype=np.float64)
     if given.shape == (problem.n_arms - 1,):
         given = np.concatenate(([0.0], given))
-    if given.shape != shape[1:] or not (given >= 0.0).all() or given.min() > 0.0:
+    if given.shape != (problem.n_arms,) or not (given >= 0.0).all() or given.min() > 0.0:
         raise ValueError(
             f"gaps must be at least 0, for {problem.n_arms - 1} arms other than the best, or for "
             f"all {problem.n_arms} with 0 for the best; got {given.tolist()}."
         )
-    table = np.tile(-given, (shape[0], 1))
+    table = np.tile(-given, (problem.n_fidelities, 1))
     return table, given - np.array(bias.margins)[:, None]

@@ -26,29 +26,21 @@ class PublishedRadius(Radius):
     target is pulled; there level is delta / K, and F = M.
 
     It holds at all times, for pulls in any order. By Hoeffding's inequality a mean of n values
-    misses by B(n, t) with probability at most 2 exp(-n B^2 / (2 sigma^2)): the exponent is twice
-    log(4 t^4 / level), so that it is 2 (level / (4 t^4))^2. At time t there are at most t pulls if
-    t counts pulls; if it counts rounds, a pull counts at least 1 / (2 M) of one, so that there are
-    at most 2 M (t + 1). The sum over all such n and all t is at most M level^2, which is at most
-    level since level <= delta / (K M).
+    misses by B(n, t) with probability at most 2 (level / (4 t^4))^2. At time t there are at most t
+    pulls if t counts pulls, and at most 2 M (t + 1) if it counts rounds. The sum over all such n
+    and all t is at most M level^2, which is at most level since level <= delta / (K M).
 
     Parameters
     ----------
     sigma
         Sub-Gaussian scale, in the unit of the values.
     n_fidelities
-        F, the number of fidelities over which `level` is not yet a union bound, but is to be one.
+        F, the number of fidelities over which `level` is to be a union bound and is not yet.
 
     Attributes
     ----------
     time
         The time t, that the policy moves on; at least 1.
-
-    Examples
-    --------
-    >>> radius = PublishedRadius(0.5)
-    >>> radius(np.array([0, 1, 100]), level=0.004).round(3)
-    array([  inf, 2.628, 0.263])
     """
 
     theorem = "Hoeffding's inequality with a union bound over time (paper 002, Section 3.2.1)"
@@ -71,13 +63,7 @@ class PublishedRadius(Radius):
 
 
 def published_radii(problem: Problem, target_only: bool) -> list[PublishedRadius]:
-    """Give the published radius of every fidelity.
-
-    Raises
-    ------
-    ValueError
-        If no noise scale is declared.
-    """
+    """Give the published radius of every fidelity, or raise where no noise scale is declared."""
     n_fidelities = problem.n_fidelities
     sigmas = declared_sigmas(problem.noise, n_fidelities)
     if sigmas is None:

@@ -22,23 +22,11 @@ _EXHAUSTIVE_UP_TO = 12
 
 
 def costs_of_precision(costs: FloatArray, scales: FloatArray) -> FloatArray:
-    """What a mean of a given precision costs at each fidelity: lambda_m sigma_m^2, rescaled.
+    """What a mean of a given precision costs at each fidelity: lambda_m sigma_m^2, shape (M,).
 
-    The papers let all fidelities have the same noise. Where they have not, sigma_m^2 goes with
-    lambda_m in every cost of Theorem 2, so it is this product that thresholds have to compare.
-
-    Parameters
-    ----------
-    costs
-        Cost of a pull, shape (M,).
-    scales
-        Noise scale sigma_m, shape (M,). Where one is not known (NaN), or the target has no noise,
-        the costs are returned as they are.
-
-    Returns
-    -------
-    array of shape (M,)
-        In the unit of the costs, equal to them at the target.
+    The papers let all fidelities have the same noise. Elsewhere sigma_m^2 goes with lambda_m in
+    every cost of Theorem 2. The product is scaled to be the cost at the target. Where a noise scale
+    is not known (NaN), or the target has no noise, the costs are returned as they are.
     """
     if not (np.isfinite(scales).all() and scales[-1] > 0.0):
         return costs
@@ -51,32 +39,14 @@ def convenience_thresholds(
     """The thresholds alpha_m at which a phase ends (paper 003, Eq. 8).
 
     Arm i is discarded more cheaply at fidelity m than at any dearer one when its gap is at least
-    2 margin_m + alpha_m; exploring m further than that does not pay. With margins 2 xi_m this is
-    Eq. 8, with margins gamma_m it is the order-aware version of Section 5.
+    2 margin_m + alpha_m. With margins 2 xi_m this is Eq. 8, with margins gamma_m it is the
+    order-aware version of Section 5.
 
-    With a tolerance, no fidelity k ever pays for a gap below epsilon: it discards arm i, or stops,
-    at the cost of a gap of max(gap_i, epsilon). So m pays off, for gaps below epsilon, only from
+    With a tolerance (not in the paper), fidelity k discards arm i, or stops, at the cost of a gap
+    of max(gap_i, epsilon). So m pays off, for gaps below epsilon, only from
     2 margin_m + (epsilon - 2 margin_k) sqrt(lambda_m / lambda_k) on; the larger threshold counts.
-    The paper leaves Eq. 8 as it is there; any positive threshold is valid.
 
-    Parameters
-    ----------
-    margins
-        2 xi_m or gamma_m for each fidelity, shape (M,).
-    costs
-        Cost of a pull at each fidelity, shape (M,), increasing.
-    epsilon
-        Tolerance of the race; 0 gives Eq. 8.
-
-    Returns
-    -------
-    array of shape (M,)
-        The thresholds; the last one is 0, for the last phase ends with one arm.
-
-    Examples
-    --------
-    >>> convenience_thresholds(np.array([0.2, 0.0]), np.array([1.0, 9.0])).tolist()
-    [0.2, 0.0]
+    Margins and costs have shape (M,), costs increase. So have the thresholds; the last one is 0.
     """
     roots = np.sqrt(costs)
     thresholds = np.zeros(len(costs))
@@ -107,18 +77,7 @@ def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = 
     (paper 003, footnote 1; the target itself goes when a cheaper fidelity has no bias either).
     Of what is left, the largest set that contains the unbiased fidelity and satisfies
     Assumption 1 is kept (Section 4.2); of equally large ones, the cheapest to explore in vain.
-
-    Parameters
-    ----------
-    margins, costs
-        As for `convenience_thresholds`; costs need not increase here.
-    preselect
-        False keeps every fidelity that is not dominated.
-
-    Returns
-    -------
-    array of shape (M,)
-        Which fidelities to keep.
+    Without `preselect`, every fidelity that is not dominated is kept. Costs need not increase here.
     """
     n_fidelities = len(costs)
     kept = np.ones(n_fidelities, dtype=bool)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from mfhpo._validation import check_probability
+from mfhpo.identification.bounds.lower_bound import checked_means, declared
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
-from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 
 __all__ = ["TightBound", "tight_cost_lower_bound"]
@@ -38,7 +39,7 @@ _ROUNDING = 1e-9
 class TightBound:
     """The least expected cost of a right answer, and how it is spent.
 
-    Parameters
+    Attributes
     ----------
     cost
         No method that is right with probability 1 - delta can expect to pay less, for Gaussian
@@ -46,8 +47,7 @@ class TightBound:
     coefficient
         C*: the cost per unit of information; ``cost = C* ln(1 / (2.4 delta))``.
     shares
-        The shares of the cost that the cheapest race spends on every arm at every fidelity, shape
-        (K, M), in total 1.
+        Shares of the cost that the cheapest race spends on every arm and fidelity, shape (K, M).
     """
 
     cost: float
@@ -66,7 +66,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
 
     i being the best arm and d the distance from the means that xi_m allows around eta. For a given
     eta that is linear in w: a linear programme, to which the eta that is violated most is added
-    until none is. Its dual is the max-min over the shares of the cost of the paper's Theorem 1.
+    until none is. Its dual is the max-min of the paper's Theorem 1.
 
     Parameters
     ----------
@@ -75,9 +75,8 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     delta
         Probability of a wrong answer.
     means
-        Means at all fidelities, shape (M, K), the cheapest first. They must satisfy the bounds. An
-        arm that breaks them by less than its gap to the best arm is clearly not the best all the
-        same: its means are taken for the nearest ones to its target mean that satisfy them.
+        Means at all fidelities, shape (M, K), the cheapest first. They must satisfy the bounds.
+        Where an arm breaks them by less than its gap to the best arm, its means are moved within.
 
     Raises
     ------
@@ -89,13 +88,13 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
 
     Examples
     --------
-    >>> from mfhpo import Bias
+    >>> from mfhpo import Bias, SubGaussian
     >>> problem = Problem(2, costs=(1.0,), bias=Bias.max(0.0), noise=SubGaussian(1.0))
     >>> tight_cost_lower_bound(problem, 0.05, means=[[0.0, 1.0]]).coefficient
     8.0...
     """
     delta = check_probability("delta", delta)
-    table, costs, bounds, variances = _declared(problem, means)
+    table, costs, bounds, variances = _problem_and_means(problem, means)
     if problem.n_arms == 1:
         return TightBound(0.0, 0.0, np.full((1, len(costs)), 1.0 / len(costs)))
     best = int(np.argmax(table[:, -1]))
@@ -108,13 +107,13 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     # In units of the costs and of the smallest gap, so that the solver's tolerances fit.
     unit = 2.0 * float(variances.max()) / float(gaps.min()) ** 2
     table = _within_bounds(table, bounds, best)
-    cuts = _Cuts(table, bounds, variances / unit, best)
-    for part in np.linspace(0.0, 1.0, 9):
-        cuts.add(others, table[others, -1] + part * gaps)
+    cuts_for = partial(_cuts, table, bounds, variances / unit, best)
+    cuts = [cuts_for(others, table[others, -1] + part * gaps) for part in np.linspace(0.0, 1.0, 9)]
     scaled_costs = np.tile(costs / costs.mean(), problem.n_arms)
     for _ in range(_MOST_CUTS):
+        matrix = vstack(cuts)
         solution = linprog(
-            scaled_costs, A_ub=-cuts.matrix(), b_ub=-np.ones(cuts.n_cuts), method="highs"
+            scaled_costs, A_ub=-matrix, b_ub=-np.ones(matrix.shape[0]), method="highs"
         )
         if solution.status != 0 or solution.x is None:
             raise RuntimeError(f"the linear programme of the bound failed: {solution.message}")
@@ -126,7 +125,7 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
         violated = information < 1.0 - _ACCURACY
         if not violated.any():
             break
-        cuts.add(others[violated], alternatives[violated])
+        cuts.append(cuts_for(others[violated], alternatives[violated]))
     else:
         raise RuntimeError(
             f"the bound was not found in {_MOST_CUTS} rounds, the information is still only "
@@ -139,71 +138,41 @@ def tight_cost_lower_bound(problem: Problem, delta: float, *, means: npt.ArrayLi
     return TightBound(max(needed, 0.0) * coefficient, coefficient, spent / spent.sum())
 
 
-class _Cuts:
-    """The linear constraints on the pulls, one for each other arm and alternative."""
-
-    def __init__(
-        self, means: FloatArray, bounds: FloatArray, variances: FloatArray, best: int
-    ) -> None:
-        self._means, self._bounds, self._variances, self._best = means, bounds, variances, best
-        self._rows: list[IntArray] = []
-        self._columns: list[IntArray] = []
-        self._values: list[FloatArray] = []
-        self.n_cuts = 0
-
-    def add(self, arms: IntArray, alternatives: FloatArray) -> None:
-        """Add for each arm that the alternative must be at a distance of at least 1."""
-        n_fidelities = len(self._bounds)
-        rows = self.n_cuts + np.arange(len(arms))
-        self.n_cuts += len(arms)
-        for chosen in (np.full(len(arms), self._best), arms):
-            distance = np.abs(self._means[chosen] - alternatives[:, None]) - self._bounds
-            values = np.maximum(distance, 0.0) ** 2 / (2.0 * self._variances)
-            columns = chosen[:, None] * n_fidelities + np.arange(n_fidelities)
-            self._rows.append(np.repeat(rows, n_fidelities))
-            self._columns.append(columns.ravel())
-            self._values.append(values.ravel())
-
-    def matrix(self) -> Any:
-        """The constraints' coefficients, a sparse array of shape (number of cuts, K M)."""
-        place = (np.concatenate(self._rows), np.concatenate(self._columns))
-        shape = (self.n_cuts, self._means.size)
-        return csr_array((np.concatenate(self._values), place), shape=shape)
+def _cuts(
+    means: FloatArray,
+    bounds: FloatArray,
+    variances: FloatArray,
+    best: int,
+    others: IntArray,
+    etas: FloatArray,
+) -> Any:
+    """What every pull tells against an alternative eta of each other arm, sparse (n, K M)."""
+    n, n_fidelities = len(others), len(bounds)
+    arms = np.stack((np.full(n, best), others), axis=1)
+    distances = np.maximum(np.abs(means[arms] - etas[:, None, None]) - bounds, 0.0)
+    values = distances**2 / (2.0 * variances)
+    columns = arms[:, :, None] * n_fidelities + np.arange(n_fidelities)
+    starts = 2 * n_fidelities * np.arange(n + 1)
+    return csr_array((values.ravel(), columns.ravel(), starts), shape=(n, means.size))
 
 
-def _declared(
+def _problem_and_means(
     problem: Problem, means: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Means (K, M), costs, bias bounds and variances (M,) of a problem that declares them."""
-    if problem.costs is None or problem.bias is None or not isinstance(problem.noise, SubGaussian):
+    costs, bias, sigmas = declared(problem)
+    if bias.kind != "max":
         raise ValueError(
-            f"the bound needs declared costs, bias and noise=SubGaussian(sigma), got {problem!r}."
-        )
-    if problem.bias.kind != "max":
-        raise ValueError(
-            f"bias={problem.bias!r}: the bound is for bounds on every arm's own bias; declare "
+            f"bias={bias!r}: the bound is for bounds on every arm's own bias; declare "
             f"Bias.max(...), or use cost_lower_bound."
         )
-    n_fidelities = problem.n_fidelities
-    table = np.array(means, dtype=np.float64)
-    if table.shape != (n_fidelities, problem.n_arms) or not np.isfinite(table).all():
-        raise ValueError(
-            f"means must be finite and have shape (fidelities, arms) = "
-            f"{(n_fidelities, problem.n_arms)}, got {table.shape}; the cheapest fidelity is the "
-            f"first row."
-        )
-    sigmas = [problem.noise.at(m, n_fidelities) for m in range(n_fidelities)]
-    if min(sigmas) == 0.0:
+    if sigmas.min() == 0.0:
         raise ValueError(
             f"noise={problem.noise!r}: the bound needs a positive sigma at every fidelity; without "
             f"noise a few pulls are enough."
         )
-    return (
-        np.ascontiguousarray(table.T),
-        np.array(problem.costs),
-        np.array(problem.bias.bounds),
-        np.square(sigmas),
-    )
+    table = np.ascontiguousarray(checked_means(problem, means).T)
+    return table, costs, np.array(bias.bounds), np.square(sigmas)
 
 
 def _within_bounds(table: FloatArray, bounds: FloatArray, best: int) -> FloatArray:

@@ -32,14 +32,7 @@ _ROUNDING = 1e-9
 
 
 def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -> FloatArray:
-    """Check bounds on what curves still gain, and return them as an array of shape (S, 2).
-
-    Parameters
-    ----------
-    names
-        What the fidelities are called in errors, length S.
-    gains
-        The least and the largest gain from each fidelity on, cheapest first.
+    """Check the least and the largest gain from each fidelity on; returns shape (S, 2).
 
     Raises
     ------
@@ -67,9 +60,8 @@ class BoundedCurves:
 
     An arm's final mean is known to lie in ``[value + a_m - noise, value + b_m + noise]`` once it
     has shown a value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless
-    when the upper end of its arm, the smallest over all fidelities at which it was seen, is below
-    the lower end of another arm, the largest over all of its own. While the bounds hold, that is
-    certain: no probability, no exchangeability, and no matter which runs were stopped before.
+    when the smallest upper end of its arm is below the largest lower end of another arm. While the
+    bounds hold, that is certain, no matter which runs were stopped before.
 
     Parameters
     ----------
@@ -83,18 +75,6 @@ class BoundedCurves:
     ------
     ValueError
         If the gains have another shape, the target's are not 0, or the noise is negative.
-
-    Examples
-    --------
-    Curves gain at most 0.3 after the first fidelity, and never lose:
-
-    >>> curves = BoundedCurves([(0.0, 0.3), (0.0, 0.0)])
-    >>> curves.add("a", np.array([0.6, 0.8]))
-    []
-    >>> curves.judge("b", np.array([0.4, np.nan])).stop  # ends at 0.7 at most
-    True
-    >>> curves.judge("b", np.array([0.55, np.nan])).stop
-    False
     """
 
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
@@ -117,19 +97,9 @@ class BoundedCurves:
     def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
         """Add a finished curve, or what a run has shown that is not to be forgotten.
 
-        Parameters
-        ----------
-        arm
-            The configuration; runs of the same arm are about one mean.
-        curve
-            Values at the fidelities, larger is better, shape (M,); what is not finite was not
-            seen.
-
-        Returns
-        -------
-        list of int
-            The fidelities whose bounds the curve contradicts beyond its noise. They are widened as
-            far as this curve needs; what was stopped by them may have been stopped in error.
+        The curve has shape (M,), larger is better; what is not finite was not seen. Returns the
+        fidelities whose bounds it contradicts beyond its noise. They are widened as far as this
+        curve needs; what was stopped by them may have been stopped in error.
         """
         curve = np.where(np.isfinite(curve), curve, np.nan)
         contradicted = self._widen(curve)
@@ -147,7 +117,7 @@ class BoundedCurves:
         return contradicted
 
     def withdraw(self, arm: Hashable) -> None:
-        """Let an arm count against others no more, such as one whose runs have all failed."""
+        """Let an arm count against others no more."""
         self._lows.pop(arm, None)
         if arm in self._best:
             self._rank()
@@ -162,22 +132,10 @@ class BoundedCurves:
         return self._low(self._largest.get(arm, none)), self.standing(arm).reach
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
-        """Judge an unfinished curve of an arm, by all it has shown.
+        """Judge an unfinished curve of an arm, by all it has shown, and all that was added of it.
 
-        Parameters
-        ----------
-        arm
-            The configuration; if it has finished before, those runs bound its mean as well.
-        curve
-            Values at the fidelities, larger is better, shape (M,), NaN where none.
-        others
-            Other runs that are under way.
-
-        Returns
-        -------
-        Verdict
-            To stop if ``reach < bar``: the upper end of the arm, and the largest lower end of any
-            other arm.
+        It is to stop if ``reach < bar``: the upper end of the arm, and the largest lower end of any
+        other arm. `others` are further runs that are under way.
         """
         lowest = np.fmin(curve, self._smallest.get(arm, curve))
         ends = lowest + self._gains[:, 1]
@@ -215,29 +173,18 @@ class PhasedCurves:
     """Elimination of learning curves by a tolerance that halves from fidelity to fidelity.
 
     Algorithm 3 of paper 002 keeps an arm in phase p while ``mean + 2^(1-p) W`` exceeds the largest
-    mean, W being the width of the values. Here phase p is the fidelity with index p, W the spread
-    of the values at the first one (the middle 80 % of them, where all runs are seen before any is
-    stopped), and an arm is compared with what the others had at the same fidelity. Where the values
-    at the first fidelity are equal, the first one that spreads them takes its place, and phases
-    count from there: nothing is stopped before.
+    mean, W being the width of the values. Here phase p is the fidelity with index p, and an arm is
+    compared with what the others had at the same fidelity. W is the spread of the middle 80 % of
+    the values at the first fidelity. Where these are equal, the first one that spreads them takes
+    its place, and nothing is stopped before.
 
-    The paper's guarantee is about phases that repeat noisy pulls at the target, and does not carry
-    over. What would have to be true here: from fidelity p on, no two arms gain amounts that differ
-    by more than ``2^(1-p) W``.
+    The paper's guarantee does not carry over. It would have to be true that from fidelity p on, no
+    two arms gain amounts that differ by more than ``2^(1-p) W``.
 
     Parameters
     ----------
     n_fidelities
         Number of fidelities M; the last one is the target.
-
-    Examples
-    --------
-    >>> curves = PhasedCurves(3)
-    >>> for first in (0.0, 0.25, 0.5, 0.75, 1.0):
-    ...     curves.begin(np.array([first, np.nan, np.nan]))
-    >>> curves.add("a", np.array([0.5, 0.9, 1.0]))
-    >>> round(curves.spread, 2), curves.judge("b", 1, 0.05).stop, curves.judge("b", 1, 0.15).stop
-    (0.8, True, False)
     """
 
     def __init__(self, n_fidelities: int) -> None:
@@ -252,16 +199,6 @@ class PhasedCurves:
         # What the others are compared with: minus infinity where there is no value.
         self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
 
-    @property
-    def n_begun(self) -> int:
-        """Number of values at the first fidelity."""
-        return len(self._seen[0])
-
-    @property
-    def spread(self) -> float:
-        """W, the spread of the values at the first fidelity that has one; infinite if none has."""
-        return self._first_spread()[1]
-
     def tolerance(self, fidelity: int) -> float:
         """How far an arm may be behind at a fidelity; infinite before the one that gives W."""
         first, spread = self._first_spread()
@@ -274,10 +211,7 @@ class PhasedCurves:
         self._width = None
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
-        """Add a finished curve, or further values of a run; repeats of an arm are averaged.
-
-        Shape (M,); what is not finite was not seen. It is to be noted by `begin` as well.
-        """
+        """Add values of a run, noted by `begin` as well, shape (M,); repeats are averaged."""
         row = self._rows.setdefault(arm, len(self._arms))
         if row == len(self._arms):
             self._arms.append(arm)
@@ -295,22 +229,9 @@ class PhasedCurves:
     ) -> Verdict:
         """Judge an unfinished curve of an arm, by its value at one fidelity.
 
-        Parameters
-        ----------
-        arm
-            The configuration; if it has finished before, the value is averaged with those runs.
-        fidelity
-            Index of the fidelity.
-        value
-            The value there, larger is better.
-        others
-            Other runs that are under way.
-
-        Returns
-        -------
-        Verdict
-            To stop if ``reach <= bar``: the mean plus the tolerance, and the largest mean of
-            another arm at this fidelity.
+        The value is averaged with those that were added of the arm. It is to stop if
+        ``reach <= bar``: the mean plus the tolerance, and the largest mean of another arm at this
+        fidelity. `others` are further runs that are under way.
         """
         row = self._rows.get(arm)
         mean = float(value)

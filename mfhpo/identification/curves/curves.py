@@ -22,28 +22,8 @@ def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -
     """Choose the steps that count as fidelities: a geometric grid up to the final step.
 
     Few steps, because every further one costs confidence; geometric, because the bias of a
-    learning curve shrinks about as fast as its length grows.
-
-    Parameters
-    ----------
-    final_step
-        The step at which a curve is finished, the target.
-    reduction_factor
-        How many times longer a fidelity is than the one before, above 1.
-    first_step
-        Earlier steps are left out (step 0 always is).
-
-    Returns
-    -------
-    tuple of int
-        Increasing, the last one is `final_step`.
-
-    Examples
-    --------
-    >>> check_steps(100, 3.0)
-    (1, 3, 11, 33, 100)
-    >>> check_steps(26, 3.0, first_step=2)
-    (2, 8, 26)
+    learning curve shrinks about as fast as its length grows. Steps below `first_step` are left out,
+    and step 0 always.
     """
     steps = {final_step}
     step = final_step / reduction_factor
@@ -54,25 +34,10 @@ def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -
 
 
 def read_curve(reports: Mapping[int, float], steps: Sequence[int]) -> FloatArray:
-    """Read a curve's values at the fidelities.
+    """Read a curve's values at the fidelities from reports by step, shape (M,).
 
-    Parameters
-    ----------
-    reports
-        Values by step; NaN counts as not reported.
-    steps
-        The fidelities' steps, increasing, length M.
-
-    Returns
-    -------
-    array of shape (M,)
-        The first value reported at or after a fidelity's step and before the next one's; NaN
-        where there is none.
-
-    Examples
-    --------
-    >>> read_curve({0: 0.1, 2: 0.3, 3: 0.4, 9: 0.7}, (1, 3, 5, 9)).tolist()
-    [0.3, 0.4, nan, 0.7]
+    That is the first value reported at or after a fidelity's step and before the next one's, NaN
+    where there is none.
     """
     reported = sorted(step for step, value in reports.items() if not math.isnan(value))
     values = np.full(len(steps), np.nan)
@@ -90,12 +55,9 @@ def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
     The bound of each fidelity is the (t+1)-th largest gain there, with one t for all fidelities,
     the largest for which ``min(V_t + 1, S (t+1)) <= level (n+1)``; V_t counts the arms that, at
     some fidelity, have at most t others at or above them. If the n + 1 arms are exchangeable, the
-    new one exceeds a bound at any fidelity with probability at most `level`: among the n + 1 arms
-    together, at most ``min(V_t + 1, S (t+1))`` would exceed the bounds that the others give, for
-    adding an arm makes at most one more of them stand out, and whichever arm is left out, the t
-    that the others choose keeps that number below ``level (n+1)``. For one fidelity this is the
-    split-conformal quantile, the ceil((n+1)(1 - level))-th smallest gain; for several it is at
-    least as tight as a union bound, and tighter when the same arms are late at all of them.
+    new one exceeds some bound with probability at most `level`: of the n + 1 arms, at most
+    ``min(V_t + 1, S (t+1))`` would exceed the bounds that the others give. For one fidelity this is
+    the split-conformal quantile; for several it is at least as tight as a union bound.
 
     Parameters
     ----------
@@ -109,13 +71,6 @@ def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
     array of shape (S,)
         The bounds; infinite while n is too small: 1/level - 1 arms are enough for one fidelity,
         2/level - 1 (always the same arms are late) to S/level - 1 for S of them.
-
-    Examples
-    --------
-    >>> gain_bounds(np.array([[0.4], [0.1], [0.2], [0.3]]), level=0.2).tolist()
-    [0.4]
-    >>> gain_bounds(np.array([[0.4], [0.1], [0.2]]), level=0.2).tolist()
-    [inf]
     """
     n, n_fidelities = gains.shape
     # The tolerance keeps 1 - 0.8 from being less than 0.2.
@@ -142,16 +97,8 @@ def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
 class Verdict:
     """Whether an unfinished curve is hopeless, and why.
 
-    Parameters
-    ----------
-    stop
-        Whether ``reach <= bar``, and the arm is not the incumbent itself.
-    reach
-        The largest final mean that the bounds grant the arm.
-    bar
-        The incumbent's final mean minus its noise radius; -inf while nothing has finished.
-    incumbent
-        The arm behind the bar, or None.
+    It is hopeless where ``reach``, the largest final mean that the bounds grant the arm, does not
+    exceed ``bar``, what the incumbent has for sure (-inf while there is none).
     """
 
     stop: bool
@@ -164,17 +111,15 @@ class CurveRace:
     """Elimination of learning curves by order bounds learned from the finished ones.
 
     IISE-gamma drops arm i at fidelity m when some arm j has
-    ``mean_jm - noise_j >= mean_im + noise_i + gamma_m``, gamma_m bounding the difference of two
-    arms' biases (paper 003, Section 5). Here j has finished, so its own bias is known and cancels:
-    what is left to bound is arm i's gain, its final value minus its value at m, and the rule is
+    ``mean_jm - noise_j >= mean_im + noise_i + gamma_m`` (paper 003, Section 5). Here j has
+    finished, so its own bias cancels. What is left to bound is arm i's gain, its final value minus
+    its value at m, and the rule is
 
         ``mean_im + noise_i + G_m <= max_j (mean_jM - noise_j)``
 
-    with G_m from `gain_bounds` over the finished arms, the incumbent included (leaving it out
-    because it is the best would break exchangeability). The noise radii come from repeats of the
-    same arm: Student's t quantile times the pooled standard deviation of that fidelity over the
-    square root of the arm's number of runs. Without any repeats they are 0, and the noise of
-    single runs is part of the gains.
+    with G_m from `gain_bounds` over the finished arms, the incumbent included. The noise radii come
+    from repeats of the same arm: Student's t quantile times the pooled standard deviation of that
+    fidelity over the square root of the arm's number of runs. Without any repeats they are 0.
 
     Parameters
     ----------
@@ -193,10 +138,9 @@ class CurveRace:
     Notes
     -----
     The coverage is exact for exchangeable arms that run once, all of which finish. An arm that was
-    stopped never shows its gain, so that in a race the finished arms are a selected sample.
-    It is a statement about all arms: of those arms that would have won, more than 1 - coverage
-    may be stopped, when it is late bloomers that win. The radii are per comparison; there is no
-    correction for the incumbent being the best of many.
+    stopped never shows its gain, so in a race the finished arms are a selected sample. Of the arms
+    that would have won, more than 1 - coverage may be stopped, where late bloomers win. The radii
+    are per comparison; nothing corrects for the incumbent being the best of many.
 
     Examples
     --------
@@ -250,15 +194,9 @@ class CurveRace:
         return self._radii
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
-        """Add a finished curve.
+        """Add a finished curve, shape (M,), larger is better; repeats of an arm are averaged.
 
-        Parameters
-        ----------
-        arm
-            The configuration; curves of the same arm are repeats and are averaged.
-        curve
-            Values at the fidelities, larger is better, shape (M,). What is not finite was not
-            seen; the arm's gain from there counts as unbounded.
+        What is not finite was not seen; the arm's gain from there counts as unbounded.
 
         Raises
         ------
@@ -292,14 +230,7 @@ class CurveRace:
     def judge(self, arm: Hashable, fidelity: int, value: float) -> Verdict:
         """Judge an unfinished curve of an arm, by its value at one fidelity below the target.
 
-        Parameters
-        ----------
-        arm
-            The configuration; if it has finished before, the value is averaged with those runs.
-        fidelity
-            Index of the fidelity, 0 to M - 2.
-        value
-            The value there, larger is better.
+        The value is averaged with those of the arm's finished runs.
 
         Raises
         ------

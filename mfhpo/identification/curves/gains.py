@@ -19,27 +19,7 @@ StepT = TypeVar("StepT", int, float)
 
 
 def as_gain(step: float, bound: Bound) -> tuple[float, float]:
-    """The least and the largest gain that a declared bound allows.
-
-    Parameters
-    ----------
-    step
-        The step that the bound is declared for, for errors.
-    bound
-        A number, the largest distance to the final value; or the least and the largest gain.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    ValueError
-        If it is a sequence of another length.
-
-    Examples
-    --------
-    >>> as_gain(9, 0.1), as_gain(9, (0.0, 0.2))
-    ((-0.1, 0.1), (0.0, 0.2))
-    """
+    """The least and the largest gain that a bound allows: that pair, or how far values may move."""
     name = f"bias[{step}]"
     if isinstance(bound, (Sequence, np.ndarray)):
         pair = check_numbers(name, bound, "a number or a pair of numbers")
@@ -53,22 +33,12 @@ def as_gain(step: float, bound: Bound) -> tuple[float, float]:
 def checked_bounds(bias: Any, check_step: Callable[[Any], StepT]) -> dict[StepT, Bound]:
     """Bounds given as ``{step: bound}``, sorted by step.
 
-    Parameters
-    ----------
-    bias
-        What was given.
-    check_step
-        Returns a step, or raises if it is none.
+    `check_step` returns a step, or raises if it is none.
 
     Raises
     ------
     ValueError
         If it is no mapping, has no step, or the bounds grow with the step.
-
-    Examples
-    --------
-    >>> checked_bounds({3: 0.1, 1: (-0.1, 0.4)}, int)
-    {1: (-0.1, 0.4), 3: 0.1}
     """
     if not isinstance(bias, Mapping) or not bias:
         raise ValueError(
@@ -86,7 +56,7 @@ def gains_of(
     steps: Sequence[StepT],
     sign: float = 1.0,
 ) -> FloatArray:
-    """Bounds on the gains in values that are maximised, for `BoundedCurves`.
+    """Bounds on the gains in values that are maximised, for `BoundedCurves`, shape (M, 2).
 
     Parameters
     ----------
@@ -96,23 +66,6 @@ def gains_of(
         The steps that count as fidelities, length M; the last one is the target.
     sign
         -1 where the objective is minimised.
-
-    Returns
-    -------
-    array of shape (M, 2)
-        The least and the largest gain from each step on.
-
-    Raises
-    ------
-    ValueError
-        If the bounds grow with the step.
-
-    Examples
-    --------
-    A loss that falls by at most 0.3 after the first step, and never rises:
-
-    >>> gains_of({1: (-0.3, 0.0)}, (1, 9), sign=-1.0).tolist()
-    [[0.0, 0.3], [0.0, 0.0]]
     """
     bounds = [bias[step] if isinstance(bias, Mapping) else bias(step) for step in steps[:-1]]
     gains = check_gains(steps[:-1], list(map(as_gain, steps, bounds)))

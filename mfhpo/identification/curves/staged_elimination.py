@@ -1,9 +1,9 @@
 """Elimination of arms whose runs are trained in stages, as the stages are reached.
 
 The rules are those of `mfhpo.identification.curves.curve_elimination`. Here they are applied to all
-arms of a race at once: whose turn it is, which arms can be let go, and what the answer is. What is
-done for an observation grows with the logarithm of the number of arms at most, but for one pass
-over an array of the arms' means where no bounds are declared.
+arms of a race at once: whose turn it is, which arms can be let go, and what the answer is. Work per
+observation grows with the logarithm of the number of arms, but for one pass over the arms' means
+where no bounds are declared.
 """
 
 from __future__ import annotations
@@ -41,14 +41,10 @@ class StagedElimination(abc.ABC):
 
     Attributes
     ----------
-    active
-        The arms that are in the race.
-    out
-        The arms that were let go.
+    active, out, contradicting
+        The arms that are in the race, were let go, and contradicted what was declared.
     n_begun
         Number of runs that have shown something: what the answer gives as its number of pulls.
-    contradicting
-        The arms that contradicted what was declared.
     """
 
     def __init__(self, n_stages: int, n_startup_runs: int) -> None:
@@ -69,24 +65,16 @@ class StagedElimination(abc.ABC):
             self._failed.discard(arm)
 
     def observe(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
-        """Learn what a run has shown at a stage.
+        """Learn what a run has shown at a stage; returns the stages whose bounds it contradicts.
 
         Parameters
         ----------
-        arm
-            The run's arm.
-        curve
-            Its values at all stages so far, larger is better, shape (M,), NaN where none.
+        arm, curve
+            The run's arm, and its values so far, larger is better, shape (M,), NaN where none.
         stage
             The stage whose value is new.
         standing
-            The stage at which the arm's runs can be compared with others: the lowest of those
-            that its unfinished runs have come to.
-
-        Returns
-        -------
-        list of int
-            The stages whose bounds the curve contradicts.
+            The lowest stage that the arm's unfinished runs have come to, where it is compared.
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self.n_begun += 1
@@ -104,7 +92,7 @@ class StagedElimination(abc.ABC):
         gone: list[tuple[int, Verdict]] = []
         if self.n_begun < self._n_startup_runs:
             return gone
-        for found in iter(self._most_hopeless, None):
+        while found := self._most_hopeless():
             gone.append(found)
             self.drop(*found)
         return gone
@@ -131,12 +119,8 @@ class StagedElimination(abc.ABC):
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
         """Where a run that waits is in the order; the smallest goes first.
 
-        Parameters
-        ----------
-        arm, reached
-            Its arm, and the stage that it has come to, -1 before the first.
-        ahead
-            Number of the arm's runs that have come further or are under way.
+        It has come to the stage `reached`, -1 before the first; `ahead` counts the arm's runs that
+        have come further or are under way.
         """
 
     @abc.abstractmethod
@@ -149,17 +133,7 @@ class StagedElimination(abc.ABC):
 
     @abc.abstractmethod
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
-        """The best answer so far.
-
-        Parameters
-        ----------
-        cost
-            What the race has paid.
-        finished
-            Whether it is over.
-        complete
-            Whether all arms have entered.
-        """
+        """The best answer so far, given what was paid and whether all arms have entered."""
 
     def _answer(self, arm: int | None, cost: float, finished: bool, **what: Any) -> Recommendation:
         stage = 0 if arm is None else self._furthest(arm)
@@ -194,9 +168,8 @@ class StagedElimination(abc.ABC):
 class BoundedElimination(StagedElimination):
     """By declared bounds on what is still gained: what is let go is surely not the best.
 
-    The run with the largest upper end goes first. Whoever wants to be sure has to train every run
-    whose upper end is above the best final value; runs with the largest upper end are among these,
-    so that, one at a time, no stage is trained in vain.
+    The run with the largest upper end goes first: to be sure, every run whose upper end is above
+    the best final value has to be trained anyway.
 
     Parameters
     ----------
@@ -206,17 +179,6 @@ class BoundedElimination(StagedElimination):
         Largest distance of a value from its arm's mean at that stage.
     n_startup_runs
         No arm is let go before this many runs have shown something.
-
-    Examples
-    --------
-    Curves gain at most 0.3 after the first stage:
-
-    >>> race = BoundedElimination([(0.0, 0.3), (0.0, 0.0)])
-    >>> for arm, value in enumerate((0.5, 0.1)):
-    ...     race.enter(arm)
-    ...     _ = race.observe(arm, np.array([value, np.nan]), stage=0, standing=0)
-    >>> [arm for arm, verdict in race.let_go()]  # 0.1 + 0.3 < 0.5
-    [1]
     """
 
     def __init__(
@@ -332,15 +294,6 @@ class PhasedElimination(StagedElimination):
         Number of stages M; the last one is the target.
     n_startup_runs
         No arm is let go before this many runs have shown something.
-
-    Examples
-    --------
-    >>> race = PhasedElimination(2)
-    >>> for arm, value in enumerate([0.0, *np.linspace(0.8, 1.0, 20)]):
-    ...     race.enter(arm)
-    ...     _ = race.observe(arm, np.array([value, np.nan]), stage=0, standing=0)
-    >>> [arm for arm, verdict in race.let_go()]  # the middle 80 % of the values spread over 0.17
-    [0]
     """
 
     def __init__(self, n_stages: int, n_startup_runs: int = 0) -> None:
@@ -378,17 +331,14 @@ class PhasedElimination(StagedElimination):
         for stage, waiting in enumerate(self._means):
             while waiting:
                 mean, arm = waiting[0]
-                if arm in self.active and (stage, mean) == self._stands(arm):
+                current = self._standings[arm] == stage and self._curves.mean(arm, stage) == mean
+                if arm in self.active and current:
                     verdict = self._curves.standing(arm, stage)
                     if verdict.stop:
                         return arm, verdict
                     break  # all others at this stage are better
                 heapq.heappop(waiting)
         return None
-
-    def _stands(self, arm: int) -> tuple[int, float]:
-        stage = self._standings[arm]
-        return stage, self._curves.mean(arm, stage)
 
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
         """The arm with the largest mean (see `StagedElimination.recommend`)."""

@@ -1,24 +1,21 @@
 """How strongly the observations speak against one arm being better than another.
 
 The statistic is the generalised likelihood ratio of MF-GRAD (Poiani, Degenne, Kaufmann, Metelli and
-Restelli, "Optimal Multi-Fidelity Best-Arm Identification", NeurIPS 2024) with every count n
-replaced by n^2 / (n + rho) and ln(1 + n / rho) / 2 taken off for each pair (arm, fidelity): what
-makes it a bound that holds at all times at once.
+Restelli, "Optimal Multi-Fidelity Best-Arm Identification", NeurIPS 2024). To hold at all times at
+once, every count n is replaced by n^2 / (n + rho), and ln(1 + n / rho) / 2 is taken off for each
+pair (arm, fidelity).
 
 Why it is valid. Let S be the sum of n values of an arm at a fidelity minus n times their mean, in
-units of sigma. For each x, exp(x S - n x^2 / 2) is a supermartingale (the noise is sub-Gaussian);
-averaged over x ~ N(0, 1 / rho) it is ``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``, and so is
-the product of it over all fidelities of two arms, whatever rule chooses the pulls. By Ville's
-inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches ln(1 / level) with
-probability at most level. If the best arm is i and the observations are further than that from all
-means with mu_i >= mu_j, this has happened for the two arms; there are K - 1 arms j, so that with
-level = delta / (K - 1) the best arm is never beaten, with probability at least 1 - delta.
+units of sigma. For each x, exp(x S - n x^2 / 2) is a supermartingale (the noise is sub-Gaussian).
+Its average over x ~ N(0, 1 / rho) is ``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``; products
+over the fidelities of two arms are supermartingales too, whatever rule chooses the pulls. By
+Ville's inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches
+ln(1 / level) with probability at most level. Where the best arm i is beaten by one of the K - 1
+arms j, this has happened for the two. So level = delta / (K - 1) keeps delta.
 
-The same holds for a part of the fidelities, without the penalties of the others, and for averages
-of such supermartingales. The statistic is the largest of all fidelities together, with weight 1/2,
-and of one fidelity of each arm, the other half shared evenly by the M^2 choices of the two (M with
-order bounds, which compare arms at the same fidelity): a fidelity that was pulled often and tells
-nothing then costs the logarithm of that number instead of its penalty.
+The same holds for a part of the fidelities, without the penalties of the others, and for averages.
+The statistic is the largest of all fidelities together, with weight 1/2, and of one fidelity of
+each arm. The M^2 choices of the two (M with order bounds) share the other half evenly.
 """
 
 from __future__ import annotations
@@ -50,11 +47,7 @@ _MOST_PRECISION = 1e200
 
 
 def prior_count(level: float) -> float:
-    """Give the rho that makes the statistic strongest after 16 pulls of each of two arms.
-
-    It is that of `mfhpo.MixtureRadius` at the square root of the level: each of the two arms has
-    to bear half of ln(1 / level).
-    """
+    """Give the rho that makes the statistic strongest after 16 pulls of each of two arms."""
     return _TUNED_FOR / mixture_ratio(math.sqrt(level))
 
 
@@ -65,18 +58,8 @@ def nearest_mean(
 
         sum_c weights_c max(0, lows_c - x, x - highs_c)^2
 
-    Parameters
-    ----------
-    weights, lows, highs
-        One problem per row, shape (n, C), with lows <= highs; intervals of weight 0 do not count.
-
-    Returns
-    -------
-    x
-        The minimiser, shape (n,); the middle one where there are several, and 0 where all weights
-        are 0.
-    value
-        The minimum, shape (n,).
+    There is one problem per row of the arguments, shape (n, C), with lows <= highs. Returns the
+    minimiser (the middle one of several, 0 where all weights are 0) and the minimum, shape (n,).
 
     Examples
     --------
@@ -131,12 +114,8 @@ class PairLikelihood(abc.ABC):
 
     Attributes
     ----------
-    means, variances
-        As given, shape (K, M).
-    weights
-        n^2 / (n + rho) / (2 sigma^2), shape (K, M).
-    penalties
-        ln(1 + n / rho) / 2, shape (K, M).
+    weights, penalties
+        n^2 / (n + rho) / (2 sigma^2) and ln(1 + n / rho) / 2, shape (K, M).
     centres
         Where each arm's target mean seems to be, shape (K,): who leads is decided by it.
     """
@@ -187,24 +166,11 @@ class PairLikelihood(abc.ABC):
     def against(
         self, leader: int, others: IntArray, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """How far the observations are from others being better than the leader.
+        """How far the observations are from others being better than the leader by epsilon.
 
-        Parameters
-        ----------
-        leader
-            The arm that is claimed to be best.
-        others
-            Arms, shape (n,), whose centres do not exceed the leader's.
-        epsilon
-            By how much another would have to be better.
-
-        Returns
-        -------
-        ratio
-            The logarithm of the likelihood ratio, all fidelities together, shape (n,).
-        alternative
-            Target mean of the leader in the nearest case where the other arm is better by
-            epsilon, shape (n,); 0 where the bounds leave it open.
+        The centres of the others, shape (n,), must not exceed the leader's. Returns the logarithm
+        of the likelihood ratio, all fidelities together, and the leader's target mean in the
+        nearest such case (0 where the bounds leave it open), both of shape (n,).
         """
 
     @property
@@ -221,18 +187,8 @@ class PairLikelihood(abc.ABC):
     ) -> FloatArray:
         """How strongly the observations speak against others being better than the leader.
 
-        Parameters
-        ----------
-        leader, others, epsilon
-            As for `against`.
-        ratio
-            What `against` gave, shape (n,).
-
-        Returns
-        -------
-        array of shape (n,)
-            Once it reaches ln((K - 1) / delta), the other arm is not better. With a prior of 0
-            that is not so, and it is the ratio itself.
+        `ratio` is what `against` gave. Once the statistic, shape (n,), reaches ln((K - 1) / delta),
+        the other arm is not better. With a prior of 0 it is the ratio itself, and no bound.
         """
         n_fidelities = len(self.bounds)
         if self._prior == 0.0:
@@ -261,12 +217,8 @@ class PairLikelihood(abc.ABC):
 class OwnBiasLikelihood(PairLikelihood):
     """With bounds on every arm's own bias (kind "max").
 
-    Attributes
-    ----------
-    lows, highs
-        Bounds on every arm's target mean from each fidelity, noise aside, shape (K, M).
-    residuals
-        How far each arm's observations are from the centre, which fits them best, shape (K,).
+    `lows` and `highs` (K, M) bound the target means from each fidelity, noise aside; `residuals`
+    (K,) say how far each arm's observations are from the centre, which fits them best.
     """
 
     def _place(self, arms: IntArray) -> None:
@@ -324,9 +276,8 @@ class OrderBiasLikelihood(PairLikelihood):
     def _place(self, arms: IntArray) -> None:
         """Place the arms on a common scale; it steers the race, and no claim rests on it.
 
-        The bias that all arms have in common at a fidelity is estimated from those that were also
-        seen at dearer ones; means are then averaged by their precision, in which the bounds count
-        as noise.
+        The bias that all arms share at a fidelity is estimated from arms that were also seen at
+        dearer ones. Means are then averaged by their precision; the bounds count as noise.
         """
         seen = self.weights > 0.0
         with np.errstate(divide="ignore"):

@@ -32,17 +32,8 @@ BoolArray = npt.NDArray[np.bool_]
 class Standing:
     """Who leads, and how strongly the observations speak against each of the others.
 
-    Parameters
-    ----------
-    likelihood
-        What the observations say.
-    leader
-        The remaining arm that fits best, or None when none was seen.
-    ratios, statistics
-        How far the observations are from each arm being better than the leader, and how strongly
-        they speak against it, shape (K,); NaN for arms that have left.
-    alternatives
-        The leader's target mean in the nearest case where the other arm is better, shape (K,).
+    `ratios`, `statistics` and `alternatives` are those of `PairLikelihood`, shape (K,), NaN for
+    arms that have left. `leader` is the remaining arm that fits best, None when none was seen.
     """
 
     likelihood: PairLikelihood
@@ -52,17 +43,7 @@ class Standing:
     alternatives: FloatArray
 
     def renew(self, arms: IntArray, changed: BoolArray, epsilon: float) -> None:
-        """Bring statistics up to date.
-
-        Parameters
-        ----------
-        arms
-            The remaining arms, shape (n,).
-        changed
-            Whose observations have changed since, shape (K,).
-        epsilon
-            By how much another arm would have to be better.
-        """
+        """Bring statistics up to date for the remaining arms, given whose observations changed."""
         likelihood = self.likelihood
         seen = arms[likelihood.weights[arms].any(axis=1)]
         leader = int(seen[np.argmax(likelihood.centres[seen])]) if seen.size else None
@@ -140,16 +121,13 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _prior(self) -> float:
         return prior_count(self._level)
 
-    # The rules.
-
     def _plan(self) -> None:
         self._standing = self._new_standing(self._evidence.counts)
 
     def _new_standing(self, counts: IntArray) -> Standing:
         """Who leads, if the present means came of these counts, shape (K, M).
 
-        The fidelities that are evidence are looked at. Where there is no value yet, the one that is
-        expected is taken for the mean.
+        Where there is no value yet, the expected one is taken for the mean.
         """
         n_arms, levels = self.problem.n_arms, self._levels
         arms = np.arange(n_arms)
@@ -179,10 +157,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _likelihood(
         self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
     ) -> PairLikelihood:
-        """The likelihood of some arms, if the means came of these counts.
-
-        Both have a column for each fidelity that is evidence.
-        """
+        """The likelihood of some arms; a column for each fidelity that is evidence."""
         assert self._bias is not None
         kind = OwnBiasLikelihood if self._bias.kind == "max" else OrderBiasLikelihood
         return kind(

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfhpo import Pull
-from mfhpo.censored import LimitThompson, LimitUCB, Linear
-from mfhpo.simulation.censored import (
+from benchmarks.papers.rcucb_instances import (
     PUBLISHED_COST,
     PUBLISHED_PENALTY,
     ArmStreams,
 )
+from mfhpo import Pull
+from mfhpo.censored import LimitThompson, LimitUCB, Linear
 from tests.core.censored.naive import charged
 from tests.core.censored.test_rcucb import (
     tell_outcome,

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfhpo import Observation, Pull
-from mfhpo.censored import RCUCB, CensoredPolicy, Charge, LimitUCB, Linear, par
-from mfhpo.simulation.censored import (
+from benchmarks.papers.rcucb_instances import (
     LOCK_IN_LIMITS,
     LOCK_IN_PENALTY,
     PUBLISHED_COST,
@@ -23,6 +21,8 @@ from mfhpo.simulation.censored import (
     ReplayedCensoredInstance,
     lock_in,
 )
+from mfhpo import Observation, Pull
+from mfhpo.censored import RCUCB, CensoredPolicy, Charge, LimitUCB, Linear, par
 from tests.core.censored.naive import FloatArray, bins_between, charged, largest_means, spread
 
 CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")

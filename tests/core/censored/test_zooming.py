@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo import Observation, Pull
-from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB
-from mfhpo.simulation.censored import (
+from benchmarks.papers.rcucb_instances import (
     ArmStreams,
     BetaExponentialInstance,
 )
+from mfhpo import Observation, Pull
+from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB
 from tests.core.censored.naive import FloatArray
 from tests.core.censored.test_rcucb import Naive, asked_and_told, pairs_of, tell_outcome
 

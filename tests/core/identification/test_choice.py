@@ -39,11 +39,6 @@ def test_a_scale_of_each_arm(noise: Noise, bias: Bias | None, policy: type) -> N
     assert "no scale of the noise is declared or shared" in choice.reason
 
 
-def test_nothing_is_known() -> None:
-    choice = recommend_policy(Problem(4, costs=None, n_fidelities=2))
-    assert choice.policy is MFTopTwo
-
-
 @pytest.mark.parametrize("noise", [SubGaussian(0.1), Bounded(0.0, 1.0)])
 def test_rewards(noise: Noise) -> None:
     per_cost = recommend_policy(problem(noise), aim="reward per cost")
@@ -57,22 +52,6 @@ def test_rewards(noise: Noise) -> None:
 def test_another_aim_is_an_error(aim: Any) -> None:
     with pytest.raises(ValueError, match=f"aim must be one of best arm, .*, got {aim!r}"):
         recommend_policy(problem(SubGaussian(0.1)), aim=aim)
-
-
-@pytest.mark.parametrize("aim", ["best arm", "reward per cost", "reward per pull"])
-@pytest.mark.parametrize("noise", [SubGaussian(0.1), Bounded(0.0, 1.0), Gaussian()])
-def test_what_is_chosen_can_be_made(aim: Any, noise: Noise) -> None:
-    declared = problem(noise)
-    policy = recommend_policy(declared, aim).make(declared)
-    assert len(policy.ask(3)) == 3
-
-
-def test_options_are_passed_on() -> None:
-    declared = problem(SubGaussian(0.1))
-    policy = recommend_policy(declared).make(declared, delta=0.2, epsilon=0.3, budget=7.0)
-    assert isinstance(policy, MFTopTwo)
-    assert (policy.delta, policy.epsilon, policy.budget) == (0.2, 0.3, 7.0)
-    assert policy.problem is declared
 
 
 def test_an_option_that_the_policy_does_not_have_is_an_error() -> None:

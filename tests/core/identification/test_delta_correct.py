@@ -1,9 +1,14 @@
-"""Certificates are wrong with probability at most delta: a short `benchmarks.delta_correctness`."""
+"""Certificates are wrong with probability at most delta: a short `benchmarks.delta_correctness`.
+
+And races at the edge of what is declared, which are harder than those of the benchmark.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -19,8 +24,26 @@ from benchmarks.delta_correctness import (
     check,
     main,
 )
+from mfhpo import MFLUCB, Bounded, Gaussian, MFGrad, MFTopTwo, SubGaussian
+from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
 
 DELTA = 0.1
+EDGES = {
+    "max": Hard(),
+    "order": Hard("order"),
+    "order, nearly a tie": Hard("order", gap=0.001, most_pulls=150),
+    "max, epsilon": Hard(gap=1.3, epsilon=1.2),
+    "two arms": Hard(n_arms=2, gap=0.001, most_pulls=200),
+    "Gaussian noise": Hard(noise=Gaussian(), gap=0.2, n_arms=2, most_pulls=150),
+    "Bernoulli": Hard("order", noise=Bounded(0.0, 1.0), bernoulli=True, gap=0.2, most_pulls=120),
+}
+POLICIES = {
+    "top two": MFTopTwo,
+    "gradient": MFGrad,
+    "gradient as published": partial(MFGrad, stop="published"),
+    "LUCB by index": partial(MFLUCB, explore="A", schedule="pulls"),
+    "LUCB by sweep": partial(MFLUCB, explore="B", schedule="rounds"),
+}
 TOLD = get_args(Told)
 SHORTLISTS = ("certify", "group-sequential", "paired")
 
@@ -87,6 +110,7 @@ def test_rows_are_repeatable_and_do_not_depend_on_the_number_of_processes() -> N
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_makes_a_result_repeatable(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,8 +130,29 @@ def test_the_command_writes_what_makes_a_result_repeatable(
     assert content["delta_kept"] is False
 
 
-@pytest.mark.parametrize("arguments", [["--instances", "0"], ["--workers", "0"]])
-def test_arguments_out_of_range(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(arguments)
-    assert "--instances and --workers must be at least 1" in capsys.readouterr().err
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("policy", "edge"),
+    [
+        *(("top two", edge) for edge in EDGES),
+        *(("gradient", edge) for edge in ("max", "order, nearly a tie", "Gaussian noise")),
+        ("gradient as published", "max, epsilon"),
+        ("LUCB by index", "max"),
+        ("LUCB by sweep", "max"),
+    ],
+)
+def test_at_the_edge_of_what_is_declared(policy: str, edge: str) -> None:
+    hard, delta, races = EDGES[edge], 0.2, 50
+    make = partial(POLICIES[policy], delta=delta, audit=False, epsilon=hard.tolerance)
+    wrong, certified = wrong_and_certified(hard, make, races, seed=11)
+    assert wrong <= most_allowed(races, delta)
+    # A policy that never answers is never wrong.
+    assert certified >= 0.8 * races or hard.gap < 1.0 or "LUCB" in policy
+
+
+@pytest.mark.slow
+def test_noise_that_is_declared_too_small_is_found_out() -> None:
+    # The noise has a scale of 2: the test above can see errors.
+    hard, delta, races = replace(EDGES["two arms"], noise=SubGaussian(0.7)), 0.2, 60
+    wrong, _ = wrong_and_certified(hard, partial(MFTopTwo, delta=delta, audit=False), races, 11)
+    assert wrong > most_allowed(races, delta)

@@ -96,8 +96,3 @@ def test_a_glance_where_it_is_cheap_decides_on_the_order(kind: Any) -> None:
 def test_no_glance_where_it_is_dear_or_of_unknown_cost(kind: Any, costs: Any) -> None:
     policy = kind(Problem(3, costs, noise=SubGaussian(0.1), n_fidelities=2))
     assert policy.ask(3) == [Pull(0, 1), Pull(1, 1), Pull(2, 1)]
-
-
-def test_a_wrong_option_is_named() -> None:
-    with pytest.raises(ValueError, match="estimated_bias must be 'steer' or 'eliminate', got 'no'"):
-        IISE(Problem(2, (1.0, 2.0)), estimated_bias="no")  # type: ignore[arg-type]

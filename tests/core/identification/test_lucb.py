@@ -7,9 +7,6 @@ import math
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from mfhpo.identification import lucb as lucb_module
 from mfhpo.identification.bounds.published_radius import PublishedRadius
@@ -29,14 +25,11 @@ from mfhpo.identification.explore import (
     NOT_COMMITTED,
     ONLY_INDEX,
     TARGET_ONLY,
-    assumed_means,
     choose_fidelity,
     commit,
-    lowest_radius,
     steer,
     target_bounds,
     top_two,
-    unseen,
     usable_fidelities,
 )
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
@@ -45,11 +38,9 @@ from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.labels import Labels
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
-from mfhpo.native import compiled
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, load_instance
-from mfhpo.simulation.lucb import run_lucb
-from mfhpo.simulation.runner import run
+from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from mfhpo.simulation.runner import run_lucb
 
 FloatArray = npt.NDArray[np.float64]
 EXPLORE = ("A", "B", "C", "AB", "top")
@@ -149,13 +140,6 @@ class TestBounds:
         assert top_two(everywhere, np.array([[0], [0], [0], [0]])) == (0, 1)
         assert top_two(everywhere, np.array([[2], [1], [0], [1]])) == (2, 1)
 
-    def test_the_means_assumed_are_the_declared_ones_or_the_bounds_so_far(self) -> None:
-        lows, highs = np.array([0.1, 0.4, 0.3]), np.array([0.8, 0.7, 0.6])
-        assert assumed_means(rules(), lows, highs) == (0.9, 0.5)
-        unknown = rules(best_at_most=math.nan, second_at_least=math.nan)
-        assert assumed_means(unknown, lows, highs) == (0.8, 0.3)
-        assert lows.tolist() == [0.1, 0.4, 0.3]
-
     def test_published_radius(self) -> None:
         # beta = sqrt(log(L t^4 / delta) / n) with L / delta = 4 / level = 1000.
         radius = PublishedRadius(0.5)
@@ -177,38 +161,11 @@ class TestIndex:
         # After 9 and 1: .3 + sqrt(2 ln 10 / 9) = 1.015; (.3 + sqrt(2 ln 10)) / 2 = 1.223.
         assert choose(rules(), cells([[0.5, 0.6]], [[9, 1]])) == 1
 
-    def test_the_leader_has_a_gap_of_its_own(self) -> None:
-        # Without noise: as l, .75 - .1 - .5 = .15 against (1.0 - .5) / 2 = .25; as another arm,
-        # .9 - .75 - .1 = .05 against (.9 - 1.0) / 2 = -.05.
-        known = cells([[0.75, 1.0]], [[9, 9]])
-        exact = rules(scales=np.zeros(2))
-        assert choose(exact, known, leads=True) == 1
-        assert choose(exact, known, leads=False) == 0
-
-    def test_the_noise_scale_of_a_fidelity_multiplies_its_bonus(self) -> None:
-        known = cells([[0.5, 0.6]], [[9, 1]])
-        assert choose(rules(scales=np.array([1.0, 0.5])), known) == 0
-
     def test_a_fidelity_never_pulled_is_tried_only_while_it_may_be_the_best(self) -> None:
         # At the target the gap is at most .9 - LCB = .9 - (.5 - r - .1), and half of that counts.
         # Fidelity 0 has .3 + sqrt(2 ln 100 / 100) = .603: r = .8 gives .65, r = .7 gives .6.
         assert choose(rules(), cells([[0.5, 0.0]], [[100, 0]], [[0.8, 0.0]])) == 1
         assert choose(rules(), cells([[0.5, 0.0]], [[100, 0]], [[0.7, 0.0]])) == 0
-
-    def test_nothing_known_begins_with_the_cheapest(self) -> None:
-        unknown = rules(best_at_most=math.inf, second_at_least=-math.inf)
-        assert choose(unknown, cells([[0.0, 0.0]], [[0, 0]])) == 0
-        assert choose(unknown, cells([[0.0, 0.0]], [[0, 0]]), leads=True) == 0
-
-    def test_others_are_preferred_while_a_first_value_is_under_way(self) -> None:
-        known = cells([[0.0, 0.0]], [[1, 0]], seen=[[0, 0]])
-        assert choose(rules(), known) == 1
-        # Where all are under way, the one with fewest.
-        assert choose(rules(), cells([[0.0, 0.0]], [[2, 1]], seen=[[0, 0]])) == 1
-
-    def test_an_unknown_noise_scale_leaves_what_the_bounds_allow(self) -> None:
-        unknown = rules(scales=np.full(2, np.inf))
-        assert choose(unknown, cells([[0.5, 0.6]], [[1, 1]])) == 0
 
 
 class TestSweeps:
@@ -232,23 +189,6 @@ class TestSweeps:
             known = cells([[0.5, 0.5]], [[number + 7, number]])
             assert commit(given_rules, known, 0, False, NOT_COMMITTED, (1.0, 0.5)) == expected
 
-    def test_line_10_with_a_noisier_target(self) -> None:
-        # The widest is then 2 sigma / sqrt(lambda) = 4 / 2 = 2 at the target: N four times larger.
-        given_rules = rules(BY_SWEEP, scales=np.array([1.0, 4.0]))
-        for number, expected in ((1554, NOT_COMMITTED), (1555, 0)):
-            known = cells([[0.5, 0.5]], [[number, number]])
-            assert commit(given_rules, known, 0, False, NOT_COMMITTED, (1.0, 0.5)) == expected
-
-    def test_the_leaders_gap_decides_for_the_leader(self) -> None:
-        # .9 - .1 - .5 = .3 at cost 1, (1.2 - .5) / 2 = .35 at the target.
-        known = cells([[0.9, 1.2]], [[10**4, 10**4]])
-        assert commit(rules(BY_SWEEP), known, 0, True, NOT_COMMITTED, (1.3, 0.5)) == 1
-        assert commit(rules(BY_SWEEP), known, 0, False, NOT_COMMITTED, (1.3, 0.5)) == 0
-        assert commit(rules(BY_SWEEP), known, 0, True, 0, (1.3, 0.5)) == 0
-        assert commit(rules(BY_INDEX), known, 0, True, NOT_COMMITTED, (1.3, 0.5)) == NOT_COMMITTED
-        unseen = cells([[0.9, 0.0]], [[10**4, 0]])
-        assert commit(rules(BY_SWEEP), unseen, 0, True, NOT_COMMITTED, (1.3, 0.5)) == NOT_COMMITTED
-
     def test_both_at_once_take_turns_until_one_has_decided(self) -> None:
         both = rules(INDEX_AND_SWEEP, scales=np.zeros(2))  # without noise the index is at 0
         found = []
@@ -259,26 +199,6 @@ class TestSweeps:
             found.append(m)
         assert counts.tolist() == [[9, 3]]  # three sweeps, six pulls by the index
         assert choose(both, cells([[0.5, 0.7]], [[9, 2]]), committed=ONLY_INDEX) == 0
-
-    def test_the_index_has_converged(self) -> None:
-        both = rules(INDEX_AND_SWEEP, factor=1e9)
-        for counts, expected in (
-            ([180, 20], NOT_COMMITTED),  # 160 by the index: too few
-            ([220, 20], ONLY_INDEX),  # all of 200
-            ([150, 70, 20], NOT_COMMITTED),  # 130 of 180
-            ([220, 40, 20], ONLY_INDEX),  # 200 of 220
-            ([220, 43, 20], NOT_COMMITTED),  # 200 of 223
-        ):
-            n = len(counts)
-            given_rules = both._replace(
-                bounds=np.array([0.1, 0.05, 0.0][-n:]),
-                roots=np.ones(n),
-                usable=np.ones(n, dtype=bool),
-                scales=np.ones(n),
-            )
-            known = cells([[0.5] * n], [counts])
-            got = commit(given_rules, known, 0, False, NOT_COMMITTED, (0.9, 0.5))
-            assert got == expected, counts
 
 
 def test_explore_c_takes_the_cheapest_whose_radius_is_not_below_its_bias() -> None:
@@ -304,9 +224,6 @@ class TestSafeguard:
         chosen = steer(given_rules, known, lows, highs, (0, 1), committed, exhausted)
         return chosen, exhausted.tolist()
 
-    def test_lowest_radius(self) -> None:
-        assert lowest_radius(rules(costs=(0.1, 5.0)), 0) == pytest.approx(0.1 * 0.02**0.5 / 4.0)
-
     @pytest.mark.parametrize(("radius", "left"), [(0.06, False), (0.04, True)])
     def test_certainly_of_no_use(self, radius: float, left: bool) -> None:
         # LCB_l rises to at most .6 + r - .1, UCB_u falls to no less than .5 - r + .1: they meet
@@ -318,35 +235,12 @@ class TestSafeguard:
         # A tolerance of .05 brings them together at r = .025 already.
         assert self.steer(rules(BY_SWEEP, epsilon=0.05), known)[0] == (0, 0)
 
-    def test_what_the_target_said_counts_too(self) -> None:
-        # At the target, l is above .55 already, and u may fall to .5 - .02 + .1 = .58 at
-        # fidelity 0: u moves on, l with it.
-        known = cells([[0.6, 0.6], [0.5, 0.0]], [[99, 9], [99, 0]], [[0.02, 0.05], [0.02, 0.0]])
-        assert self.steer(rules(BY_SWEEP, costs=(1.0, 100.0)), known)[0] == (1, 1)
-        # Above .59, u at fidelity 0 is enough.
-        known = cells([[0.6, 0.6], [0.5, 0.0]], [[99, 9], [99, 0]], [[0.02, 0.01], [0.02, 0.0]])
-        assert self.steer(rules(BY_SWEEP, costs=(1.0, 100.0)), known)[0] == (0, 0)
-
-    def test_the_cheaper_gives_way_and_it_is_repeated(self) -> None:
-        three = rules(BY_SWEEP, costs=(1.0, 2.0, 4.0), bounds=(0.2, 0.1, 0.0))
-        known = cells(
-            [[0.6, 0.6, 0.0], [0.55, 0.55, 0.0]],
-            [[99, 99, 0]] * 2,
-            [[0.09, 0.05, 0.0]] * 2,
-        )
-        # At both cheap fidelities: .6 + .05 - .1 < .55 - .05 + .1.
-        assert self.steer(three, known) == ((2, 2), [True, True, False])
-
     @pytest.mark.parametrize(("radius", "left"), [(0.0126, False), (0.0124, True)])
     def test_doubtful(self, radius: float, left: bool) -> None:
         # The arms are far apart, but fidelity 0 is left at .1 sqrt(1 / 4) / 4 = .0125.
         known = cells([[0.9, 0.0], [0.2, 0.0]], [[99, 0], [99, 0]], [[radius, 0.0], [0.3, 0.0]])
         expected = ((1, 0), [True, False]) if left else ((0, 0), [False, False])
         assert self.steer(rules(BY_SWEEP), known) == expected
-
-    def test_an_unbiased_fidelity_is_never_left(self) -> None:
-        known = cells([[0.6, 0.0], [0.5, 0.0]], [[99, 0], [99, 0]], [[1e-6, 0.0], [1e-6, 0.0]])
-        assert self.steer(rules(BY_SWEEP, bounds=(0.0, 0.0)), known)[0] == (0, 0)
 
 
 # Races.
@@ -356,14 +250,11 @@ class TestSafeguard:
 BETWEEN_TWO = GaussianInstance(
     [[0.55, 0.5], [0.6, 0.45]], costs=[1.0, 400.0], xi=[0.1, 0.0], variance=0.01
 )
-AMONG_THREE = GaussianInstance(
-    [[0.55, 0.5, 0.3], [0.6, 0.45, 0.25]], costs=[1.0, 400.0], xi=[0.1, 0.0], variance=0.01
-)
 
 
 class TestRacesThatWouldNotEnd:
-    @pytest.mark.parametrize("instance", [BETWEEN_TWO, AMONG_THREE], ids=["K=2", "K=3"])
-    def test_only_the_safeguard_ends_them(self, instance: GaussianInstance) -> None:
+    def test_only_the_safeguard_ends_them(self) -> None:
+        instance = BETWEEN_TWO
         priors = {"explore": "A", "best_at_most": 0.75, "second_at_least": 0.3}
         options = priors | {"delta": 0.05, "audit": False}
         problem = instance.problem()
@@ -374,37 +265,9 @@ class TestRacesThatWouldNotEnd:
         policy = MFLUCB(problem, safeguard=False, **options)
         rng = np.random.default_rng(0)
         most = int(200 * guarded.cost)  # the cheapest pulls cost 1
-        result = run_lucb(policy, instance, rng, max_pulls=min(most, 1_000_000))
+        result = run_lucb(policy, instance, rng, max_pulls=min(most, 300_000))
         assert not result.certified
         assert result.cost > 20 * guarded.cost
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("instance", [BETWEEN_TWO, AMONG_THREE], ids=["K=2", "K=3"])
-    @pytest.mark.parametrize("explore", ["A", "AB", "B"])
-    def test_the_safeguard_keeps_delta(self, instance: GaussianInstance, explore: Any) -> None:
-        wrong, races, delta = 0, 100, 0.1
-        priors: dict[str, Any] = {"best_at_most": 0.75, "second_at_least": 0.3}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FidelityExhaustedWarning)
-            for seed in range(races):
-                policy = MFLUCB(instance.problem(), explore=explore, delta=delta, **priors)
-                result = run_lucb(policy, instance, np.random.default_rng([7, seed]))
-                assert result.certified
-                wrong += result.arm != instance.best_arm
-        assert wrong <= binom.ppf(0.001, races, delta)
-
-    @pytest.mark.slow
-    def test_published_instance(self, data_folder: Path) -> None:
-        instance = load_instance(data_folder / "iise" / "forever.npz")
-        for explore in ("A", "B", "C"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FidelityExhaustedWarning)
-                policy = MFLUCB(instance.problem(), explore=explore, delta=0.1)
-                result = run_lucb(policy, instance, np.random.default_rng(1))
-            assert result.certified
-            assert result.arm == instance.best_arm
-            # The target alone takes about 5e4; fidelity 0 may take 16 times that.
-            assert result.cost < 6e5
 
     def test_it_warns_once_for_a_fidelity_and_never_from_ask(self) -> None:
         policy = MFLUCB(
@@ -427,9 +290,12 @@ class TestRacesThatWouldNotEnd:
         assert text.startswith("0 epochs is left for the next dearer one: its bias of up to 0.1")
 
 
-@pytest.mark.parametrize("explore", EXPLORE)
-@settings(max_examples=8)
-@given(seed=st.integers(0, 2**32 - 1), schedule=st.sampled_from([None, "pulls", "rounds"]))
+@settings(max_examples=20)
+@given(
+    explore=st.sampled_from(EXPLORE),
+    seed=st.integers(0, 2**32 - 1),
+    schedule=st.sampled_from([None, "pulls", "rounds"]),
+)
 def test_play_is_asking_and_telling(explore: Any, seed: int, schedule: Any) -> None:
     rng = np.random.default_rng(seed)
     n_arms, n_fidelities = int(rng.integers(2, 5)), int(rng.integers(1, 4))
@@ -479,21 +345,18 @@ class TestWithoutNumba:
                 run_lucb(plain, instance, np.random.default_rng(3), max_pulls=1500)
             assert plain.state_dict() == policy.state_dict()
 
-    def test_a_function_is_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def function() -> None: ...
-
-        monkeypatch.setitem(sys.modules, "numba", None)
-        assert compiled.compiled(function) is function
-
     def test_importing_the_policy_does_not_load_it(self) -> None:
-        code = "import sys, mfhpo.simulation.lucb; print('numba' in sys.modules)"
+        code = (
+            "import sys, mfhpo.simulation.plays; from mfhpo import MFUCB, Problem, SubGaussian; "
+            "MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0))).ask(); print('numba' in sys.modules)"
+        )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.stdout.strip() == "False", done.stderr
 
 
-@pytest.mark.parametrize("explore", EXPLORE)
-@settings(max_examples=6)
+@settings(max_examples=12)
 @given(
+    explore=st.sampled_from(EXPLORE),
     seed=st.integers(0, 2**32 - 1),
     value_exponent=st.integers(-8, 8),
     cost_exponent=st.integers(-4, 4),
@@ -537,16 +400,6 @@ class TestRule:
         assert recommendation.interval == (pytest.approx(0.8), pytest.approx(1.0))
         assert policy.cost == 2.0
 
-    def test_epsilon_ends_it(self) -> None:
-        # LCB_l = .5 - .1, UCB_u = .4 + .1: .1 apart.
-        for epsilon, certified in ((0.09, False), (0.11, True)):
-            problem = Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.0))
-            policy = MFLUCB(problem, epsilon=epsilon)
-            policy.tell(Pull(0, 0), Observation(0.5))
-            policy.tell(Pull(1, 0), Observation(0.4))
-            assert policy.recommend().certified is certified
-        assert policy.recommend().reason == MFLUCB._certificate_reason
-
     def test_an_arm_below_a_lower_bound_is_out_and_comes_back_when_the_bounds_are_widened(
         self,
     ) -> None:
@@ -567,51 +420,6 @@ class TestRule:
         assert policy.recommend().arm == 0
         assert policy.recommend().certified
 
-    def test_eliminated_arms_return(self) -> None:
-        problem = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.0))
-        policy = MFLUCB(problem)
-        for arm, value in ((0, 0.5), (1, 0.45), (2, 0.1)):
-            policy.tell(Pull(arm, 0), Observation(value))
-        with pytest.warns(BiasContradictedWarning):
-            policy.tell(Pull(0, 1), Observation(0.2))  # .3 below its value at fidelity 0
-        assert policy.active.tolist() == [0, 1, 2]
-        assert policy.ask()[0].arm in (1, 2)
-
-    def test_a_lost_pull_does_not_stall_the_race(self) -> None:
-        means = np.array([[0.2, 0.3], [0.6, 0.7], [0.4, 0.5]])
-        problem = Problem(3, (1.0, 3.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
-        for explore in EXPLORE:
-            policy = MFLUCB(problem, explore=explore)
-            tapes = Tapes(means, 0.1, 5)
-            lost = policy.ask(4)
-            told = 0
-            while not policy.finished and told < 3000:
-                [pull] = policy.ask(1, lost)
-                policy.tell(pull, tapes.next(pull))
-                told += 1
-            assert policy.recommend().certified, explore
-            assert policy.recommend().arm == 1
-
-    def test_workers_share_the_two_arms(self) -> None:
-        policy = MFLUCB(Problem(2, (1.0, 3.0), Bias.max(0.1, 0.0), SubGaussian(1.0)))
-        for _ in range(20):
-            for arm in (0, 1):
-                policy.tell(Pull(arm, 0), Observation(0.5))
-        assert sorted(pull.arm for pull in policy.ask(6)) == [0, 0, 0, 1, 1, 1]
-
-    def test_dear_pulls_are_not_forced(self) -> None:
-        means = np.array([[0.1, 0.1], [0.9, 0.9], [0.2, 0.2], [0.3, 0.3], [0.15, 0.15]])
-        problem = Problem(5, (1.0, 1000.0), Bias.max(0.05, 0.0), SubGaussian(0.1))
-        for explore in ("A", "C"):
-            policy = MFLUCB(problem, explore=explore)
-            race(policy, Tapes(means, 0.1, 1))
-            assert policy.recommend().arm == 1
-            assert policy.cost < 1000.0
-        # As published, every arm is pulled once at every fidelity first, the cheapest first.
-        policy = MFLUCB(problem, explore="A", schedule="pulls")
-        cheap = [Pull(arm, 0) for arm in range(5)]
-        assert policy.ask(10) == [*cheap, *(Pull(arm, 1) for arm in range(5))]
-
     def test_time_counts_pulls_or_rounds(self) -> None:
         problem = Problem(2, (1.0, 2.0, 3.0), Bias.max(0.1, 0.1, 0.0), SubGaussian(0.5))
         level = 0.05 / 6
@@ -627,39 +435,6 @@ class TestRule:
                         policy.tell(Pull(arm, m), Observation(0.5))
             beta = math.sqrt(math.log(4.0 * time**4 / level) / 2.0)
             assert policy.summary(0, 0) == (2, 0.5, pytest.approx(beta))
-
-    def test_time_counts_the_pilot(self) -> None:
-        # Eight pulls are four rounds; half of delta pays for the bias bounds.
-        problem = Problem(2, (1.0, 2.0), None, SubGaussian(0.5))
-        policy = MFLUCB(
-            problem, explore="B", schedule="rounds", audit=False, estimated_bias="eliminate"
-        )
-        for pull in policy.ask(8):
-            policy.tell(pull, Observation(0.5))
-        assert not policy.piloting
-        beta = math.sqrt(math.log(4.0 * 4.0**4 / (0.025 / 4)) / 2.0)
-        assert policy.summary(1, 1) == (2, 0.5, pytest.approx(beta))
-
-    def test_the_target_only_needs_no_bias_and_ignores_the_rest(self) -> None:
-        problem = Problem(2, (1.0, 2.0), None, SubGaussian(0.0))
-        policy = MFLUCB(problem, explore="top")
-        policy.tell(Pull(0, 0), Observation(9.0))
-        policy.tell(Pull(1, 0), Observation(1.0))
-        assert not policy.finished
-        policy.tell(Pull(0, 1), Observation(0.1))
-        policy.tell(Pull(1, 1), Observation(0.2))
-        assert policy.recommend().arm == 1
-        assert policy.recommend().certified
-
-    def test_certificates_say_what_was_only_estimated(self) -> None:
-        problem = Problem(2, (1.0, 2.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
-        both = MFLUCB(problem, explore="A").recommend().assumptions[-1]
-        assert both.startswith("an upper bound on the best mean and a lower bound on the second-")
-        assert both.endswith("the certificate does not rest on it")
-        one = MFLUCB(problem, explore="B", best_at_most=1.0).recommend().assumptions[-1]
-        assert one.startswith("a lower bound on the second-best mean: estimated")
-        for options in ({"explore": "C"}, {"best_at_most": 1.0, "second_at_least": 0.0}):
-            assert len(MFLUCB(problem, **options).recommend().assumptions) == 1
 
 
 class TestPlay:
@@ -697,18 +472,6 @@ class TestPlay:
         assert policy.bias.bounds[0] > 0.4
         assert result.arm == 0
 
-    def test_its_answer_is_that_of_the_runner(self) -> None:
-        instance = BernoulliInstance([[0.4, 0.7, 0.5], [0.45, 0.8, 0.5]], [1.0, 3.0])
-        for explore in EXPLORE:
-            fast = run_lucb(MFLUCB(instance.problem(), explore=explore), instance, _rng())
-            slow = run(MFLUCB(instance.problem(), explore=explore), instance, _rng())
-            assert fast.arm == slow.arm == 1
-            assert fast.cost == pytest.approx(slow.cost, rel=0.7)
-
-
-def _rng() -> np.random.Generator:
-    return np.random.default_rng(11)
-
 
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -741,25 +504,6 @@ def test_wrong_problems() -> None:
     policy.tell(Pull(0, 0), Observation(0.5))
     # Four times that of values within [0, 1].
     assert policy.summary(0, 0)[2] == pytest.approx(4.0 * math.sqrt(math.log(4.0 * 4 / 0.05)))
-
-
-def test_the_target_only_says_nothing_by_cheaper_fidelities() -> None:
-    # Fidelity 0 shows 5 + arm, the target the arm's number: only the latter counts.
-    problem = Problem(2, (1.0, 5.0), Bias.max(0.5, 0.0), SubGaussian(0.1))
-    policy = MFLUCB(problem, explore="top")
-    for arm in (0, 1):
-        for _ in range(200):
-            policy.tell(Pull(arm, 0), Observation(5.0 + arm))
-    assert policy.interval(1) == (-math.inf, math.inf)
-    assert not policy.recommend().certified
-    for arm in (0, 1):
-        for _ in range(60):
-            policy.tell(Pull(arm, 1), Observation(float(arm)))
-    recommendation = policy.recommend()
-    radius = policy.summary(1, 1)[2]
-    assert recommendation.arm == 1
-    assert recommendation.mean == pytest.approx(1.0)
-    assert recommendation.interval == pytest.approx((1.0 - radius, 1.0 + radius))
 
 
 # Measured costs need not increase.
@@ -796,29 +540,6 @@ class TestUnusableFidelities:
         assert counts[0, 1] == 0
         assert counts[0, 2] > 0
 
-    def test_are_not_part_of_sweeps(self) -> None:
-        # As in `test_line_10`, with nothing at the middle fidelity.
-        given_rules = rules(BY_SWEEP, self.COSTS, (0.1, 0.05, 0.0))
-        for number, expected in ((388, NOT_COMMITTED), (389, 0)):
-            known = cells([[0.5, 0.0, 0.5]], [[number + 7, 0, number]])
-            assert commit(given_rules, known, 0, False, NOT_COMMITTED, (1.0, 0.5)) == expected
-
-    def test_are_skipped_by_the_safeguard(self) -> None:
-        given_rules = rules(BY_SWEEP, self.COSTS, self.BOUNDS)
-        known = cells([[0.6, 0.0, 0.0], [0.5, 0.0, 0.0]], [[99, 0, 0]] * 2, [[0.04, 0.0, 0.0]] * 2)
-        lows, highs = target_bounds(known, given_rules.bounds, np.ones(2, dtype=bool))
-        exhausted = np.zeros(3, dtype=bool)
-        committed = np.zeros(2, dtype=np.int64)
-        chosen = steer(given_rules, known, lows, highs, (0, 1), committed, exhausted)
-        assert chosen == (2, 2)
-        assert exhausted.tolist() == [True, False, False]
-
-    def test_are_not_pulled_once_by_each(self) -> None:
-        given_rules = rules(costs=self.COSTS, bounds=self.BOUNDS)
-        active = np.ones(2, dtype=bool)
-        assert unseen(given_rules, np.array([[1, 0, 1], [1, 0, 0]]), active) == (1, 2)
-        assert unseen(given_rules, np.array([[1, 0, 1], [1, 0, 1]]), active) == (-1, -1)
-
 
 @pytest.mark.parametrize("explore", EXPLORE)
 def test_measured_costs_that_fall(explore: Any) -> None:
@@ -839,103 +560,4 @@ def test_measured_costs_that_fall(explore: Any) -> None:
     assert policy.cost <= 66.0 + 60.0  # a pilot of two pulls of each, and little at the target
 
 
-@pytest.mark.parametrize("explore", ["C", "top"])
-def test_play_needs_declared_costs(explore: Any) -> None:
-    problem = Problem(2, None, Bias.max(0.3, 0.0), SubGaussian(0.1), n_fidelities=2)
-    policy = MFLUCB(problem, explore=explore, pilot_pulls=2)
-    tapes = Tapes(np.array([[0.0, 0.0], [0.1, 0.1]]), 0.1, seed=0)
-    while policy.piloting:
-        [pull] = policy.ask()
-        policy.tell(pull, replace(tapes.next(pull), cost=1.0))
-    with pytest.raises(ValueError, match="play needs declared bias, costs"):
-        policy.play(tapes.running_sums)
-
-
-def test_play_pays_as_ask_and_tell() -> None:
-    means = np.array([[0.0, 0.1], [0.4, 0.5], [0.1, 0.2]])
-    problem = Problem(3, (1.0, 7.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
-    told, played = MFLUCB(problem), MFLUCB(problem)
-    race(told, Tapes(means, 0.1, seed=2))
-    played.play(Tapes(means, 0.1, seed=2).running_sums)
-    for name in ("cost", "cost_sums", "cost_counts"):
-        assert played.state_dict()[name] == pytest.approx(told.state_dict()[name])
-    assert sum(played.state_dict()["cost_counts"]) == played.pulls > 0
-
-
 # Certificates are wrong with probability at most delta.
-
-
-def hard_instance(rng: np.random.Generator) -> GaussianInstance:
-    """At cheap fidelities the biases lead away from the best arm, as far as declared, or not."""
-    n_arms, n_fidelities = int(rng.integers(2, 6)), int(rng.integers(1, 4))
-    bounds = np.append(np.sort(rng.uniform(0.05, 0.5, n_fidelities - 1))[::-1], 0.0)
-    targets = -rng.uniform(0.4, 1.5, n_arms)
-    targets[0] = 0.0
-    shares = rng.uniform(-1.0, 1.0, (n_fidelities, n_arms))
-    if rng.random() < 0.5:
-        shares = np.where(np.arange(n_arms) == 0, -1.0, 1.0) * np.ones((n_fidelities, 1))
-    costs = rng.uniform(1.5, 5.0) ** np.arange(n_fidelities)
-    return GaussianInstance(targets + bounds[:, None] * shares, costs, xi=bounds)
-
-
-def wrong_races(make: Callable[[Problem], MFLUCB], races: int, seed: int) -> int:
-    wrong = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FidelityExhaustedWarning)
-        for number in range(races):
-            rng = np.random.default_rng([seed, number])
-            instance = hard_instance(rng)
-            policy = make(instance.problem())
-            result = run_lucb(policy, instance, rng, max_pulls=100_000)
-            wrong += result.certified and result.arm != instance.best_arm
-            wrong += policy.active[0] != 0 and not result.certified
-    return wrong
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("explore", EXPLORE)
-@pytest.mark.parametrize("schedule", [None, "pulls", "rounds"])
-def test_delta_is_kept(explore: Any, schedule: Any) -> None:
-    # With an error rate of delta, so few errors would have a probability below .001.
-    races, delta = 200 if schedule is None else 80, 0.1
-    wrong = wrong_races(
-        lambda problem: MFLUCB(problem, explore=explore, schedule=schedule, delta=delta), races, 1
-    )
-    assert wrong <= binom.ppf(0.001, races, delta)
-
-
-@pytest.mark.slow
-def test_a_radius_that_is_too_small_is_found_out() -> None:
-    races, delta = 200, 0.1
-    wrong = wrong_races(
-        lambda problem: MFLUCB(problem, radius=HoeffdingRadius(0.15), delta=delta, audit=False),
-        races,
-        1,
-    )
-    assert wrong > binom.ppf(0.999, races, delta)
-
-
-@pytest.mark.slow
-def test_delta_is_kept_when_everything_is_estimated() -> None:
-    races, delta, wrong = 60, 0.1, 0
-    for number in range(races):
-        rng = np.random.default_rng([3, number])
-        targets = np.append(1.0, rng.uniform(-1.0, 0.2, 11))
-        means = np.stack([targets + rng.normal(0.0, 0.05, 12), targets])
-        instance = GaussianInstance(means, [1.0, 4.0], variance=0.04)
-        problem = Problem(12, (1.0, 4.0), None, EstimatedNoise())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            policy = MFLUCB(problem, explore="A" if number % 2 else "C", delta=delta)
-            run(policy, instance, rng, workers=3, max_pulls=3000)
-        recommendation = policy.recommend()
-        assert recommendation.certified
-        wrong += recommendation.arm != 0
-    assert wrong <= 1  # 60 races at delta have at most one error with probability .014
-
-
-def test_run_lucb_needs_an_instance_of_the_same_shape() -> None:
-    policy = MFLUCB(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)))
-    instance = GaussianInstance([[0.0, 0.1, 0.2]], [1.0])
-    with pytest.raises(ValueError, match="2 arms and 1 fidelities, but the instance has 3 and 1"):
-        run_lucb(policy, instance, np.random.default_rng(0))

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import MixtureRadius
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.simulation.instances import GaussianInstance, load_instance
 from mfhpo.simulation.runner import run, run_repeats
-from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
 
 numbers = st.integers(0, 2**32 - 1)
 
@@ -57,18 +55,6 @@ class TestByHand:
         # 1.339 for a cost of 4, 2.186 for 1.5.
         assert policy.ask() == [Pull(1, fidelity)]
 
-    def test_the_leaders_turn(self) -> None:
-        policy = three_arms()
-        tell(policy, (0, 0, 3.0), (1, 0, 1.0), (2, 0, 0.0), (2, 0, 0.0))
-        # 4 pulls times the golden ratio are 2.472, and 0.472 is below 1/2.
-        assert policy.ask() == [Pull(0, 0)]
-
-    def test_rarely_pulled_arms_are_rivals_first(self) -> None:
-        policy = three_arms(delta=1e-6)
-        # Both rivals are at 1; arm 1 was seen more often, and its evidence is stronger.
-        tell(policy, (0, 0, 3.0), (2, 0, 1.0), *[(1, 0, 1.0)] * 4)
-        assert {pull.arm for pull in policy.ask(2)} <= {0, 2}
-
     @pytest.mark.parametrize(("dear", "fidelity"), [(4.0, 0), (1.5, 1)])
     def test_order_bounds(self, dear: float, fidelity: int) -> None:
         problem = Problem(2, (1.0, dear), Bias.order(0.5, 0.0), SubGaussian(1.0))
@@ -89,14 +75,6 @@ class TestByHand:
         assert result.certified
         assert result.cost == result.pulls
 
-    def test_where_the_bias_hides_the_gap_it_goes_to_the_target(self) -> None:
-        instance = GaussianInstance(
-            [[0.5, 0.5], [1.0, 0.0]], [1.0, 10.0], xi=[0.5, 0.0], variance=0.01
-        )
-        result = run(MFTopTwo(instance.problem()), instance, np.random.default_rng(0))
-        assert (result.arm, result.certified) == (0, True)
-        assert result.cost < 200.0
-
     def test_threshold(self) -> None:
         assert three_arms(delta=0.1).threshold == pytest.approx(math.log(2 / 0.1))
         bounded = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), Bounded(0.0, 1.0))
@@ -111,17 +89,6 @@ class TestByHand:
 
 
 class TestPublishedInstances:
-    def test_the_dear_target_is_rarely_pulled(self, data_folder: Path) -> None:
-        instance = load_instance(data_folder / "iise" / "bai_4x5.npz")
-        at_target = pulls = 0
-        rng = np.random.default_rng(0)
-        for _ in range(10):
-            policy = MFTopTwo(instance.problem(), delta=0.01)
-            assert run(policy, instance, rng).arm == instance.best_arm
-            at_target += sum(policy.summary(arm, 4)[0] for arm in range(4))
-            pulls += policy.pulls
-        assert at_target < 0.05 * pulls
-
     @pytest.mark.slow
     def test_it_is_cheaper_than_what_is_published(self, data_folder: Path) -> None:
         # MF-GRAD with its published stop, which is no guarantee, has 564 and 85.8.
@@ -135,33 +102,8 @@ class TestPublishedInstances:
             ]
             assert np.mean(costs) + 2.0 * np.std(costs) / math.sqrt(runs) < published, name
 
-    @pytest.mark.slow
-    def test_what_never_ends_for_others_ends(self, data_folder: Path) -> None:
-        # At the cheap fidelity the best arm looks worse by .04, within its bias bound.
-        instance = load_instance(data_folder / "iise" / "forever.npz")
-        policy = MFTopTwo(instance.problem(), delta=0.1)
-        result = run_repeats(
-            policy, instance, np.random.default_rng(1), resolution=0.05, max_pulls=10**7
-        )
-        assert result.certified
-        assert result.arm == instance.best_arm
-
 
 class TestRace:
-    def test_measure(self) -> None:
-        for measure in (0, 12):
-            policy = MFTopTwo(EASY.problem(), measure=measure)
-            result = run(policy, EASY, np.random.default_rng(0))
-            assert (result.arm, result.certified) == (3, True)
-            assert policy.summary(3, 1)[0] >= measure
-
-    def test_budget(self) -> None:
-        policy = MFTopTwo(EASY.problem(), budget=7.0)
-        result = run(policy, EASY, np.random.default_rng(0))
-        assert not result.certified
-        assert result.cost <= 7.0
-        assert "budget" in policy.recommend().reason
-
     def test_epsilon_ends_a_tie(self) -> None:
         twins = GaussianInstance([[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]], [1.0, 5.0], variance=0.25)
         policy = MFTopTwo(twins.problem(), epsilon=0.5)
@@ -170,18 +112,6 @@ class TestRace:
         assert result.arm in (1, 2)
         assert {1, 2} <= set(policy.active.tolist())
         assert "by epsilon" in policy.recommend().reason
-
-    def test_a_tie_never_ends(self) -> None:
-        twins = GaussianInstance([[1.0, 1.0]], [1.0], variance=0.25)
-        policy = MFTopTwo(twins.problem(), delta=1e-4)
-        assert not run(policy, twins, np.random.default_rng(0), max_pulls=2000).certified
-        counts = [policy.summary(arm, 0)[0] for arm in (0, 1)]
-        assert min(counts) > 0.3 * max(counts)
-
-    def test_one_arm(self) -> None:
-        policy = MFTopTwo(Problem(1, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0)))
-        assert policy.finished
-        assert policy.recommend().arm == 0
 
     def test_an_audit_brings_arms_back(self) -> None:
         # Arm 0 seems better by 5 at the cheap fidelity, where arm 1 breaks its bound. Arm 2 is
@@ -199,33 +129,6 @@ class TestRace:
             tell(policy, *[(0, 1, 5.0), (2, 1, -9.0)] * 30, *[(1, 1, 6.0)] * 40)
         assert policy.finished
         assert policy.recommend().arm == 1
-
-    def test_a_withdrawn_leader_gives_back_what_it_beat(self) -> None:
-        policy = three_arms()
-        tell(policy, *[(0, 0, 9.0), (1, 0, 4.0), (2, 0, 0.0)] * 8)
-        assert policy.active.tolist() == [0]
-        policy.withdraw(0)
-        # Arm 2 was beaten by arm 0 or by arm 1; 4 apart, it is beaten by arm 1 at once.
-        assert policy.active.tolist() == [1]
-        policy.withdraw(1)
-        assert policy.active.tolist() == [2]
-
-    def test_a_merged_arm_keeps_what_it_beat(self) -> None:
-        policy = three_arms()
-        tell(policy, (0, 0, 9.0), *[(1, 0, 9.0), (2, 0, 0.0)] * 8)
-        assert policy.active.tolist() == [0, 1]
-        policy.withdraw(1, duplicate_of=0)
-        assert policy.active.tolist() == [0]
-        assert policy.recommend().certified
-
-    @pytest.mark.parametrize("noise", [EstimatedNoise(), Gaussian()])
-    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
-    def test_the_noise_is_unknown_at_first(self, noise: Noise, policy: type[MFTopTwo]) -> None:
-        # Bias and costs are declared, so that there is no pilot.
-        race = policy(EASY.problem(noise=noise))
-        assert not race.piloting
-        result = run(race, EASY, np.random.default_rng(0), max_pulls=1000)
-        assert (result.arm, result.certified) == (3, True)
 
     def test_unequal_counts_with_order_bounds(self) -> None:
         # What was pulled often at one fidelity cannot be compared with the other's other fidelity.
@@ -252,15 +155,8 @@ class TestRace:
         assert race.recommend().arm == 3
         assert race.recommend().certified
 
-    @pytest.mark.parametrize("workers", [8, 20])
-    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
-    def test_many_workers(self, policy: type[MFTopTwo], workers: int) -> None:
-        result = run(policy(EASY.problem()), EASY, np.random.default_rng(0), workers=workers)
-        assert (result.arm, result.certified) == (3, True)
-        assert result.elapsed < result.cost / 2
-
-    @pytest.mark.parametrize("sigma", [(0.0, 0.1), (0.1, 0.0), 0.0])
-    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    @pytest.mark.parametrize("sigma", [(0.0, 0.1), 0.0])
+    @pytest.mark.parametrize("scale", [1e-6, 1e6])
     @pytest.mark.parametrize("kind", ["max", "order"])
     @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
     def test_fidelities_without_noise(
@@ -277,11 +173,6 @@ class TestRace:
         )
         assert (result.arm, result.certified) == (3, True)
 
-    @pytest.mark.parametrize("options", [{"variant": "own"}, {"variant": "order"}])
-    def test_a_variant_that_contradicts_the_bounds(self, options: dict[str, Any]) -> None:
-        with pytest.raises(ValueError, match="variant"):
-            three_arms(**options)
-
     def test_a_radius_is_an_error(self) -> None:
         with pytest.raises(TypeError, match="radius: MFTopTwo decides by likelihood ratios"):
             three_arms(radius=MixtureRadius(1.0))
@@ -289,7 +180,7 @@ class TestRace:
 
 
 class TestExtremes:
-    @pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0), (1e5, 400.0)])
+    @pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0)])
     def test_a_dear_target_is_not_pulled_more_than_it_is_worth(
         self, dear: float, most: float
     ) -> None:
@@ -302,25 +193,6 @@ class TestExtremes:
             result = run_repeats(policy, instance, np.random.default_rng(seed), resolution=0.02)
             assert (result.arm, result.certified) == (2, True)
             assert result.cost < most * dear
-
-    @pytest.mark.parametrize("bias", [Bias.max(0.01, 0.0), Bias.order(0.02, 0.0)])
-    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-    def test_without_noise_a_few_pulls_are_enough(self, bias: Bias, scale: float) -> None:
-        bounds = [scale * bound for bound in bias.bounds]
-        problem = Problem(3, (1.0, 10.0), replace(bias, bounds=tuple(bounds)), SubGaussian(0.0))
-        means = scale * np.array([[0.0, 0.01], [0.015, 0.02], [0.02, 0.03]])
-        policy = MFTopTwo(problem)
-        while not policy.finished:
-            assert policy.pulls < 30
-            [pull] = policy.ask()
-            tell(policy, (pull.arm, pull.fidelity, means[pull.arm, pull.fidelity]))
-        assert policy.recommend().arm == 2
-
-    def test_one_fidelity_without_noise(self) -> None:
-        noise = SubGaussian((0.0, 1.0))
-        policy = MFTopTwo(Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), noise))
-        tell(policy, (0, 0, 1.0), (1, 0, 0.0))
-        assert policy.recommend().certified
 
 
 class TestUnits:
@@ -351,6 +223,7 @@ class TestUnits:
                 race.tell(pull, Observation(float(value)))
         return told
 
+    @settings(max_examples=10)
     @given(
         seed=numbers,
         kind=st.sampled_from(["max", "order"]),
@@ -363,6 +236,7 @@ class TestUnits:
     ) -> None:
         assert self.pulls(policy, seed, kind, scale, n=n) == self.pulls(policy, seed, kind, n=n)
 
+    @settings(max_examples=10)
     @given(
         seed=numbers,
         kind=st.sampled_from(["max", "order"]),
@@ -371,64 +245,3 @@ class TestUnits:
     )
     def test_of_costs(self, seed: int, kind: Any, cost: float, policy: type[MFTopTwo]) -> None:
         assert self.pulls(policy, seed, kind, cost=cost) == self.pulls(policy, seed, kind)
-
-    @pytest.mark.parametrize("kind", ["max", "order"])
-    @pytest.mark.parametrize("shift", [-1024.0, 1024.0])
-    def test_where_values_lie_does_not_matter_to_pulls_under_way(
-        self, kind: Any, shift: float
-    ) -> None:
-        # Arm 0 and arm 1 were seen at the cheap fidelity; their first pulls at the target, and the
-        # first of arm 2, are under way.
-        asked = []
-        for offset in (0.0, shift):
-            problem = Problem(3, (1.0, 4.0), Bias(kind, (0.5, 0.0)), SubGaussian(1.0))
-            policy = MFTopTwo(problem)
-            tell(policy, (0, 0, 3.0 + offset), (1, 0, 2.0 + offset))
-            asked.append(policy.ask(12, [Pull(0, 1), Pull(1, 1), Pull(2, 0)]))
-        assert asked[0] == asked[1]
-
-
-CONDITIONS = {
-    "max": Hard(),
-    "order": Hard("order"),
-    "max, nearly a tie": Hard(gap=0.001, most_pulls=150),
-    "order, nearly a tie": Hard("order", gap=0.001, most_pulls=150),
-    "max, epsilon": Hard(gap=1.3, epsilon=1.2),
-    "order, epsilon": Hard("order", gap=1.3, epsilon=1.2),
-    "two arms": Hard(n_arms=2, gap=0.001, most_pulls=200),
-    "estimated noise": Hard(noise=EstimatedNoise(), gap=0.2, most_pulls=150),
-    "Gaussian noise": Hard(noise=Gaussian(), gap=0.2, n_arms=2, most_pulls=150),
-    "Bernoulli": Hard("order", noise=Bounded(0.0, 1.0), bernoulli=True, gap=0.2, most_pulls=120),
-}
-ENDS = ("max", "order", "max, epsilon", "order, epsilon")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(CONDITIONS))
-def test_delta_is_kept(name: str) -> None:
-    delta, races = 0.2, 60
-    wrong, certified = wrong_and_certified(
-        CONDITIONS[name],
-        lambda problem: MFTopTwo(
-            problem, delta=delta, audit=False, epsilon=CONDITIONS[name].tolerance
-        ),
-        races,
-        seed=11,
-    )
-    assert wrong <= most_allowed(races, delta)
-    # A policy that never answers is never wrong.
-    assert certified >= 0.8 * races or name not in ENDS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["two arms", "order, nearly a tie"])
-def test_noise_that_is_declared_too_small_is_found_out(name: str) -> None:
-    # The noise has a scale of 2: the tests above can see errors.
-    delta, races = 0.2, 60
-    wrong, _ = wrong_and_certified(
-        replace(CONDITIONS[name], noise=SubGaussian(0.7)),
-        lambda problem: MFTopTwo(problem, delta=delta, audit=False),
-        races,
-        seed=11,
-    )
-    assert wrong > most_allowed(races, delta)

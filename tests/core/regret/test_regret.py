@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mfhpo.regret import regret_per_cost, regret_per_play
+from mfhpo.simulation.plays import regret_per_cost, regret_per_play
 
 MEANS = [0.2, 0.9, 0.5]
 COSTS = [1.0, 4.0]
@@ -16,23 +16,6 @@ def test_by_hand() -> None:
     # 29 plays at the cheapest fidelity and half a one, against 4 plays of arm 0 and 7 of arm 1.
     earned = 4 * 0.2 + 7 * 0.9
     assert regret_per_play(MEANS, COSTS, COUNTS, 29.5) == pytest.approx(29.5 * 0.9 - earned)
-
-
-def test_the_cheapest_play_is_the_unit_of_the_second() -> None:
-    costs = [2.0, 8.0]
-    assert regret_per_play(MEANS, costs, COUNTS, 59.0) == pytest.approx(
-        regret_per_play(MEANS, COSTS, COUNTS, 29.5)
-    )
-
-
-def test_the_oracle_misses_nothing() -> None:
-    counts = [[0, 0], [12, 0], [0, 0]]
-    assert regret_per_play(MEANS, COSTS, counts, 12.0) == pytest.approx(0.0)
-    assert regret_per_cost(MEANS, COSTS, counts, 12.0) == pytest.approx(0.0)
-    # At the target the first notion does not mind, the second does: 8 plays were to be had.
-    counts = [[0, 0], [4, 2], [0, 0]]
-    assert regret_per_cost(MEANS, COSTS, counts, 12.0) == pytest.approx(0.0)
-    assert regret_per_play(MEANS, COSTS, counts, 12.0) == pytest.approx(6 * 0.9)
 
 
 @pytest.mark.parametrize("regret", [regret_per_cost, regret_per_play])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound, predict_cost
@@ -50,37 +50,10 @@ class TestTheorem1:
         )
         assert bound == pytest.approx(INFORMATION * 2 * 2 / 0.85**2)
 
-    def test_a_fidelity_with_too_much_bias_does_not_help(self) -> None:
-        # Gap .4, xi .5: only the target is left, 100 * 2 / .4^2 for each arm.
-        bound = cost_lower_bound(two_levels(2, Bias.max(0.5, 0.0)), 0.001, gaps=[0.4])
-        assert bound == pytest.approx(INFORMATION * 2 * 100 * 2 / 0.16)
-
-    def test_the_worst_case_of_remark_1_needs_twice_the_bias(self) -> None:
-        # Best arm underestimated by xi, the others overestimated: distances gap - 2 xi.
-        problem = two_levels(3, Bias.max(0.1, 0.0), sigma=2.0)
-        means = [[0.9, 0.1, -0.9], [1.0, 0.0, -1.0]]
-        bound = cost_lower_bound(problem, 0.001, means=means)
-        assert bound == pytest.approx(INFORMATION * 8 * (1 / 0.8**2 + 1 / 0.8**2 + 1 / 1.8**2))
-
     def test_noise_may_differ_between_fidelities(self) -> None:
         problem = Problem(2, (1.0, 4.0), Bias.max(0.0, 0.0), SubGaussian((4.0, 1.0)))
         # 1 * 2 * 16 at the cheap fidelity, 4 * 2 * 1 at the target.
         assert cost_lower_bound(problem, 0.001, gaps=[1.0]) == pytest.approx(INFORMATION * 2 * 8)
-
-    def test_order_bounds_compare_with_the_other_arms_biases(self) -> None:
-        # Biases -.3 and -.25, gamma .1. Arm 1 as good as arm 0 would have a bias of at least
-        # -.3 - .1: 1 - .4 - (-.25) = .85. Arm 0 as bad as arm 1: at most -.25 + .1: .7 + .15.
-        problem = two_levels(2, Bias.order(0.1, 0.0))
-        bound = cost_lower_bound(problem, 0.001, means=[[0.7, -0.25], [1.0, 0.0]])
-        assert bound == pytest.approx(INFORMATION * 2 * 2 / 0.85**2)
-
-    def test_order_bounds_are_about_all_other_arms(self) -> None:
-        # Biases 0, .1, -.1, gamma .2. Nearest biases: arm 0: .2 - .1 = .1 above its own, so
-        # 1 - .1 - 0 = .9; arms 1, 2: 0 - .2 below the others' largest: arm 1: 1 - .2 - .1 = .7,
-        # arm 2 (others up to .1): 1 + .1 - .2 - (-.1) = 1.
-        problem = two_levels(3, Bias.order(0.2, 0.0))
-        bound = cost_lower_bound(problem, 0.001, means=[[1.0, 0.1, -0.1], [1.0, 0.0, 0.0]])
-        assert bound == pytest.approx(INFORMATION * 2 * (1 / 0.9**2 + 1 / 0.7**2 + 1 / 1.0**2))
 
     def test_a_tolerance_lengthens_the_distances_and_frees_near_ties(self) -> None:
         problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
@@ -138,27 +111,11 @@ class TestPrediction:
         assert prediction.top_fidelity_only == 9 * (3 + 16 + 2 * 64)
         assert prediction.lower_bound < prediction.expected
 
-    def test_known_means_replace_the_worst_case(self) -> None:
-        problem = Problem(2, (1.0, 9.0), Bias.order(0.25, 0.0), SubGaussian(1.0))
-        prediction = predict_cost(
-            problem, 0.05, means=[[0.75, 0.0], [0.5, 0.0]], radius=RootRadius()
-        )
-        # 2 B <= .75 - .25 at 16, surely once 4 B <= .75 - .25 at 64.
-        assert prediction.pulls == (32, 0)
-        assert (prediction.expected, prediction.guaranteed) == (32, 128)
-
     def test_the_tolerance_ends_the_race(self) -> None:
         problem = Problem(2, (1.0,), Bias.max(0.0), SubGaussian(1.0))
         prediction = predict_cost(problem, 0.05, gaps=[0.25], epsilon=0.25, radius=RootRadius())
         # Noise-free 2 B <= .25 + .25 at 16 pulls; surely once 2 B <= .25 at 64 (4 B <= .25: 256).
         assert (prediction.expected, prediction.guaranteed) == (2 * 16, 2 * 64)
-
-    def test_the_tolerance_can_spare_the_target(self) -> None:
-        # Section 4.3: epsilon = .5 is above the margin .25, two equal arms end at the cheap one.
-        problem = Problem(2, (1.0, 9.0), Bias.max(0.125, 0.0), SubGaussian(1.0))
-        prediction = predict_cost(problem, 0.05, gaps=[0.0], epsilon=0.5, radius=RootRadius())
-        assert prediction.pulls == (2 * 64, 0)
-        assert prediction.guaranteed == 2 * 64
 
     def test_a_tie_never_ends(self) -> None:
         problem = two_levels(2, Bias.max(0.1, 0.0))
@@ -167,18 +124,14 @@ class TestPrediction:
         assert prediction.pulls[1] == math.inf
         assert 0.0 < prediction.pulls[0] < math.inf
 
-    def test_one_arm_costs_nothing(self) -> None:
-        prediction = predict_cost(two_levels(1, Bias.max(0.1, 0.0)), 0.05, gaps=[])
-        assert (prediction.expected, prediction.guaranteed) == (0.0, 0.0)
-
+    @settings(max_examples=30)
     @given(
         seed=st.integers(0, 10**6),
         kind=st.sampled_from(["max", "order"]),
         epsilon=st.sampled_from([0.0, 0.1, 0.6]),
-        preselect=st.booleans(),
     )
     def test_equals_what_the_engine_pays_without_noise(
-        self, seed: int, kind: str, epsilon: float, preselect: bool
+        self, seed: int, kind: str, epsilon: float
     ) -> None:
         rng = np.random.default_rng(seed)
         target = np.concatenate(([1.0], 1.0 - rng.uniform(0.2, 2.0, 5)))
@@ -186,12 +139,8 @@ class TestPrediction:
         silent = GaussianInstance(means, [1.0, 8.0, 30.0], variance=0.0)
         problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
         radius = HoeffdingRadius(0.5)
-        prediction = predict_cost(
-            problem, 0.05, means=means, epsilon=epsilon, radius=radius, preselect=preselect
-        )
-        race = IISE(
-            problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False, preselect=preselect
-        )
+        prediction = predict_cost(problem, 0.05, means=means, epsilon=epsilon, radius=radius)
+        race = IISE(problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False)
         paid = run_rounds(race, silent, rng, resolution=0.0).cost
         assert paid == pytest.approx(prediction.expected)
         top = SuccessiveElimination(problem, delta=0.05, epsilon=epsilon, radius=radius)
@@ -218,19 +167,6 @@ class TestPrediction:
             costs.append(run_rounds(race, instance, rng).cost)
         assert np.mean(np.array(costs) > guesses[0].guaranteed) <= 0.1
         assert np.mean(costs) == pytest.approx(guesses[0].expected, rel=0.3)
-
-    def test_published_instance(self, data_folder: Path) -> None:
-        instance = load_instance(data_folder / "iise" / "synthetic_a.npz")
-        for kind, mean_cost in (("max", 1.622e7), ("order", 3.595e6)):
-            prediction = predict_cost(
-                instance.problem("max" if kind == "max" else "order"),
-                0.001,
-                means=instance.means,
-                radius=HoeffdingRadius(1.0),
-                preselect=False,
-            )
-            assert prediction.expected == pytest.approx(mean_cost, rel=0.05)
-            assert prediction.top_fidelity_only == pytest.approx(1.433e8, rel=0.1)
 
 
 class TestErrors:
@@ -261,11 +197,3 @@ class TestErrors:
             predict_cost(problem, 0.0, gaps=[1.0])
         with pytest.raises(ValueError, match="epsilon"):
             predict_cost(problem, 0.05, gaps=[1.0], epsilon=-1.0)
-        with pytest.raises(ValueError, match="radius has 1"):
-            predict_cost(problem, 0.05, gaps=[1.0], radius=[RootRadius()])
-
-    def test_all_k_gaps_are_the_same_as_the_others(self) -> None:
-        problem = two_levels(3, Bias.max(0.1, 0.0))
-        assert predict_cost(problem, 0.05, gaps=[1.0, 0.0, 0.5]) == predict_cost(
-            problem, 0.05, gaps=[1.0, 0.5]
-        )

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
 from mfhpo.identification.bounds.tight_bound import TightBound, tight_cost_lower_bound
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.noise import Gaussian, SubGaussian
+from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.simulation.instances import GaussianInstance, load_instance
 
@@ -50,13 +50,6 @@ def of_instance(instance: GaussianInstance, delta: float = 0.05) -> TightBound:
 
 
 class TestByHand:
-    def test_two_arms(self) -> None:
-        # Pulls n of each give n / 2 * gap^2 / (2 sigma^2) = n / 4 of information: 4 pulls of each.
-        found = bound([[0.0, 1.0]])
-        assert found.coefficient == pytest.approx(8.0, rel=2e-4)
-        assert found.cost == pytest.approx(8.0 * math.log(1.0 / 0.12), rel=2e-4)
-        assert found.shares == pytest.approx(np.array([[0.5], [0.5]]), abs=0.01)
-
     @pytest.mark.parametrize("n_arms", [2, 3, 5, 10])
     @pytest.mark.parametrize(("gap", "sigma"), [(1.0, 1.0), (0.3, 2.0)])
     def test_equal_gaps(self, n_arms: int, gap: float, sigma: float) -> None:
@@ -69,22 +62,11 @@ class TestByHand:
         )
         assert found.shares[0, 0] == pytest.approx(root / (root + n_arms - 1), abs=0.02)
 
-    def test_a_cheap_fidelity_that_is_as_good(self) -> None:
-        found = bound([[0.0, 1.0], [0.0, 1.0]], costs=(0.5, 10.0), xi=(0.0, 0.0))
-        assert found.coefficient == pytest.approx(8.0 * 0.5, rel=2e-4)
-        assert found.shares[:, 1].tolist() == [0.0, 0.0]
-
     def test_a_cheap_fidelity_whose_bias_hides_half_the_gap(self) -> None:
         # Arms 4 apart, xi = 1: 2 are left, so that it takes a quarter of the pulls that 1 takes.
         # The target alone would cost 8 / 16 of its own cost, 10.
         found = bound([[0.0, 4.0], [0.0, 4.0]], costs=(0.5, 10.0), xi=(1.0, 0.0))
         assert found.coefficient == pytest.approx(8.0 / 4.0 * 0.5, rel=2e-4)
-
-    def test_a_useless_fidelity(self) -> None:
-        # The bias can be all of the gap.
-        found = bound([[0.0, 1.0], [0.0, 1.0]], costs=(0.01, 10.0), xi=(0.5, 0.0))
-        assert found.coefficient == pytest.approx(80.0, rel=2e-4)
-        assert found.shares[:, 0] == pytest.approx([0.0, 0.0], abs=1e-6)
 
     def test_noise_of_each_fidelity(self) -> None:
         # Half the standard deviation and four times the cost: the same.
@@ -99,14 +81,9 @@ class TestByHand:
         assert (found.cost, found.coefficient) == (0.0, 0.0)
         assert found.shares.tolist() == [[0.5, 0.5]]
 
-    def test_a_delta_that_needs_nothing(self) -> None:
-        # ln(1 / (2.4 delta)) is negative.
-        found = bound([[0.0, 1.0]], delta=0.5)
-        assert found.cost == 0.0
-        assert found.coefficient == pytest.approx(8.0, rel=2e-4)
-
 
 class TestProperties:
+    @settings(max_examples=10)
     @given(seed=numbers, scale=st.sampled_from([1e-6, 0.1, 1e5]), shift=st.sampled_from([0.0, 7.0]))
     def test_units_do_not_matter(self, seed: int, scale: float, shift: float) -> None:
         instance = random_instance(seed)
@@ -119,36 +96,14 @@ class TestProperties:
         )
         assert of_instance(other).coefficient == pytest.approx(1e4 * found.coefficient, rel=4e-4)
 
-    @given(seed=numbers)
-    def test_the_order_of_the_arms_does_not_matter(self, seed: int) -> None:
-        instance = random_instance(seed)
-        turned = GaussianInstance(
-            instance.means[:, ::-1], instance.costs, xi=instance.xi, variance=instance.variance
-        )
-        found = of_instance(turned).coefficient
-        assert found == pytest.approx(of_instance(instance).coefficient, rel=4e-4)
-
+    @settings(max_examples=10)
     @given(seed=numbers)
     def test_it_is_tighter_than_the_bound_for_one_arm_at_a_time(self, seed: int) -> None:
         instance = random_instance(seed)
         looser = cost_lower_bound(instance.problem(), 0.01, means=instance.means)
         assert of_instance(instance, 0.01).cost >= looser * (1.0 - 2e-4)
 
-    @given(seed=numbers)
-    def test_its_shares_attain_it(self, seed: int) -> None:
-        # C* of cost, spent by these shares, has every alternative at a distance of 1.
-        instance = random_instance(seed)
-        found = of_instance(instance)
-        assert found.shares.sum() == pytest.approx(1.0)
-        assert (found.shares >= 0.0).all()
-        means = np.ascontiguousarray(instance.means.T)
-        pulls = found.shares * found.coefficient / instance.costs
-        variances = np.full(means.shape, instance.variance)
-        likelihood = OwnBiasLikelihood(means, pulls, variances, instance.xi, prior=0.0)
-        others = np.flatnonzero(np.arange(instance.n_arms) != instance.best_arm)
-        information, _ = likelihood.against(instance.best_arm, others)
-        assert information.min() == pytest.approx(1.0, rel=1e-3)
-
+    @settings(max_examples=10)
     @given(seed=numbers)
     def test_no_other_shares_are_better(self, seed: int) -> None:
         instance = random_instance(seed)
@@ -168,6 +123,7 @@ class TestProperties:
 
 
 class TestMeansOutsideTheBounds:
+    @settings(max_examples=10)
     @given(seed=numbers)
     def test_of_a_bad_arm_are_moved_within_them(self, seed: int) -> None:
         instance = random_instance(seed)
@@ -183,15 +139,6 @@ class TestMeansOutsideTheBounds:
         expected = tight_cost_lower_bound(instance.problem(), 0.05, means=within)
         assert found.coefficient == pytest.approx(expected.coefficient, rel=1e-9)
 
-    @pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
-    def test_rounding_is_no_breach(self, unit: float) -> None:
-        # .1 + .2 is not .3.
-        means = unit * np.array([[0.1 + 0.2, 1.1], [0.1, 0.9]])
-        found = bound(means, (1.0, 5.0), (unit * 0.2, 0.0), sigma=unit)
-        assert found.coefficient > 0.0
-        best = unit * np.array([[0.1, 0.9 + 0.1 + 0.1], [0.1, 0.9]])
-        assert bound(best, (1.0, 5.0), (unit * 0.2, 0.0), sigma=unit).coefficient > 0.0
-
 
 class TestPublished:
     @pytest.mark.parametrize(("name", "ratio"), [("bai_5x2", 57 / 30), ("bai_4x5", 85 / 41)])
@@ -204,20 +151,6 @@ class TestPublished:
         # Both figures are rounded to whole numbers: within 1 / 60 and 1 / 82 of what they were.
         assert tight / looser == pytest.approx(ratio, rel=0.03)
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("name", "ratio"), [("synthetic_a", 297 / 145), ("synthetic_b", 138 / 65)]
-    )
-    def test_all_arms_of_the_synthetic_instances(
-        self, data_folder: Path, name: str, ratio: float
-    ) -> None:
-        instance = load_instance(data_folder / "iise" / f"{name}.npz")
-        assert isinstance(instance, GaussianInstance)
-        tight = of_instance(instance, 0.001)
-        looser = cost_lower_bound(instance.problem(), 0.001, means=instance.means)
-        assert tight.cost / looser == pytest.approx(ratio, rel=0.03)
-        assert tight.shares.shape == (instance.n_arms, instance.n_fidelities)
-
 
 class TestErrors:
     PROBLEM = Problem(2, costs=(1.0, 2.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
@@ -226,26 +159,6 @@ class TestErrors:
     def test_two_best_arms(self) -> None:
         with pytest.raises(ValueError, match="two best arms, 1 and 2"):
             bound([[0.0, 1.0, 1.0]])
-
-    @pytest.mark.parametrize(
-        "means", [[[0.0, 1.0]], [0.0, 1.0], [[0.0], [1.0]], [[0.0, math.nan], [0.0, 1.0]]]
-    )
-    def test_means_of_another_shape(self, means: Any) -> None:
-        with pytest.raises(ValueError, match=r"finite and have shape \(fidelities, arms\)"):
-            tight_cost_lower_bound(self.PROBLEM, 0.05, means=means)
-
-    @pytest.mark.parametrize(
-        "problem",
-        [
-            Problem(2, costs=(1.0, 2.0), bias=Bias.max(0.1, 0.0)),
-            Problem(2, costs=(1.0, 2.0), bias=Bias.max(0.1, 0.0), noise=Gaussian()),
-            Problem(2, costs=(1.0, 2.0), noise=SubGaussian(1.0)),
-            Problem(2, None, Bias.max(0.1, 0.0), SubGaussian(1.0), n_fidelities=2),
-        ],
-    )
-    def test_what_is_not_declared(self, problem: Problem) -> None:
-        with pytest.raises(ValueError, match="needs declared costs, bias and noise"):
-            tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
 
     def test_order_bounds(self) -> None:
         problem = Problem(2, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
@@ -277,8 +190,3 @@ class TestErrors:
         instance = random_instance(3)
         with pytest.raises(RuntimeError, match="not found in 1 rounds"):
             of_instance(instance)
-
-    @pytest.mark.parametrize("delta", [0.0, 1.0, math.nan])
-    def test_delta(self, delta: float) -> None:
-        with pytest.raises(ValueError, match="delta must lie strictly between 0 and 1"):
-            tight_cost_lower_bound(self.PROBLEM, delta, means=self.MEANS)

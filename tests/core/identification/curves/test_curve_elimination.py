@@ -37,36 +37,12 @@ def test_worked_example():
     assert curves.judge("b", curve(0.34, 0.9, NAN)).stop  # what was seen first still holds
 
 
-def test_runs_under_way_count_by_what_they_have_shown():
-    curves = BoundedCurves(SYMMETRIC)
-    other = [("a", curve(1.0, NAN, NAN))]  # ends at .6 at least
-    assert curves.judge("b", curve(0.1, NAN, NAN), other).stop
-    assert not curves.judge("b", curve(0.3, NAN, NAN), other).stop
-    assert not curves.judge("b", curve(0.1, NAN, NAN)).stop
-
-
 def test_an_arm_is_never_stopped_by_itself():
     curves = BoundedCurves(SYMMETRIC)
     curves.add("a", curve(0.5, 0.8, 0.85))
     again = [("a", curve(0.9, 0.9, NAN))]
     assert not curves.judge("a", curve(-5.0, NAN, NAN), again).stop
     assert curves.judge("a", curve(0.5, NAN, NAN), [("b", curve(NAN, 1.2, NAN))]).incumbent == "b"
-
-
-def test_repeats_of_an_arm_bound_it_together():
-    """One run ended at .5; another one that looks better is about the same mean."""
-    curves = BoundedCurves(SYMMETRIC, noise=0.1)
-    curves.add("a", curve(0.4, 0.45, 0.5))
-    curves.add("b", curve(0.8, 0.8, 0.9))
-    assert curves.judge("a", curve(0.9, NAN, NAN)).reach == pytest.approx(0.6)
-    assert curves.judge("a", curve(0.9, NAN, NAN)).stop
-
-
-def test_a_pair_is_tighter_than_a_number():
-    never_falls = BoundedCurves([(0.0, 0.4), (0.0, 0.0)])
-    number = BoundedCurves([(-0.4, 0.4), (0.0, 0.0)])
-    for curves, stops in ((never_falls, True), (number, False)):
-        assert curves.judge("b", curve(0.1, NAN), [("a", curve(0.6, NAN))]).stop == stops
 
 
 def test_what_is_not_finite_counts_for_nothing():
@@ -118,22 +94,6 @@ def test_the_best_arm_is_never_stopped_while_the_bounds_hold(rows, noise, random
             assert any(finals[arm] < final for final in finals)
 
 
-@given(st.lists(st.tuples(*[st.floats(-10, 10)] * 3), min_size=1, max_size=12))
-def test_the_bar_is_that_of_all_curves_together(rows):
-    """Also after widening: the two best arms are kept, and nothing else is needed."""
-    curves = BoundedCurves(SYMMETRIC, 0.1)
-    for arm, row in enumerate(rows):
-        curves.add(arm % 4, curve(*row))
-    gains = curves.gains
-    lows = {}
-    for arm, row in enumerate(rows):
-        low = float(np.max(curve(*row) + gains[:, 0])) - 0.1
-        lows[arm % 4] = max(lows.get(arm % 4, -math.inf), low)
-    for arm in range(5):
-        bar = max((low for other, low in lows.items() if other != arm), default=-math.inf)
-        assert curves.judge(arm, curve(NAN, NAN, NAN)).bar == pytest.approx(bar)
-
-
 @pytest.mark.parametrize(
     ("gains", "words"),
     [
@@ -168,11 +128,9 @@ def test_wrong_arguments_are_named():
 
 def test_worked_example_of_phases():
     curves = PhasedCurves(4)
-    assert curves.spread == math.inf
+    assert curves.tolerance(0) == math.inf
     for value in np.linspace(0.0, 1.0, 11):
         curves.begin(curve(value, NAN, NAN, NAN))
-    assert curves.n_begun == 11
-    assert curves.spread == pytest.approx(0.8)
     assert [curves.tolerance(p) for p in range(3)] == pytest.approx([1.6, 0.8, 0.4])
     curves.add("a", curve(0.5, 0.9, 1.0, 1.1))
     assert not curves.judge("b", 0, 0.0).stop
@@ -184,17 +142,6 @@ def test_worked_example_of_phases():
     assert not curves.judge("a", 2, -5.0).stop
 
 
-def test_repeats_are_averaged_in_phases():
-    curves = PhasedCurves(2)
-    for value in (0.0, 1.0):
-        curves.begin(curve(value, NAN))
-    curves.add("a", curve(5.0, 6.0))
-    curves.add("a", curve(7.0, 6.0))
-    curves.add("b", curve(1.0, 6.0))
-    assert curves.judge("c", 0, 0.0).bar == 6.0
-    assert curves.judge("b", 0, 4.0).reach == pytest.approx(2.5 + 2.0 * curves.spread)
-
-
 @pytest.mark.parametrize("rounding", [0.0, 1e-13])
 def test_equal_values_stop_nothing_and_the_first_spread_takes_their_place(rounding):
     """As of a network that has learned nothing yet: every accuracy is 1/10."""
@@ -202,7 +149,6 @@ def test_equal_values_stop_nothing_and_the_first_spread_takes_their_place(roundi
     for k in range(11):
         curves.begin(curve(0.1 + k * rounding, k / 10, NAN, NAN))
     curves.add("a", curve(0.1, 1.0, 1.0, 1.0))
-    assert curves.spread == pytest.approx(0.8)
     assert [curves.tolerance(p) for p in range(3)] == pytest.approx([math.inf, 1.6, 0.8])
     assert not curves.judge("b", 0, 0.0).stop
     assert not curves.judge("b", 1, -0.5).stop  # -.5 + 1.6 > 1
@@ -211,28 +157,8 @@ def test_equal_values_stop_nothing_and_the_first_spread_takes_their_place(roundi
     assert not curves.judge("b", 2, 0.25).stop
 
 
-def test_equal_values_everywhere_stop_nothing():
-    curves = PhasedCurves(3)
-    for final in range(5):
-        curves.begin(curve(1.0, 2.0, final))  # the target's values come too late to be judged by
-    curves.add("a", curve(1.0, 2.0, 4.0))
-    assert curves.spread == math.inf
-    assert not curves.judge("b", 1, 1.9).stop
-
-
 def test_runs_that_diverge_do_not_widen_the_tolerance():
     curves = PhasedCurves(2)
     for value in [*np.linspace(0.0, 1.0, 19), -1e9, -math.inf, NAN]:
         curves.begin(curve(value, NAN))
-    assert curves.n_begun == 20
-    assert curves.spread < 1.0
-
-
-def test_many_arms_outgrow_the_arrays():
-    curves = PhasedCurves(2)
-    for value in (0.0, 0.5):
-        curves.begin(curve(value, NAN))
-    for arm in range(100):
-        curves.add(arm, curve(arm, arm))
-    verdict = curves.judge("new", 0, 98.0)
-    assert (verdict.bar, verdict.incumbent, verdict.stop) == (99.0, 99, True)
+    assert curves.tolerance(1) < 1.0

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mfhpo.simulation.games import PowerAllocation, RandomAccess, RandomGame
+from benchmarks.papers.nash_games import PowerAllocation, RandomAccess, RandomGame
 
 
 def quiet(game: RandomAccess) -> RandomAccess:
