@@ -42,10 +42,9 @@ from mfhpo.knowledge.noise import (
     NoiseContradictedWarning,
     SubGaussian,
 )
-from mfhpo.policy import Policy
+from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.evidence import NoNoiseWarning
-from mfhpo.racing.labels import Labels
 from mfhpo.regret import MFUCB, MFElimination
 
 __all__ = [

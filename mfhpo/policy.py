@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mfhpo.problem import Observation, Pull, Recommendation
-from mfhpo.racing.labels import Labels
 
-__all__ = ["Policy"]
+__all__ = ["Labels", "Policy"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names for messages; whoever runs a policy may give it better ones than indices.
+
+    Parameters
+    ----------
+    arm, fidelity
+        Name of an arm or a fidelity, given its index.
+    value
+        A value as whoever runs the policy knows it, which may have been mirrored to be maximised.
+    """
+
+    arm: Callable[[int], str] = "arm {}".format
+    fidelity: Callable[[int], str] = "fidelity {}".format
+    value: Callable[[float], float] = float
 
 
 class Policy(abc.ABC):

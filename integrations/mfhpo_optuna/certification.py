@@ -28,7 +28,8 @@ import optuna
 from optuna.pruners import NopPruner
 
 from mfhpo._validation import check_limit
-from mfhpo.certification.sequential import Certificate, Certification
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.sequential import Certification
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler

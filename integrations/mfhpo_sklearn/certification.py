@@ -27,8 +27,8 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils.parallel import Parallel, delayed
 
 from mfhpo._validation import check_count, check_limit
+from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.paired import PairedCertification
-from mfhpo.certification.sequential import Certificate
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Split, Splits
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mfhpo._validation import check_count
-from mfhpo.certification.sequential import Candidate
+from mfhpo.certification.candidates import Candidate
 
 __all__ = ["Shortlist", "shortlist_of"]
 

@@ -28,14 +28,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
-from mfhpo.certification.sequential import (
+from mfhpo.certification.candidates import (
     Candidate,
-    CandidateResult,
-    Certificate,
-    Standing,
+    Tally,
     check_shortlist,
     refusal_in_words,
+    results_of,
 )
+from mfhpo.certification.certificate import Certificate
 from mfhpo.knowledge.confidence import StudentMixtureRadius
 from mfhpo.knowledge.normality import notices_of
 from mfhpo.racing.claims import unseen_in_words
@@ -118,8 +118,7 @@ class PairedCertification:
         measure: int = 10,
         max_failures: int = 3,
     ) -> None:
-        check_shortlist(candidates, luckiest)
-        self.candidates = tuple(candidates)
+        self.candidates = check_shortlist(candidates, luckiest)
         self.maximise = maximise
         self.rounds = 0
         self._luckiest = luckiest
@@ -132,8 +131,7 @@ class PairedCertification:
             self._budget = check_count("budget", budget, len(candidates))
         self._measure = check_count("measure", measure, 0)
         self._max_failures = check_count("max_failures", max_failures, 1)
-        self._evaluations = 0
-        self._failures = np.zeros(len(candidates), dtype=np.int64)
+        self._tally = Tally(len(candidates))
         self._is_out: BoolArray = np.zeros(len(candidates), dtype=bool)  # fails too often
         self._led: BoolArray = np.zeros(len(candidates), dtype=bool)  # when it left
         # Maximised values, NaN where there is none: shape (rounds, K), the rest is room.
@@ -141,12 +139,10 @@ class PairedCertification:
         self._certified: int | None = None
         self._compare()
 
-    # Running it.
-
     def ask(self) -> list[int]:
         """The candidates to evaluate next, all under the same conditions; empty at the end."""
         if self._certified is not None:
-            return [self._certified] if self._counts[self._certified] < self._measure else []
+            return [self._certified] if self._tally.counts[self._certified] < self._measure else []
         return np.flatnonzero(self._active).tolist()
 
     def tell(self, values: Mapping[int, float | None]) -> None:
@@ -166,10 +162,10 @@ class PairedCertification:
         for arm, value in values.items():
             if not 0 <= arm < len(self.candidates):
                 raise ValueError(f"arm must be 0 to {len(self.candidates) - 1}, got {arm}.")
-            self._evaluations += 1
             if value is None or not math.isfinite(value):
-                self._failures[arm] += 1
+                self._tally.add(arm, None)
                 continue
+            self._tally.add(arm, value)
             row[arm] = self._sign * value
         if self.rounds == len(self._values):
             self._values = np.vstack([self._values, np.full_like(self._values, np.nan)])
@@ -184,16 +180,15 @@ class PairedCertification:
         return not asked or self._evaluations + len(asked) > self._budget or self.noise_is_hidden
 
     @property
+    def _evaluations(self) -> int:
+        return int(self._tally.counts.sum() + self._tally.failures.sum())
+
+    @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        values = self._seen
         # Rounds, not evaluations: what makes one of them equal to the last makes all of a round.
-        if int(self._counts.max()) < _ROUNDS_WITHOUT_SPREAD:
-            return False
-        firsts = np.array([column[~np.isnan(column)][:1].sum() for column in values.T])
-        return not bool(((values != firsts) & ~np.isnan(values)).any())
-
-    # What it knows.
+        enough = self._tally.counts.max() >= _ROUNDS_WITHOUT_SPREAD
+        return bool(enough and not self._tally.vary.any())
 
     @property
     def _seen(self) -> FloatArray:
@@ -203,7 +198,6 @@ class PairedCertification:
         """Compare all pairs, shape (K, K), and draw the consequences."""
         values = self._seen
         has_value = ~np.isnan(values)
-        self._counts = has_value.sum(axis=0)
         filled = np.where(has_value, values, 0.0)
         weights = has_value.astype(np.float64)
         common = np.einsum("ri,rj->ij", weights, weights)
@@ -229,11 +223,11 @@ class PairedCertification:
 
     def _take_out(self) -> None:
         """Note who fails too often, and whether it led those that are not out."""
-        for arm in np.flatnonzero(~self._is_out & (self._failures > 0)).tolist():
-            values, failures = int(self._counts[arm]), int(self._failures[arm])
+        for arm in np.flatnonzero(~self._is_out & (self._tally.failures > 0)).tolist():
+            values, failures = int(self._tally.counts[arm]), int(self._tally.failures[arm])
             if not fails_too_often(values, failures, self._max_failures):
                 continue
-            others = ~self._is_out & (self._counts > 0)
+            others = ~self._is_out & (self._tally.counts > 0)
             others[arm] = False
             self._led[arm] = values > 0 and not self._are_ahead(arm)[others].any()
             self._is_out[arm] = True
@@ -261,12 +255,12 @@ class PairedCertification:
     def _leader(self) -> int | None:
         """The remaining candidate that is surest to be good."""
         active = np.flatnonzero(self._active)
-        if not active.size or not self._counts[active].any():
+        if not active.size or not self._tally.counts[active].any():
             return None
         within = np.array([self._within(arm) for arm in active.tolist()])
         if np.isfinite(within).any():
             return int(active[np.argmin(within)])
-        most = self._counts[active] == self._counts[active].max()
+        most = self._tally.counts[active] == self._tally.counts[active].max()
         return int(active[np.argmax(np.where(most, self._means()[active], -np.inf))])
 
     def _within(self, leader: int) -> float:
@@ -276,23 +270,27 @@ class PairedCertification:
         return max(0.0, float(self._upper[others, leader].max())) if others.size else 0.0
 
     def _means(self) -> FloatArray:
-        return np.asarray(np.nansum(self._seen, axis=0) / np.maximum(self._counts, 1))
+        return np.asarray(np.nansum(self._seen, axis=0) / np.maximum(self._tally.counts, 1))
 
     def _own_squares(self) -> FloatArray:
         return np.asarray(np.nansum((self._seen - self._means()) ** 2, axis=0))
 
     def _noise_scale(self) -> float:
         """Pooled standard deviation of the values around their candidates' means."""
-        degrees = int(np.maximum(self._counts - 1, 0).sum())
+        degrees = int(np.maximum(self._tally.counts - 1, 0).sum())
         return math.sqrt(float(self._own_squares().sum()) / degrees) if degrees else 0.0
 
-    # The answer.
-
     def certificate(self, about: str, shortlist: str) -> Certificate:
-        """The answer so far; see `mfhpo.certification.sequential.Certification.certificate`."""
+        """The answer so far; see `Certification.certificate`."""
         hidden = self.noise_is_hidden
         winner = self._leader() if self._certified is None else self._certified
-        refusal = refusal_in_words(self._lost_leaders(winner)) if self._is_measured else ""
+        refusal = ""
+        means = self._means()
+        if self._is_measured and winner is not None:
+            counts = self._tally.counts
+            ahead = (counts > 0) & (self._are_ahead(winner) | (means > means[winner]))
+            lost = self._is_out & (self._led | ahead)
+            refusal = refusal_in_words(self.candidates, lost, self._tally)
         certified = self._is_measured and not hidden and not refusal
         unknown = hidden or self._epsilon is None
         within = math.inf
@@ -301,22 +299,23 @@ class PairedCertification:
             if self._certified is not None and self._epsilon is not None:
                 within = min(within, self._epsilon)
         radii = self._radii(
-            self._counts.astype(np.float64), self._delta / len(self.candidates), self._own_squares()
+            self._tally.counts.astype(np.float64),
+            self._delta / len(self.candidates),
+            self._own_squares(),
         )
-        means = self._means()
-        results = tuple(
-            CandidateResult.of(
-                candidate,
-                sign=self._sign,
-                count=int(self._counts[arm]),
-                mean=self._sign * float(means[arm]),
-                radius=math.inf if hidden else float(radii[arm]),
-                standing=self._standing(arm, winner, certified),
-                failures=int(self._failures[arm]),
-            )
-            for arm, candidate in enumerate(self.candidates)
+        results = results_of(
+            self.candidates,
+            self._sign,
+            winner=winner,
+            certified=certified,
+            counts=self._tally.counts,
+            means=means,
+            radii=np.where(hidden, math.inf, radii),
+            failed=self._is_out,
+            worse=~self._active & (not hidden),
+            tally=self._tally,
         )
-        return Certificate(
+        certificate = Certificate(
             candidates=results,
             winner=winner,
             luckiest=self._luckiest,
@@ -331,26 +330,16 @@ class PairedCertification:
             about=about,
             shortlist=shortlist,
             assumptions=(),
-            conditions=() if hidden else _CONDITIONS,
-            notices=() if hidden else self._notices(),
-            unseen="" if hidden else self._unseen(winner),
+            conditions=_CONDITIONS,
+            notices=self._notices(),
+            unseen=self._unseen(winner),
         )
+        return certificate.without_claim() if hidden else certificate
 
     def _notices(self) -> tuple[str, ...]:
         seen = self._sign * self._seen
         values = [column[~np.isnan(column)] for column in seen.T]
         return notices_of(values, [candidate.name for candidate in self.candidates])
-
-    def _lost_leaders(self, winner: int | None) -> list[tuple[str, int, int]]:
-        """Who left without a comparison, and led then, or leads the winner by its values now."""
-        assert winner is not None
-        means = self._means()
-        ahead = (self._counts > 0) & (self._are_ahead(winner) | (means > means[winner]))
-        lost = np.flatnonzero(self._is_out & (self._led | ahead))
-        return [
-            (self.candidates[arm].name, int(self._counts[arm]), int(self._failures[arm]))
-            for arm in lost.tolist()
-        ]
 
     def _unseen(self, winner: int | None) -> str:
         """Which rare outcomes the rounds of the winner and its closest rival cannot exclude."""
@@ -369,15 +358,9 @@ class PairedCertification:
 
     @property
     def _is_measured(self) -> bool:
-        return self._certified is not None and bool(self._counts[self._certified] >= self._measure)
-
-    def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
-        if arm == winner:
-            return "certified" if certified else "best so far"
-        if self._is_out[arm]:
-            return "failed"
-        told_apart = not self._active[arm] and not self.noise_is_hidden
-        return "worse" if told_apart else "not told apart"
+        return self._certified is not None and bool(
+            self._tally.counts[self._certified] >= self._measure
+        )
 
     def _reason(self, winner: int | None) -> str:
         left = int(self._active.sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,7 +11,6 @@ import numpy.typing as npt
 from scipy.stats import t as student_t
 
 from mfhpo._validation import check_nonnegative, check_probability
-from mfhpo.racing.labels import Labels
 
 __all__ = [
     "Bias",
@@ -205,14 +204,20 @@ class Contradiction:
     allowed: float
     widened_to: float
 
-    def describe(self, labels: Labels) -> str:
-        """What was seen, and what follows, in words."""
-        arms = " and ".join(labels.arm(arm) for arm in self.arms)
-        fidelity = labels.fidelity(self.fidelity)
+    def describe(self, arm: Callable[[int], str], fidelity: Callable[[int], str]) -> str:
+        """What was seen, and what follows, in words.
+
+        Parameters
+        ----------
+        arm, fidelity
+            Name of an arm or a fidelity, given its index.
+        """
+        arms = " and ".join(map(arm, self.arms))
+        cheap = fidelity(self.fidelity)
         return (
-            f"{arms}: the values at {fidelity} and {labels.fidelity(self.reference)} differ by "
+            f"{arms}: the values at {cheap} and {fidelity(self.reference)} differ by "
             f"{self.observed:.4g} ± {self.uncertainty:.4g}, but the bias bounds allow at most "
-            f"{self.allowed:.4g}; the bound at {fidelity} is widened to {self.widened_to:.4g} and "
+            f"{self.allowed:.4g}; the bound at {cheap} is widened to {self.widened_to:.4g} and "
             f"the arms it had eliminated are put back"
         )
 

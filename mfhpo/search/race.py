@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_number
+from mfhpo.certification.candidates import Candidate
+from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.group_sequential import (
     FIRST_LOOK,
     LEAST_FIRST_LOOK,
     GroupSequentialCertification,
 )
-from mfhpo.certification.sequential import Candidate, Certificate
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike, check_options

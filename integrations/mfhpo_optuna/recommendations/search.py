@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mfhpo.certification.sequential import Certificate
+from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import short
 from mfhpo_optuna.recommendations.race import StudyRecommendation
 

@@ -11,7 +11,8 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import NoNoiseWarning, Observation, Pull
-from mfhpo.certification.sequential import Certificate, Certification
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.sequential import Certification
 from mfhpo_optuna.samplers.policy_sampler import Answer, PolicySampler, seconds_since_start, stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.levels import contains

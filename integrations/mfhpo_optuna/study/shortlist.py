@@ -19,7 +19,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count
-from mfhpo.certification.sequential import Candidate
+from mfhpo.certification.candidates import Candidate
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.study_race import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER

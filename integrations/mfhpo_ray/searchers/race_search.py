@@ -9,8 +9,8 @@ from typing import Any
 
 from mfhpo import Observation, Policy, Problem, Pull
 from mfhpo._validation import check_count, check_number
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.sequential import Candidate
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, check_options
 from mfhpo.search import (

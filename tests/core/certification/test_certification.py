@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from mfhpo import Bounded, Gaussian, Pull, SubGaussian
-from mfhpo.certification.sequential import Candidate, Certification
+from mfhpo.certification.candidates import Candidate
+from mfhpo.certification.sequential import Certification
 
 
 def candidates(claims):

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mfhpo import Bounded, Gaussian, SubGaussian
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import FIRST_LOOK, GroupSequentialCertification
-from mfhpo.certification.sequential import Candidate
 from mfhpo.racing.failures import fails_too_often
 from mfhpo.racing.race import ArmWithdrawnWarning
 

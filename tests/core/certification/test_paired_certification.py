@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.paired import PairedCertification
-from mfhpo.certification.sequential import Candidate
 
 
 def race_of(n, **options):

@@ -45,8 +45,8 @@ from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.native import compiled
+from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.racing.labels import Labels
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, load_instance
 from mfhpo.simulation.lucb import run_lucb
 from mfhpo.simulation.runner import run

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mfhpo.racing.labels import Labels
 from scipy.stats import binom
 
 from mfhpo.knowledge.bias import Bias, Contradiction, estimate_bias, find_contradiction
-from mfhpo.racing.labels import Labels
 
 FloatArray = npt.NDArray[np.float64]
 Kind = Literal["max", "order"]

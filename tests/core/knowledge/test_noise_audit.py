@@ -19,8 +19,8 @@ from mfhpo import (
     Recommendation,
     SubGaussian,
 )
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.sequential import Candidate
 from mfhpo.identification import BestArmPolicy
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
 

@@ -11,9 +11,10 @@ import pytest
 from scipy import stats
 
 from mfhpo import Bounded
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
-from mfhpo.certification.sequential import Candidate, Certification
+from mfhpo.certification.sequential import Certification
 from mfhpo.racing.claims import joined, unseen_in_words, unseen_share, wrong_in_words
 from mfhpo.racing.race import ArmWithdrawnWarning
 
