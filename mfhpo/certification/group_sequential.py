@@ -34,16 +34,9 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
-from mfhpo.certification.candidates import (
-    HIDDEN_NOISE,
-    Candidate,
-    Tally,
-    check_shortlist,
-    refusal_in_words,
-    results_of,
-    unseen_of,
-)
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.contest import HIDDEN_NOISE, Contest
 from mfhpo.knowledge.noise import (
     CONTRADICTED,
     Bounded,
@@ -54,7 +47,6 @@ from mfhpo.knowledge.noise import (
 )
 from mfhpo.knowledge.normality import notices_of
 from mfhpo.racing.declaration import SigmaLike, as_noise
-from mfhpo.racing.failures import fails_too_often
 from mfhpo.racing.race import ArmWithdrawnWarning
 
 __all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
@@ -83,9 +75,9 @@ class GroupSequentialCertification:
     Parameters
     ----------
     candidates, luckiest, maximise, delta, epsilon, sigma, max_failures
-        See `Certification`. Each candidate has a variance of its own unless
-        sigma declares the noise. The default epsilon is the root of their mean. A declared sigma
-        that the values contradict is given up, with a warning (`mfhpo.knowledge.noise.NoiseAudit`).
+        See `Certification`. Each candidate has a variance of its own unless sigma declares the
+        noise. The default epsilon is the root of their mean. A declared sigma that the values
+        contradict is given up, with a warning (`mfhpo.knowledge.noise.NoiseAudit`).
     first_look
         Evaluations of each candidate before the first look, at least 2; each later look takes twice
         as many as the one before. One does if sigma says that there is no noise.
@@ -128,12 +120,12 @@ class GroupSequentialCertification:
         max_failures: int = 3,
         first_look: int = FIRST_LOOK,
     ) -> None:
-        self.candidates = check_shortlist(candidates, luckiest)
+        self._contest = Contest(candidates, luckiest, maximise)
+        self.candidates = self._contest.candidates
         n = len(candidates)
         self.maximise = maximise
         self.looks = 0
-        self._luckiest = luckiest
-        self._sign = 1.0 if maximise else -1.0
+        self._sign = self._contest.sign
         self._delta = check_probability("delta", delta)
         self._noise = as_noise(sigma)
         declared = declared_sigmas(self._noise, 1)
@@ -146,7 +138,6 @@ class GroupSequentialCertification:
         self._max_failures = check_count("max_failures", max_failures, 1)
         check_count("first_look", first_look, LEAST_FIRST_LOOK)
         self._first_look = 1 if self._sigma == 0.0 else first_look
-        self._tally = Tally(n)
         self._values: list[list[float]] = [[] for _ in candidates]
         self._is_out: BoolArray = np.zeros(n, dtype=bool)  # fails too often
         self._led: BoolArray = np.zeros(n, dtype=bool)  # when it left
@@ -161,25 +152,14 @@ class GroupSequentialCertification:
         self._is_certified = False
 
     def ask(self, pending: Sequence[int] = ()) -> int | None:
-        """The candidate to evaluate next; None when the race is over.
-
-        Parameters
-        ----------
-        pending
-            Candidates of which an evaluation is under way, once for each.
-        """
+        """The candidate to evaluate next, given those under way; None when the race is over."""
         counts = self._expected(pending)
         left = np.flatnonzero(self._is_left)
         return None if self.finished else int(left[np.argmin(counts[left])])
 
     def looks_with(self, pending: Sequence[int]) -> int:
         """Number of looks once what is under way has ended, if all of it gives values."""
-        counts = self._expected(pending)[self._is_left]
-        looks = self.looks
-        if not self.finished:
-            while (counts >= self._size(looks)).all():
-                looks += 1
-        return looks
+        return self.looks if self.finished else self._looks_due(self._expected(pending))
 
     def missing(self, pending: Sequence[int] = ()) -> int:
         """Evaluations that the next look takes besides those that are under way.
@@ -197,18 +177,16 @@ class GroupSequentialCertification:
         ValueError
             If there is no such candidate.
         """
-        if not 0 <= arm < len(self.candidates):
-            raise ValueError(f"arm must be 0 to {len(self.candidates) - 1}, got {arm}.")
+        self._contest.check(arm)
         if value is None or not math.isfinite(value):
-            self._tally.add(arm, None)
-            values, failures = int(self._tally.counts[arm]), int(self._tally.failures[arm])
-            if not self._is_out[arm] and fails_too_often(values, failures, self._max_failures):
+            self._contest.add(arm, None)
+            if not self._is_out[arm] and self._contest.fails_too_often(arm, self._max_failures):
                 self._take_out(arm)
         else:
             self._audit_sigma(arm, self._sign * value)
             self._values[arm].append(self._sign * value)
-            self._tally.add(arm, value)
-        while not self.finished and self._has_all(self._size(self.looks)):
+            self._contest.add(arm, value)
+        while not self.finished and self._looks_due(self._contest.counts) > self.looks:
             self._look()
 
     @property
@@ -224,7 +202,7 @@ class GroupSequentialCertification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        return self._sigma != 0.0 and self._tally.hides_noise
+        return self._sigma != 0.0 and self._contest.hides_noise
 
     def _audit_sigma(self, arm: int, value: float) -> None:
         """Compare a declared sigma with one more value, and give it up if it is too small."""
@@ -252,7 +230,7 @@ class GroupSequentialCertification:
         if self._is_beaten[arm]:
             return
         candidate = self.candidates[arm]
-        failures = int(self._tally.failures[arm])
+        failures = int(self._contest.failures[arm])
         warnings.warn(
             f"{candidate.name} {candidate.params} leaves the race: {failures} of "
             f"{failures + len(self._values[arm])} evaluations gave no value; mend the objective "
@@ -276,7 +254,7 @@ class GroupSequentialCertification:
         """Whether a candidate has the highest mean of those that are left, or led at a look."""
         if not self._values[arm] or self._is_beaten[arm]:
             return False
-        seen = np.flatnonzero(self._is_left & (self._tally.counts > 0)).tolist()
+        seen = np.flatnonzero(self._is_left & (self._contest.counts > 0)).tolist()
         return arm == self._leader or self._mean(arm) >= max(map(self._mean, seen))
 
     @property
@@ -296,16 +274,19 @@ class GroupSequentialCertification:
         return float(np.mean(self._values[arm]))
 
     def _expected(self, pending: Sequence[int]) -> IntArray:
-        counts = self._tally.counts.copy()
+        counts = self._contest.counts.copy()
         np.add.at(counts, np.array(pending, dtype=np.int64), 1)
         return counts
 
     def _size(self, look: int) -> int:
         return self._first_look << look
 
-    def _has_all(self, size: int) -> bool:
-        """Whether all that are left have so many values."""
-        return bool((self._tally.counts[self._is_left] >= size).all())
+    def _looks_due(self, counts: IntArray) -> int:
+        """Number of looks that all that are left have enough values for, shape (K,)."""
+        looks = self.looks
+        while (counts[self._is_left] >= self._size(looks)).all():
+            looks += 1
+        return looks
 
     def _look(self) -> None:
         """Compare the candidates that are left by equally many values of each."""
@@ -365,43 +346,39 @@ class GroupSequentialCertification:
             ahead = [
                 bool(v) and self._mean(k) > self._means[winner] for k, v in enumerate(self._values)
             ]
-            lost = self._is_lost & (self._led | ahead)
-            refusal = refusal_in_words(self.candidates, lost, self._tally)
+            refusal = self._contest.refusal(self._is_lost & (self._led | ahead))
         certified = ended and not refusal
         looked_at = self.looks > 0 and winner == self._leader and not hidden
-        provisional = (self._tally.counts > 0) & ((self._counts == 0) | self._is_lost)
+        provisional = (self._contest.counts > 0) & ((self._counts == 0) | self._is_lost)
         means = [self._mean(arm) if provisional[arm] else self._means[arm] for arm in range(n)]
-        results = results_of(
-            self.candidates,
-            self._sign,
-            winner=winner,
-            certified=certified,
-            counts=np.where(provisional, self._tally.counts, self._counts),
+        results = self._contest.results(
+            winner,
+            certified,
+            counts=np.where(provisional, self._contest.counts, self._counts),
             means=means,
             radii=np.where(provisional | hidden, math.inf, self._radii),
             failed=self._is_lost,
             worse=self._is_beaten,
-            tally=self._tally,
         )
         rests_on_what_was_seen = not (isinstance(self._noise, Bounded) or self._sigma == 0.0)
         certificate = Certificate(
             candidates=results,
             winner=winner,
-            luckiest=self._luckiest,
+            luckiest=self._contest.luckiest,
             delta=self._delta,
             epsilon=math.nan if self._epsilon is None or hidden else self._epsilon,
             within=self._behind if looked_at else math.inf,
             finished=self.finished,
             certified=certified,
             reason=refusal or self._reason(winner, certified, hidden),
-            evaluations=int(self._tally.counts.sum() + self._tally.failures.sum()),
+            evaluations=self._contest.evaluations,
             remaining=0.0 if certified else None if refusal else self._remaining(looked_at),
             about=about,
             shortlist=shortlist,
             assumptions=(f"looks after {self._size(0)}, {self._size(1)}, ... evaluations of each",),
             conditions=self._conditions(),
             notices=() if self._sigma is not None else self._notices(),
-            unseen=unseen_of(results, winner, self._sign, self._delta)
+            unseen=self._contest.unseen(results, winner, self._delta)
             if rests_on_what_was_seen
             else "",
         )
@@ -411,7 +388,7 @@ class GroupSequentialCertification:
         """The leader of the last look; before any, the search's: a few values do not unseat it."""
         if self._leader is not None and not self._is_out[self._leader]:
             return self._leader
-        seen = np.flatnonzero(self._is_left & (self._tally.counts > 0)).tolist()
+        seen = np.flatnonzero(self._is_left & (self._contest.counts > 0)).tolist()
         if not self.looks and not self.noise_is_hidden:
             return next(iter(seen), None)
         return max(seen, key=self._mean, default=None)
@@ -446,7 +423,7 @@ class GroupSequentialCertification:
         if lead <= 0.0:
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(self._radius / lead)))
-        missing = self._size(self.looks - 1 + looks) - self._tally.counts[self._is_left]
+        missing = self._size(self.looks - 1 + looks) - self._contest.counts[self._is_left]
         return float(np.maximum(missing, 0).sum())
 
     def _notices(self) -> tuple[str, ...]:

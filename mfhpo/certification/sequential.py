@@ -16,15 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
-from mfhpo.certification.candidates import (
-    HIDDEN_NOISE,
-    Candidate,
-    Tally,
-    check_shortlist,
-    results_of,
-    unseen_of,
-)
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.contest import HIDDEN_NOISE, Contest
 from mfhpo.identification.choice import recommend_policy
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
@@ -109,14 +103,14 @@ class Certification:
         max_failures: int = 3,
         seed: int = 0,
     ) -> None:
-        self.candidates = check_shortlist(candidates, luckiest)
+        self._contest = Contest(candidates, luckiest, maximise)
+        self.candidates = self._contest.candidates
         check_options({"delta": delta, "epsilon": epsilon})
         if budget is not None:
             budget = check_count("budget", budget, 1)
         self.maximise = maximise
-        self._luckiest = luckiest
         self._finds_epsilon = epsilon is None
-        self._sign = 1.0 if maximise else -1.0
+        self._sign = self._contest.sign
         noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
         problem = Problem(len(candidates), costs=(1.0,), bias=Bias.max(0.0), noise=noise)
         self.policy: Policy = recommend_policy(problem).make(
@@ -133,7 +127,6 @@ class Certification:
             fidelity=lambda fidelity: "the target",
             value=lambda value: self._sign * value,
         )
-        self._tally = Tally(len(candidates))
         # Whoever declares that there is no noise is not told that none is seen.
         self._noiseless = isinstance(noise, SubGaussian) and noise.at(0, 1) == 0.0
         self._is_bounded = isinstance(noise, Bounded)
@@ -141,10 +134,7 @@ class Certification:
     def ask(self, pending: Sequence[int] = ()) -> int | None:
         """The candidate to evaluate next; None when all have failed.
 
-        Parameters
-        ----------
-        pending
-            Candidates of which an evaluation is under way, once for each.
+        `pending` names a candidate once for each evaluation of it that is under way.
         """
         pulls = self.policy.ask(1, [Pull(arm, 0) for arm in pending])
         return pulls[0].arm if pulls else None
@@ -157,7 +147,7 @@ class Certification:
 
     def note(self, arm: int, value: float | None) -> None:
         """Take note of an evaluation of which the policy was told by someone else."""
-        self._tally.add(arm, None if Observation(value).failed else value)
+        self._contest.add(arm, None if Observation(value).failed else value)
 
     @property
     def finished(self) -> bool:
@@ -167,7 +157,7 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        return not self._noiseless and self._tally.hides_noise
+        return not self._noiseless and self._contest.hides_noise
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """The answer so far.
@@ -191,24 +181,21 @@ class Certification:
         arms = range(len(self.candidates))
         counts, means, radii = zip(*(self.policy.summary(arm, 0) for arm in arms), strict=True)
         assert isinstance(self.policy, RacingPolicy)
-        results = results_of(
-            self.candidates,
-            self._sign,
-            winner=answer.arm,
-            certified=certified,
+        results = self._contest.results(
+            answer.arm,
+            certified,
             counts=counts,
             means=means,
             radii=[math.inf] * len(arms) if hidden else radii,
             failed=self.policy._roster.withdrawn,
             worse=~np.isin(arms, self.policy.active) & (not hidden),
-            tally=self._tally,
         )
         unknown = hidden or self.policy.piloting
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
         certificate = Certificate(
             candidates=results,
             winner=answer.arm,
-            luckiest=self._luckiest,
+            luckiest=self._contest.luckiest,
             delta=answer.delta,
             epsilon=math.nan if self._finds_epsilon and unknown else answer.epsilon,
             within=within,
@@ -221,7 +208,7 @@ class Certification:
             shortlist=shortlist,
             assumptions=answer.assumptions,
             conditions=(*answer.conditions, *self._constant_candidates()),
-            unseen=unseen_of(results, answer.arm, self._sign, answer.delta)
+            unseen=self._contest.unseen(results, answer.arm, answer.delta)
             if rests_on_what_was_seen
             else "",
             notices=answer.notices,
@@ -230,11 +217,11 @@ class Certification:
 
     def _constant_candidates(self) -> list[str]:
         """What must be true of candidates without noise where others have some."""
-        vary = self._tally.vary
+        vary = self._contest.vary
         if self._noiseless or not vary.any():
             return []
         constant = [
-            self.candidates[arm].name for arm in np.flatnonzero(~vary & (self._tally.counts >= 3))
+            self.candidates[arm].name for arm in np.flatnonzero(~vary & (self._contest.counts >= 3))
         ]
         if not constant:
             return []
