@@ -35,7 +35,7 @@ class Labels:
 class Policy(abc.ABC):
     """A sequential rule that decides what to evaluate next and when to stop.
 
-    A policy knows nothing of trials, processes or clocks. Whoever runs it asks for pulls,
+    A policy knows nothing about trials, processes or clocks. Whoever runs it asks for pulls,
     evaluates them anywhere and in any order, and tells what came back.
 
     Attributes
@@ -59,22 +59,11 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
-        """Propose the next pulls.
+        """Propose the next pulls; the same pull may occur more than once.
 
-        Asking changes nothing: the answer is a function of what was told and of `pending`.
-
-        Parameters
-        ----------
-        n
-            How many pulls to propose, at least 1; the same pull may occur more than once.
-        pending
-            Pulls that are under way and not told yet.
-
-        Returns
-        -------
-        list of Pull
-            Exactly `n` pulls, also after the race has ended (then they refine the answer); empty
-            only when no arm is left.
+        Asking changes nothing: the answer is a function of what was told and of `pending`, the
+        pulls that are under way. There are exactly `n`, also after the race has ended (then they
+        refine the answer), and none only when no arm is left.
 
         Raises
         ------
@@ -108,15 +97,7 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
-        """Take an arm out of the race, for a reason that the policy cannot see.
-
-        Parameters
-        ----------
-        arm
-            The arm.
-        duplicate_of
-            The arm that it turned out to be the same as, if that is the reason.
-        """
+        """Take an arm out of the race, perhaps because it turned out to repeat another one."""
 
     @abc.abstractmethod
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:

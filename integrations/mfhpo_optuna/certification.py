@@ -20,8 +20,9 @@ The design, in short:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import optuna
@@ -33,7 +34,7 @@ from mfhpo.certification.sequential import Certification
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
-from mfhpo_optuna.study.shortlist import Shortlist, shortlist_of
+from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 __all__ = ["StudyCertificate", "certify"]
 
@@ -225,13 +226,12 @@ def certify(
         record.optimize(replicate, timeout=timeout, n_jobs=n_jobs, catch=catch)
     sampler.conclude(record)
     answer = sampler.certificate(record)
-    content = {part.name: getattr(answer, part.name) for part in fields(answer)}
-    return StudyCertificate(**content, study_name=record.study_name)
+    return StudyCertificate(**vars(answer), study_name=record.study_name)
 
 
 def _open_record(
     study: optuna.Study,
-    shortlist: Shortlist,
+    shortlist: StudyShortlist,
     sampler: ReplicateSampler,
     name: str | None,
     anew: bool,
@@ -241,13 +241,8 @@ def _open_record(
     Evaluations with a fixed seed are of no use to an objective that was mended since, so they are
     left behind for another record where `anew`.
     """
-    if name is None:
-        at = f" at {shortlist.target}" if shortlist.target else ""
-        name = (
-            f"{study.study_name}: best {len(shortlist.candidates)} of {shortlist.n_completed}{at}"
-        )
-    attempt = 1
-    while True:
+    name = name or shortlist.name
+    for attempt in itertools.count(1):
         record = optuna.create_study(
             storage=study._storage,
             study_name=name if attempt == 1 else f"{name} ({attempt})",
@@ -258,18 +253,12 @@ def _open_record(
         )
         _note_shortlist(study, record, shortlist)
         if not (anew and sampler.noise_is_hidden(record)):
-            return record
-        attempt += 1
+            break
+    return record
 
 
-def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: Shortlist) -> None:
-    """Write down what a record is about, or see that it is about the same.
-
-    Raises
-    ------
-    ValueError
-        If it is about something else.
-    """
+def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyShortlist) -> None:
+    """Write down what a record is about; ValueError if it is about something else already."""
     about = {
         "study": study.study_name,
         "direction": study.direction.name,

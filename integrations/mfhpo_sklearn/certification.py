@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -201,28 +201,20 @@ def certify(
             delayed(_evaluate)(estimators[arm], X, y, split, shortlist.scorer, fit_params)
             for arm in arms
         )
-        errors = [value for value in found if isinstance(value, Exception)]
-        if race.rounds == 0 and len(errors) == len(arms):
-            raise errors[0]
-        race.tell(
-            {
-                arm: None if isinstance(value, Exception) else value
-                for arm, value in zip(arms, found, strict=True)
-            }
-        )
+        scores = [None if isinstance(value, Exception) else value for value in found]
+        if race.rounds == 0 and scores.count(None) == len(arms):
+            raise found[0]
+        race.tell(dict(zip(arms, scores, strict=True)))
     about = f"{shortlist.about} by the mean score over random splits of these data"
     answer = race.certificate(about, shortlist.words)
-    content = {part.name: getattr(answer, part.name) for part in fields(answer)}
-    content["assumptions"] = (
-        f"{splits.words}, the same for all settings",
-        *answer.assumptions,
-    )
+    how = f"{splits.words}, the same for all settings"
+    answer = replace(answer, assumptions=(how, *answer.assumptions))
     best = None
     if refit and answer.winner is not None:
         best = clone(estimators[answer.winner])
         targets = () if y is None else (y,)
         best.fit(X, *targets, **(fit_params or {}))
-    return SearchCertificate(**content, best_estimator_=best)
+    return SearchCertificate(**vars(answer), best_estimator_=best)
 
 
 def _evaluate(
