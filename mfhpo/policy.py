@@ -19,12 +19,7 @@ __all__ = ["Labels", "Policy"]
 class Labels:
     """Names for messages; whoever runs a policy may give it better ones than indices.
 
-    Parameters
-    ----------
-    arm, fidelity
-        Name of an arm or a fidelity, given its index.
-    value
-        A value as whoever runs the policy knows it, which may have been mirrored to be maximised.
+    `arm` and `fidelity` name one by its index; `value` undoes what was done to maximise a value.
     """
 
     arm: Callable[[int], str] = "arm {}".format

@@ -3,19 +3,15 @@
 The design, in short:
 
 1. Any study that has one objective will do, whatever sampler and pruner made it. Its `top` best
-   configurations are the shortlist; trials that were pruned, failed or broke a constraint are none
-   of it, and trials with equal parameters are one configuration. Of a study that one of mfhpo's
-   own samplers has run, the pulls at the highest level count.
-2. The values of the search made the shortlist, so they are lucky ones: they are shown beside the
-   answer, and no mean contains them.
-3. The shortlist is raced by the core's policy for the best arm at one fidelity
-   (`mfhpo.certification.sequential`): evaluations go where the decision is open.
-4. Every new evaluation is a trial of a second study in the same storage, the record. So it is seen
+   configurations are the shortlist: complete and feasible trials, those with equal parameters as
+   one. Of a study that one of mfhpo's own samplers has run, the pulls at the highest level count.
+2. The shortlist is raced by `mfhpo.certification.sequential`. The search's values are shown beside
+   the answer, and no mean contains them.
+3. Every new evaluation is a trial of a second study in the same storage, the record. So it is seen
    in the dashboard, goes on after a kill, and can be shared by several processes; the user's own
    study is only read.
-5. The objective is the user's own. Parameters come from the candidate, ``should_prune`` says no,
+4. The objective is the user's own. Parameters come from the candidate, ``should_prune`` says no,
    and ``trial.number`` goes on from the search's trials, so that a seed derived from it is new.
-6. Where evaluations do not differ at all, the seed is fixed, and nothing is certified.
 """
 
 from __future__ import annotations
@@ -46,15 +42,10 @@ _SHORTLIST_KEY = "mfhpo:shortlist"
 
 @dataclass(frozen=True)
 class StudyCertificate(Certificate):
-    """Which of a study's best configurations to be content with, and how sure that is.
+    """Which of a study's best configurations to be content with; a `Certificate` with one field.
 
-    See `Certificate` for the other fields.
-
-    Parameters
-    ----------
-    study_name
-        Name of the study that records the new evaluations, in the same storage. Its ``best_trial``
-        is the answer.
+    The study called `study_name`, in the same storage, records the new evaluations. Its
+    ``best_trial`` is the answer.
     """
 
     study_name: str
@@ -163,20 +154,18 @@ def certify(
     that Ctrl-C has ended counts as failed); `delta`, `epsilon`, `budget` and `timeout` may be
     others. A study that has got more trials since makes another shortlist, and another record.
 
-    What it costs depends on how close the best are: with 8 candidates and no `epsilon` given, about
-    120 evaluations where they differ by several standard deviations of the noise, and some 270
-    where they are all the same. `budget` sets the price instead. What holds after 25, 50, 100 or
-    200 evaluations is then a tolerance of about 9, 4, 2 or 1.1 standard deviations of the noise for
-    8 candidates, and 5, 2.3, 1 or .5 for 4; where `sigma` is declared, 3.2, 1.9, 1.2 or .8, and
-    1.6, 1, .5 or .3. For a small budget, take a small `top`.
+    What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
+    about 120 evaluations where they differ by several standard deviations of the noise, and 270
+    where they are all the same. With a `budget` of 25, 50, 100 or 200 evaluations, the tolerance is
+    about 9, 4, 2 or 1.1 standard deviations for 8 candidates, and 5, 2.3, 1 or .5 for 4; where
+    `sigma` is declared, 3.2, 1.9, 1.2 or .8, and 1.6, 1, .5 or .3.
 
     What it brings, in 216 studies of 50 or 100 trials by Optuna's TPE (``make certify``): with
     noise of .5 (2) points of accuracy, the best trial promised .7 (4) points too much, and the
-    certificate .04 (.16); the certified configuration was truly better than the best trial's in
-    60 % (69 %) of the studies, by .2 (.75) points on average over all, and worse in 3 % (8 %). A
-    budget of half as many evaluations as trials, and 4 candidates, brought two thirds of that. More
-    trials of the search, for the same cost, found better configurations still, in two studies out
-    of three: this is for knowing what a configuration is worth, not for finding another one.
+    certificate .04 (.16). The certified configuration was truly better than the best trial's in
+    60 % (69 %) of the studies, by .2 (.75) points on average, and worse in 3 % (8 %). More trials
+    of the search, for the same cost, found better ones still in two studies out of three: `certify`
+    tells what a configuration is worth, it does not find another one.
 
     Examples
     --------

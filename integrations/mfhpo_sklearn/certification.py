@@ -2,15 +2,12 @@
 
 The design, in short:
 
-1. The `top` best settings of ``cv_results_`` are the shortlist. Their scores are the luckiest of
-   many, so they are shown beside the answer, and no mean contains them.
-2. The shortlist is evaluated on fresh random splits, of the search's own kind and size: one
-   evaluation is one fit and one score.
-3. All settings that are left are evaluated on the same split. Splits are hard or easy for all of
-   them, so that differences vary far less than scores; `mfhpo.certification.paired` compares
-   these, and needs a fraction of the fits that independent splits would take. (The policies for
-   studies take evaluations to be independent, and gain nothing by sharing splits.)
-4. The splits are of one data set. The certificate is about the mean over such splits; how far that
+1. The `top` best settings of ``cv_results_`` are the shortlist. Their scores are shown beside the
+   answer, and no mean contains them.
+2. All settings that are left are evaluated on the same fresh random split, of the search's own kind
+   and size. Splits are hard or easy for all of them, so that differences vary far less than scores;
+   `mfhpo.certification.paired` compares these, and needs a fraction of the fits.
+3. The splits are of one data set. The certificate is about the mean over such splits; how far that
    is from the score on other data, no resampling can tell.
 """
 
@@ -39,12 +36,8 @@ __all__ = ["SearchCertificate", "certify"]
 class SearchCertificate(Certificate):
     """Which setting of a search to be content with, and how sure that is.
 
-    See `mfhpo.certification.sequential.Certificate` for the other fields.
-
-    Parameters
-    ----------
-    best_estimator_
-        The estimator with the winning setting, fitted on all data; None with ``refit=False``.
+    A `mfhpo.certification.certificate.Certificate` with ``best_estimator_``: the estimator with the
+    winning setting, fitted on all data; None with ``refit=False``.
     """
 
     best_estimator_: Any = field(default=None, repr=False, compare=False)

@@ -20,14 +20,8 @@ T = TypeVar("T")
 class Candidate:
     """A configuration of the shortlist, as the search has left it.
 
-    Parameters
-    ----------
-    name
-        How it is called, such as "trial 41".
-    params
-        The configuration.
-    claim
-        Its value in the search (the mean, where it has several).
+    It has a `name`, such as "trial 41", and `params`; the `claim` is its value in the search (the
+    mean, where it has several).
     """
 
     name: str
@@ -39,16 +33,9 @@ class Candidate:
 class Shortlist:
     """What is compared, and where it comes from.
 
-    Parameters
-    ----------
-    candidates
-        The configurations, the best first.
-    luckiest
-        Position of the one that the search would have handed over.
-    about
-        What a claim is about, such as "the 8 best of 200 trials".
-    words
-        How they were chosen.
+    The candidates are sorted, the best first; `luckiest` is the position of the one that the search
+    would have handed over. `about` says what a claim is about, such as "the 8 best of 200 trials",
+    and `words` how they were chosen.
     """
 
     candidates: tuple[Candidate, ...]

@@ -30,24 +30,8 @@ _LEAST_REPEATS = 4
 class Contest:
     """The candidates, their direction, and how often each gave a value or failed.
 
-    Parameters
-    ----------
-    candidates, luckiest, maximise
-        See `mfhpo.certification.sequential.Certification`.
-
-    Attributes
-    ----------
-    candidates, luckiest
-        As given.
-    sign
-        1 if larger values are better, else -1.
-    counts, failures
-        Evaluations with and without a value, shape (K,).
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two candidates, or the luckiest is none of them.
+    `sign` is 1 if larger values are better, else -1; `counts` and `failures` are the numbers of
+    evaluations with and without a value, shape (K,).
     """
 
     def __init__(self, candidates: Sequence[Candidate], luckiest: int, maximise: bool) -> None:

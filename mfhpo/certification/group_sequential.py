@@ -120,9 +120,9 @@ class GroupSequentialCertification:
         max_failures: int = 3,
         first_look: int = FIRST_LOOK,
     ) -> None:
+        n = len(candidates)
         self._contest = Contest(candidates, luckiest, maximise)
         self.candidates = self._contest.candidates
-        n = len(candidates)
         self.maximise = maximise
         self.looks = 0
         self._sign = self._contest.sign
@@ -130,9 +130,9 @@ class GroupSequentialCertification:
         self._noise = as_noise(sigma)
         declared = declared_sigmas(self._noise, 1)
         self._sigma = None if declared is None else declared[0]
-        self._audit = (
-            NoiseAudit(self._sigma or 0.0) if isinstance(self._noise, SubGaussian) else None
-        )
+        self._audit: NoiseAudit | None = None
+        if self._sigma is not None and isinstance(self._noise, SubGaussian):
+            self._audit = NoiseAudit(self._sigma)
         self._epsilon = self._sigma if epsilon is None else check_nonnegative("epsilon", epsilon)
         self._finds_epsilon = self._epsilon is None
         self._max_failures = check_count("max_failures", max_failures, 1)
@@ -195,9 +195,9 @@ class GroupSequentialCertification:
 
         If all but one fail, that one is evaluated until the first look, to know what it is worth.
         """
-        left = np.flatnonzero(self._is_left)
-        nothing_left = left.size == 0 or (left.size == 1 and self._counts[left[0]] > 0)
-        return self._is_certified or nothing_left or self.noise_is_hidden
+        counts = self._counts[self._is_left]
+        nothing_left = counts.size == 0 or (counts.size == 1 and counts[0] > 0)
+        return self._is_certified or bool(nothing_left) or self.noise_is_hidden
 
     @property
     def noise_is_hidden(self) -> bool:
@@ -212,12 +212,11 @@ class GroupSequentialCertification:
         contradicted = self._audit.add((value - self._mean(arm)) ** 2 * n / (n + 1), value)
         if not contradicted:
             return
-        warnings.warn(
+        words = (
             f"{contradicted}; each candidate's variance is estimated from now on, and candidates "
-            f"that were found worse are compared again",
-            NoiseContradictedWarning,
-            stacklevel=3,
+            f"that were found worse are compared again"
         )
+        warnings.warn(words, NoiseContradictedWarning, stacklevel=3)
         self._sigma = None
         self._beaten_by[:] = -1
         self._radii[:] = self._behind = math.inf

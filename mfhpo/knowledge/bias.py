@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -105,7 +105,7 @@ class Bias:
         """A copy whose bound at `fidelity` is at least `bound`."""
         bounds = list(self.bounds)
         bounds[fidelity] = max(bounds[fidelity], bound)
-        return replace(self, bounds=tuple(bounds), source="widened")
+        return Bias(self.kind, tuple(bounds), "widened")
 
     def state_dict(self) -> dict[str, Any]:
         """Kind, bounds and source, as plain JSON values."""
@@ -165,20 +165,9 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
 class Contradiction:
     """Observations that no means within the bias bounds can explain, radii included.
 
-    Parameters
-    ----------
-    fidelity, reference
-        The cheaper fidelity, whose bound is in doubt, and the one it was compared with.
-    arms
-        The arm (max bounds) or the two arms (order bounds) that contradict.
-    observed
-        The absolute difference that was observed.
-    uncertainty
-        The sum of the confidence radii around it.
-    allowed
-        The largest difference that the bounds allow.
-    widened_to
-        The smallest bound at `fidelity` that explains the observation with all its uncertainty.
+    The bound at `fidelity`, the cheaper one, is in doubt by comparison with the `reference`. The
+    arm (max bounds) or two arms (order bounds) differ by what was `observed`, give or take the sum
+    of their radii; `widened_to` is the smallest bound that explains it.
     """
 
     fidelity: int

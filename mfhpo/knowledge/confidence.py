@@ -127,11 +127,6 @@ class HoeffdingRadius(Radius):
     sigma
         Sub-Gaussian scale, in the unit of the values.
 
-    Raises
-    ------
-    ValueError
-        If sigma is negative or not finite.
-
     Examples
     --------
     >>> HoeffdingRadius(1.0)(np.array([0, 1, 100]), level=0.05).round(3)
@@ -159,21 +154,6 @@ class StitchedRadius(Radius):
 
     up to the rounding of the constants (Howard, Ramdas, McAuliffe and Sekhon 2021, Theorem 1 with
     eta = 2, s = 1.4, m = sigma^2); the code uses the formula that they come from.
-
-    Parameters
-    ----------
-    sigma
-        Sub-Gaussian scale, in the unit of the values.
-
-    Raises
-    ------
-    ValueError
-        If sigma is negative or not finite.
-
-    Examples
-    --------
-    >>> StitchedRadius(1.0)(np.array([0, 1, 100]), level=0.05).round(3)
-    array([  inf, 3.152, 0.398])
     """
 
     sigma: float
@@ -203,14 +183,9 @@ class MixtureRadius(Radius):
     Parameters
     ----------
     sigma
-        Sub-Gaussian scale, in the unit of the values.
+        See `HoeffdingRadius`.
     tuned_for
         Number of pulls at which the radius is as small as it can be.
-
-    Raises
-    ------
-    ValueError
-        If sigma is negative or not finite, or tuned_for is not positive.
 
     Notes
     -----
@@ -219,11 +194,6 @@ class MixtureRadius(Radius):
     wider than the Hoeffding radius at n = 2), nor for more, where the stitched radius grows with
     ln ln n instead of ln n. Tuned for 64 pulls it is 2 to 4 % tighter beyond 100 of them, and a
     third wider at n = 2: evaluations of hyperparameters are dear, so the default looks at few.
-
-    Examples
-    --------
-    >>> MixtureRadius(1.0)(np.array([0, 1, 100]), level=0.05).round(3)
-    array([  inf, 4.346, 0.318])
     """
 
     sigma: float
@@ -262,18 +232,6 @@ class EmpiricalBernsteinRadius(Radius):
     low, high
         Bounds that no value leaves, in the unit of the values. `prediction_errors` must count the
         first value from their middle.
-
-    Raises
-    ------
-    ValueError
-        If low is not below high, or one is not finite.
-
-    Examples
-    --------
-    >>> radius = EmpiricalBernsteinRadius(0.0, 1.0)
-    >>> errors = np.array([0.0, 0.25, 10.0])
-    >>> radius(np.array([0, 1, 1000]), 0.05, prediction_errors=errors).round(3)
-    array([  inf, 7.051, 0.019])
     """
 
     low: float
@@ -314,17 +272,6 @@ class StudentMixtureRadius(Radius):
         Precision of the normal prior on (alternative - mu) / sigma. A larger one is tighter for
         more pulls, but stays infinite for longer: at level 1e-3 (1e-7) a prior of 1 is infinite
         for fewer than 8 (14) pulls and a prior of 0.1 for fewer than 5 (9).
-
-    Raises
-    ------
-    ValueError
-        If the prior is not positive and finite.
-
-    Examples
-    --------
-    >>> radius = StudentMixtureRadius()
-    >>> radius(np.array([0, 1, 100]), 0.05, squares=np.array([0.0, 0.0, 99.0])).round(3)
-    array([  inf,   inf, 0.353])
     """
 
     prior: float = 0.3
@@ -353,22 +300,7 @@ class StudentMixtureRadius(Radius):
 class TightestRadius(Radius):
     """The smallest of several radii, the level split evenly among them (a union bound).
 
-    Parameters
-    ----------
-    radii
-        The radii, at least one; the assumptions of all of them must hold.
-
-    Raises
-    ------
-    ValueError
-        If there is no radius.
-
-    Examples
-    --------
-    >>> radius = TightestRadius((EmpiricalBernsteinRadius(0.0, 1.0), MixtureRadius(0.5)))
-    >>> errors = np.array([0.25, 10.0])
-    >>> radius(np.array([1, 1000]), 0.05, prediction_errors=errors).round(3)
-    array([2.277, 0.021])
+    The assumptions of all `radii` must hold.
     """
 
     radii: Sequence[Radius]

@@ -153,19 +153,15 @@ class PooledVariance:
 
     def state_dict(self) -> dict[str, float]:
         """The state as plain JSON values."""
-        return {
-            "squares": self.squares,
-            "degrees": self.degrees,
-            "renewals": self.renewals,
-            "bound": self.bound if math.isfinite(self.bound) else -1.0,
-        }
+        state = {name: getattr(self, name) for name in ("squares", "degrees", "renewals")}
+        return {**state, "bound": self.bound if math.isfinite(self.bound) else -1.0}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
         """Take up a saved state."""
-        self.squares = float(state["squares"])
-        self.degrees = int(state["degrees"])
-        self.renewals = int(state["renewals"])
-        self.bound = math.inf if state["bound"] < 0.0 else float(state["bound"])
+        self.squares, self.bound = float(state["squares"]), float(state["bound"])
+        self.degrees, self.renewals = int(state["degrees"]), int(state["renewals"])
+        if self.bound < 0.0:
+            self.bound = math.inf
 
 
 class NoiseContradictedWarning(UserWarning):
