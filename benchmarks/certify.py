@@ -35,7 +35,8 @@ from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.problems.known import NoisyProblem
 from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float
 from benchmarks.provenance import provenance
-from mfhpo.certification.sequential import Candidate, Certification
+from mfhpo.certification.candidates import Candidate
+from mfhpo.certification.sequential import Certification
 from mfhpo_optuna import StudyCertificate, certify
 
 __all__ = ["as_text", "main", "one_study", "price_list", "summary", "what_holds"]

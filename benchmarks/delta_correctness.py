@@ -57,9 +57,10 @@ from mfhpo import (
     SubGaussian,
     SuccessiveElimination,
 )
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
-from mfhpo.certification.sequential import Candidate, Certification
+from mfhpo.certification.sequential import Certification
 from mfhpo.identification import BestArmPolicy
 from mfhpo.racing.in_order import InOrder
 

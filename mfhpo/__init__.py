@@ -34,7 +34,6 @@ from mfhpo.knowledge.confidence import (
     TightestRadius,
 )
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.knowledge.labels import Labels
 from mfhpo.knowledge.noise import (
     Bounded,
     EstimatedNoise,
@@ -43,7 +42,7 @@ from mfhpo.knowledge.noise import (
     NoiseContradictedWarning,
     SubGaussian,
 )
-from mfhpo.policy import Policy
+from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.noise_evidence import NoNoiseWarning
 from mfhpo.regret import MFUCB, MFElimination

@@ -24,21 +24,9 @@ __all__ = [
 
 
 def check_number(name: str, value: Any, otherwise: str = "") -> float:
-    """Return `value` as a float, or raise unless it is a number.
+    """Return `value` as a float; TypeError unless it is a number, which True and False are not.
 
-    Parameters
-    ----------
-    name
-        The argument's name.
-    value
-        What was given.
-    otherwise
-        What else the argument may be, in words that follow "a number".
-
-    Raises
-    ------
-    TypeError
-        If it is no number; True and False are none.
+    `otherwise` says what else the argument may be, in words that follow "a number".
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number{otherwise}, got {value!r}.")
@@ -46,21 +34,9 @@ def check_number(name: str, value: Any, otherwise: str = "") -> float:
 
 
 def check_numbers(name: str, value: Any, right: str) -> list[float]:
-    """Return `value` as a list of floats, or raise unless it is a sequence of numbers.
+    """Return `value` as a list of floats; TypeError unless it is a sequence of numbers.
 
-    Parameters
-    ----------
-    name
-        The argument's name.
-    value
-        What was given.
-    right
-        What would be right, in words that follow "must be".
-
-    Raises
-    ------
-    TypeError
-        If it is no sequence of numbers.
+    `right` says what would be right, in words that follow "must be".
     """
     listed = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(listed, str) or not isinstance(listed, Sequence):
@@ -83,24 +59,7 @@ def check_positive(name: str, value: float, hint: str = "") -> float:
 
 
 def check_limit(name: str, value: Any, unit: str = "seconds") -> float | None:
-    """Return a limit as a float, None for none, or raise unless it is positive.
-
-    Parameters
-    ----------
-    name
-        The argument's name.
-    value
-        What was given.
-    unit
-        What it counts.
-
-    Raises
-    ------
-    TypeError
-        If it is neither a number nor None.
-    ValueError
-        If it is not positive.
-    """
+    """Return a limit as a float, None for none, or raise unless it is a positive number."""
     if value is None:
         return None
     limit = check_number(name, value, f" of {unit} or None")

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.knowledge.labels import Labels
 from mfhpo.problem import Observation, Pull, Recommendation
 
-__all__ = ["Policy"]
+__all__ = ["Labels", "Policy"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names for messages; whoever runs a policy may give it better ones than indices.
+
+    `arm` and `fidelity` name one by its index; `value` undoes what was done to maximise a value.
+    """
+
+    arm: Callable[[int], str] = "arm {}".format
+    fidelity: Callable[[int], str] = "fidelity {}".format
+    value: Callable[[float], float] = float
 
 
 class Policy(abc.ABC):
     """A sequential rule that decides what to evaluate next and when to stop.
 
-    A policy knows nothing of trials, processes or clocks. Whoever runs it asks for pulls,
+    A policy knows nothing about trials, processes or clocks. Whoever runs it asks for pulls,
     evaluates them anywhere and in any order, and tells what came back.
 
     Attributes
@@ -42,22 +54,11 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
-        """Propose the next pulls.
+        """Propose the next pulls; the same pull may occur more than once.
 
-        Asking changes nothing: the answer is a function of what was told and of `pending`.
-
-        Parameters
-        ----------
-        n
-            How many pulls to propose, at least 1; the same pull may occur more than once.
-        pending
-            Pulls that are under way and not told yet.
-
-        Returns
-        -------
-        list of Pull
-            Exactly `n` pulls, also after the race has ended (then they refine the answer); empty
-            only when no arm is left.
+        Asking changes nothing: the answer is a function of what was told and of `pending`, the
+        pulls that are under way. There are exactly `n`, also after the race has ended (then they
+        refine the answer), and none only when no arm is left.
 
         Raises
         ------
@@ -91,15 +92,7 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
-        """Take an arm out of the race, for a reason that the policy cannot see.
-
-        Parameters
-        ----------
-        arm
-            The arm.
-        duplicate_of
-            The arm that it turned out to be the same as, if that is the reason.
-        """
+        """Take an arm out of the race, perhaps because it turned out to repeat another one."""
 
     @abc.abstractmethod
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:

@@ -15,9 +15,10 @@ from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_o
 from benchmarks.assumptions.scenarios import SCENARIOS, Scenario, World
 from benchmarks.assumptions.truth import Tally
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
-from mfhpo.certification.sequential import Candidate, Certification
+from mfhpo.certification.sequential import Certification
 from mfhpo.identification import BestArmPolicy
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.in_order import InOrder

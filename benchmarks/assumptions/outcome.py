@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.assumptions.scenarios import Scenario, World
 from benchmarks.assumptions.truth import Tally, claim_fails, false_facts, unseen_percent
-from mfhpo.certification.sequential import Certificate
+from mfhpo.certification.certificate import Certificate
 
 __all__ = ["Outcome", "outcome_of_answer", "outcome_of_certificate"]
 

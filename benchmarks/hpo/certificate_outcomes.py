@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mfhpo.certification.sequential import Certificate
+from mfhpo.certification.certificate import Certificate
 
 __all__ = ["TIE", "Outcome", "Statement", "statement"]
 

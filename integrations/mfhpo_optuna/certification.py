@@ -3,36 +3,34 @@
 The design, in short:
 
 1. Any study that has one objective will do, whatever sampler and pruner made it. Its `top` best
-   configurations are the shortlist; trials that were pruned, failed or broke a constraint are none
-   of it, and trials with equal parameters are one configuration. Of a study that one of mfhpo's
-   own samplers has run, the pulls at the highest level count.
-2. The values of the search made the shortlist, so they are lucky ones: they are shown beside the
-   answer, and no mean contains them.
-3. The shortlist is raced by the core's policy for the best arm at one fidelity
-   (`mfhpo.certification.sequential`): evaluations go where the decision is open.
-4. Every new evaluation is a trial of a second study in the same storage, the record. So it is seen
+   configurations are the shortlist: complete and feasible trials, those with equal parameters as
+   one. Of a study that one of mfhpo's own samplers has run, the pulls at the highest level count.
+2. The shortlist is raced by `mfhpo.certification.sequential`. The search's values are shown beside
+   the answer, and no mean contains them.
+3. Every new evaluation is a trial of a second study in the same storage, the record. So it is seen
    in the dashboard, goes on after a kill, and can be shared by several processes; the user's own
    study is only read.
-5. The objective is the user's own. Parameters come from the candidate, ``should_prune`` says no,
+4. The objective is the user's own. Parameters come from the candidate, ``should_prune`` says no,
    and ``trial.number`` goes on from the search's trials, so that a seed derived from it is new.
-6. Where evaluations do not differ at all, the seed is fixed, and nothing is certified.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import optuna
 from optuna.pruners import NopPruner
 
 from mfhpo._validation import check_limit
-from mfhpo.certification.sequential import Certificate, Certification
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.sequential import Certification
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
-from mfhpo_optuna.study.shortlist import Shortlist, shortlist_of
+from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 __all__ = ["StudyCertificate", "certify"]
 
@@ -44,15 +42,10 @@ _SHORTLIST_KEY = "mfhpo:shortlist"
 
 @dataclass(frozen=True)
 class StudyCertificate(Certificate):
-    """Which of a study's best configurations to be content with, and how sure that is.
+    """Which of a study's best configurations to be content with; a `Certificate` with one field.
 
-    See `Certificate` for the other fields.
-
-    Parameters
-    ----------
-    study_name
-        Name of the study that records the new evaluations, in the same storage. Its ``best_trial``
-        is the answer.
+    The study called `study_name`, in the same storage, records the new evaluations. Its
+    ``best_trial`` is the answer.
     """
 
     study_name: str
@@ -161,20 +154,18 @@ def certify(
     that Ctrl-C has ended counts as failed); `delta`, `epsilon`, `budget` and `timeout` may be
     others. A study that has got more trials since makes another shortlist, and another record.
 
-    What it costs depends on how close the best are: with 8 candidates and no `epsilon` given, about
-    120 evaluations where they differ by several standard deviations of the noise, and some 270
-    where they are all the same. `budget` sets the price instead. What holds after 25, 50, 100 or
-    200 evaluations is then a tolerance of about 9, 4, 2 or 1.1 standard deviations of the noise for
-    8 candidates, and 5, 2.3, 1 or .5 for 4; where `sigma` is declared, 3.2, 1.9, 1.2 or .8, and
-    1.6, 1, .5 or .3. For a small budget, take a small `top`.
+    What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
+    about 120 evaluations where they differ by several standard deviations of the noise, and 270
+    where they are all the same. With a `budget` of 25, 50, 100 or 200 evaluations, the tolerance is
+    about 9, 4, 2 or 1.1 standard deviations for 8 candidates, and 5, 2.3, 1 or .5 for 4; where
+    `sigma` is declared, 3.2, 1.9, 1.2 or .8, and 1.6, 1, .5 or .3.
 
     What it brings, in 216 studies of 50 or 100 trials by Optuna's TPE (``make certify``): with
     noise of .5 (2) points of accuracy, the best trial promised .7 (4) points too much, and the
-    certificate .04 (.16); the certified configuration was truly better than the best trial's in
-    60 % (69 %) of the studies, by .2 (.75) points on average over all, and worse in 3 % (8 %). A
-    budget of half as many evaluations as trials, and 4 candidates, brought two thirds of that. More
-    trials of the search, for the same cost, found better configurations still, in two studies out
-    of three: this is for knowing what a configuration is worth, not for finding another one.
+    certificate .04 (.16). The certified configuration was truly better than the best trial's in
+    60 % (69 %) of the studies, by .2 (.75) points on average, and worse in 3 % (8 %). More trials
+    of the search, for the same cost, found better ones still in two studies out of three: `certify`
+    tells what a configuration is worth, it does not find another one.
 
     Examples
     --------
@@ -224,13 +215,12 @@ def certify(
         record.optimize(replicate, timeout=timeout, n_jobs=n_jobs, catch=catch)
     sampler.conclude(record)
     answer = sampler.certificate(record)
-    content = {part.name: getattr(answer, part.name) for part in fields(answer)}
-    return StudyCertificate(**content, study_name=record.study_name)
+    return StudyCertificate(**vars(answer), study_name=record.study_name)
 
 
 def _open_record(
     study: optuna.Study,
-    shortlist: Shortlist,
+    shortlist: StudyShortlist,
     sampler: ReplicateSampler,
     name: str | None,
     anew: bool,
@@ -240,13 +230,8 @@ def _open_record(
     Evaluations with a fixed seed are of no use to an objective that was mended since, so they are
     left behind for another record where `anew`.
     """
-    if name is None:
-        at = f" at {shortlist.target}" if shortlist.target else ""
-        name = (
-            f"{study.study_name}: best {len(shortlist.candidates)} of {shortlist.n_completed}{at}"
-        )
-    attempt = 1
-    while True:
+    name = name or shortlist.name
+    for attempt in itertools.count(1):
         record = optuna.create_study(
             storage=study._storage,
             study_name=name if attempt == 1 else f"{name} ({attempt})",
@@ -257,18 +242,12 @@ def _open_record(
         )
         _note_shortlist(study, record, shortlist)
         if not (anew and sampler.noise_is_hidden(record)):
-            return record
-        attempt += 1
+            break
+    return record
 
 
-def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: Shortlist) -> None:
-    """Write down what a record is about, or see that it is about the same.
-
-    Raises
-    ------
-    ValueError
-        If it is about something else.
-    """
+def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyShortlist) -> None:
+    """Write down what a record is about; ValueError if it is about something else already."""
     about = {
         "study": study.study_name,
         "direction": study.direction.name,

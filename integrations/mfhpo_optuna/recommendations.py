@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mfhpo.censored.user_recommendation import UserLimitRecommendation
-from mfhpo.certification.sequential import Certificate
+from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
 
 __all__ = ["RaceRecommendation", "StudyLimitRecommendation", "StudyRecommendation"]

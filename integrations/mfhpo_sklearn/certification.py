@@ -2,15 +2,12 @@
 
 The design, in short:
 
-1. The `top` best settings of ``cv_results_`` are the shortlist. Their scores are the luckiest of
-   many, so they are shown beside the answer, and no mean contains them.
-2. The shortlist is evaluated on fresh random splits, of the search's own kind and size: one
-   evaluation is one fit and one score.
-3. All settings that are left are evaluated on the same split. Splits are hard or easy for all of
-   them, so that differences vary far less than scores; `mfhpo.certification.paired` compares
-   these, and needs a fraction of the fits that independent splits would take. (The policies for
-   studies take evaluations to be independent, and gain nothing by sharing splits.)
-4. The splits are of one data set. The certificate is about the mean over such splits; how far that
+1. The `top` best settings of ``cv_results_`` are the shortlist. Their scores are shown beside the
+   answer, and no mean contains them.
+2. All settings that are left are evaluated on the same fresh random split, of the search's own kind
+   and size. Splits are hard or easy for all of them, so that differences vary far less than scores;
+   `mfhpo.certification.paired` compares these, and needs a fraction of the fits.
+3. The splits are of one data set. The certificate is about the mean over such splits; how far that
    is from the score on other data, no resampling can tell.
 """
 
@@ -18,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +24,8 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils.parallel import Parallel, delayed
 
 from mfhpo._validation import check_count, check_limit
+from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.paired import PairedCertification
-from mfhpo.certification.sequential import Certificate
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Split, Splits
 
@@ -39,12 +36,8 @@ __all__ = ["SearchCertificate", "certify"]
 class SearchCertificate(Certificate):
     """Which setting of a search to be content with, and how sure that is.
 
-    See `mfhpo.certification.sequential.Certificate` for the other fields.
-
-    Parameters
-    ----------
-    best_estimator_
-        The estimator with the winning setting, fitted on all data; None with ``refit=False``.
+    A `mfhpo.certification.certificate.Certificate` with ``best_estimator_``: the estimator with the
+    winning setting, fitted on all data; None with ``refit=False``.
     """
 
     best_estimator_: Any = field(default=None, repr=False, compare=False)
@@ -201,28 +194,20 @@ def certify(
             delayed(_evaluate)(estimators[arm], X, y, split, shortlist.scorer, fit_params)
             for arm in arms
         )
-        errors = [value for value in found if isinstance(value, Exception)]
-        if race.rounds == 0 and len(errors) == len(arms):
-            raise errors[0]
-        race.tell(
-            {
-                arm: None if isinstance(value, Exception) else value
-                for arm, value in zip(arms, found, strict=True)
-            }
-        )
+        scores = [None if isinstance(value, Exception) else value for value in found]
+        if race.rounds == 0 and scores.count(None) == len(arms):
+            raise found[0]
+        race.tell(dict(zip(arms, scores, strict=True)))
     about = f"{shortlist.about} by the mean score over random splits of these data"
     answer = race.certificate(about, shortlist.words)
-    content = {part.name: getattr(answer, part.name) for part in fields(answer)}
-    content["assumptions"] = (
-        f"{splits.words}, the same for all settings",
-        *answer.assumptions,
-    )
+    how = f"{splits.words}, the same for all settings"
+    answer = replace(answer, assumptions=(how, *answer.assumptions))
     best = None
     if refit and answer.winner is not None:
         best = clone(estimators[answer.winner])
         targets = () if y is None else (y,)
         best.fit(X, *targets, **(fit_params or {}))
-    return SearchCertificate(**content, best_estimator_=best)
+    return SearchCertificate(**vars(answer), best_estimator_=best)
 
 
 def _evaluate(

@@ -9,57 +9,20 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mfhpo._validation import check_count
-from mfhpo.certification.sequential import Candidate
+from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 
-__all__ = ["Shortlist", "shortlist_of"]
+__all__ = ["SearchShortlist", "shortlist_of"]
 
 
 @dataclass(frozen=True)
-class Shortlist:
-    """What is compared, and where it comes from.
+class SearchShortlist(Shortlist):
+    """A shortlist with the scorer of the search; for its other fields see `Shortlist`."""
 
-    Parameters
-    ----------
-    candidates
-        The parameter settings, the best first.
-    luckiest
-        Position of the search's ``best_params_``.
-    scorer
-        What scores a fitted estimator; larger is better.
-    about
-        What a claim about the best of them is about.
-    words
-        How they were chosen.
-    """
-
-    candidates: tuple[Candidate, ...]
-    luckiest: int
     scorer: Any
-    about: str
-    words: str
 
 
-def shortlist_of(search: Any, top: int) -> Shortlist:
-    """Draw up the shortlist.
-
-    Parameters
-    ----------
-    search
-        A fitted ``GridSearchCV``, ``RandomizedSearchCV``, ``HalvingGridSearchCV`` or
-        ``HalvingRandomSearchCV``, or another one with ``cv_results_``.
-    top
-        Number of settings, at least 2; fewer if there are no more.
-
-    Raises
-    ------
-    TypeError
-        If the search is none.
-    NotFittedError
-        If it is not fitted; a ValueError too.
-    ValueError
-        If it has several metrics of which none was chosen, or fewer than two
-        settings with a score.
-    """
+def shortlist_of(search: Any, top: int) -> SearchShortlist:
+    """The `top` best settings; arguments and errors are those of `mfhpo_sklearn.certify`."""
     top = check_count("top", top, 2)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {search!r}.")
@@ -84,15 +47,16 @@ def shortlist_of(search: Any, top: int) -> Shortlist:
         )
     best = getattr(search, "best_index_", None)
     ranked = sorted(rows.values(), key=lambda row: (-resources[row], -scores[row], row))
-    kept = ranked[:top]
-    luckiest = 0
+    first = 0
     if best is not None:
         # Rows of equal settings: the best one's may not be the one that is kept.
         key = _key_of(_without_resource(search, results["params"][best]))
-        luckiest = ranked.index(rows[key]) if key in rows else 0
-        if luckiest >= top:
-            kept[-1], luckiest = ranked[luckiest], top - 1
-    most = _most_resources(search, resources)
+        first = ranked.index(rows[key]) if key in rows else 0
+    kept, luckiest = best_of(ranked, first, top)
+    resource = getattr(search, "resource", None)
+    most = {}  # that a halving search gave
+    if resource not in (None, "n_samples"):
+        most = {resource: resources.max().item()}
     candidates = tuple(
         Candidate(f"row {row}", {**results["params"][row], **most}, float(scores[row]))
         for row in kept
@@ -103,7 +67,7 @@ def shortlist_of(search: Any, top: int) -> Shortlist:
         words += ", settings that came farthest first"
     if n_failed:
         words += f"; {n_failed} rows without a score left out"
-    return Shortlist(
+    return SearchShortlist(
         candidates=candidates,
         luckiest=luckiest,
         scorer=scorer,
@@ -140,11 +104,3 @@ def _described(value: Any) -> Any:
 def _without_resource(search: Any, params: dict[str, Any]) -> dict[str, Any]:
     resource = getattr(search, "resource", None)
     return {name: value for name, value in params.items() if name != resource}
-
-
-def _most_resources(search: Any, resources: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """The resource that a halving search shares out, at the most it gave."""
-    resource = getattr(search, "resource", None)
-    if resource is None or resource == "n_samples":
-        return {}
-    return {resource: resources.max().item()}

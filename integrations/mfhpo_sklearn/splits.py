@@ -17,24 +17,7 @@ Split = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 class Splits:
-    """Splits by their number.
-
-    Parameters
-    ----------
-    search
-        The fitted search whose splits they are to be like.
-    cv
-        A splitter with a `random_state`, of which the first split is taken each time; or None for
-        the search's own.
-    X, y, groups
-        What is split.
-    seed
-        Makes them repeatable; None draws new ones each time.
-
-    Attributes
-    ----------
-    words
-        What they are.
+    """Splits by their number, and in `words` what they are; arguments are those of `certify`.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """A certificate for the best of a shortlist from few evaluations of each candidate.
 
-Intervals that hold at all times, as those of `mfhpo.certification.sequential`,
-are many standard deviations
-wide after five evaluations of an unknown noise. Here all candidates are evaluated equally often and
-looked at a few times only, after 5, 10, 20, ... evaluations of each: the error probability is
-divided among the looks, and at each of them ordinary t-intervals hold (a group-sequential design).
+Intervals that hold at all times, as those of `mfhpo.certification.sequential`, are many standard
+deviations wide after five evaluations of an unknown noise. Here all candidates are evaluated
+equally often and looked at a few times only, after 5, 10, 20, ... evaluations of each: the error
+probability is divided among the looks, and at each of them ordinary t-intervals hold (a group-
+sequential design).
 
 Why it is valid. A look rests on the first so many values of each candidate, in the order in which
 the evaluations were begun, whatever the values, so each mean is one of independent values. Each
@@ -34,17 +34,9 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
-from mfhpo.certification.sequential import (
-    HIDDEN_NOISE,
-    LEAST_REPEATS,
-    Candidate,
-    CandidateResult,
-    Certificate,
-    Standing,
-    check_shortlist,
-    refusal_in_words,
-    unseen_of,
-)
+from mfhpo.certification.candidates import Candidate
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.contest import HIDDEN_NOISE, Contest
 from mfhpo.knowledge.noise import (
     CONTRADICTED,
     Bounded,
@@ -54,8 +46,7 @@ from mfhpo.knowledge.noise import (
     declared_sigmas,
 )
 from mfhpo.knowledge.normality import notices_of
-from mfhpo.racing.declaration import SigmaLike, as_noise, check_options
-from mfhpo.racing.failures import fails_too_often
+from mfhpo.racing.declaration import SigmaLike, as_noise
 from mfhpo.racing.race import ArmWithdrawnWarning
 
 __all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
@@ -84,9 +75,9 @@ class GroupSequentialCertification:
     Parameters
     ----------
     candidates, luckiest, maximise, delta, epsilon, sigma, max_failures
-        See `Certification`. Each candidate has a variance of its own unless
-        sigma declares the noise. The default epsilon is the root of their mean. A declared sigma
-        that the values contradict is given up, with a warning (`mfhpo.knowledge.noise.NoiseAudit`).
+        See `Certification`. Each candidate has a variance of its own unless sigma declares the
+        noise. The default epsilon is the root of their mean. A declared sigma that the values
+        contradict is given up, with a warning (`mfhpo.knowledge.noise.NoiseAudit`).
     first_look
         Evaluations of each candidate before the first look, at least 2; each later look takes twice
         as many as the one before. One does if sigma says that there is no noise.
@@ -129,32 +120,25 @@ class GroupSequentialCertification:
         max_failures: int = 3,
         first_look: int = FIRST_LOOK,
     ) -> None:
-        check_shortlist(candidates, luckiest)
         n = len(candidates)
-        check_options({"delta": delta, "epsilon": epsilon})
-        check_probability("delta", delta)
-        if epsilon is not None:
-            check_nonnegative("epsilon", epsilon)
-        self.candidates = tuple(candidates)
+        self._contest = Contest(candidates, luckiest, maximise)
+        self.candidates = self._contest.candidates
         self.maximise = maximise
         self.looks = 0
-        self._luckiest = luckiest
-        self._sign = 1.0 if maximise else -1.0
-        self._delta = delta
+        self._sign = self._contest.sign
+        self._delta = check_probability("delta", delta)
         self._noise = as_noise(sigma)
         declared = declared_sigmas(self._noise, 1)
         self._sigma = None if declared is None else declared[0]
-        self._audit = (
-            NoiseAudit(self._sigma or 0.0) if isinstance(self._noise, SubGaussian) else None
-        )
-        self._epsilon = self._sigma if epsilon is None else epsilon
+        self._audit: NoiseAudit | None = None
+        if self._sigma is not None and isinstance(self._noise, SubGaussian):
+            self._audit = NoiseAudit(self._sigma)
+        self._epsilon = self._sigma if epsilon is None else check_nonnegative("epsilon", epsilon)
         self._finds_epsilon = self._epsilon is None
         self._max_failures = check_count("max_failures", max_failures, 1)
         check_count("first_look", first_look, LEAST_FIRST_LOOK)
         self._first_look = 1 if self._sigma == 0.0 else first_look
-        self._evaluations = 0
         self._values: list[list[float]] = [[] for _ in candidates]
-        self._failures: IntArray = np.zeros(n, dtype=np.int64)
         self._is_out: BoolArray = np.zeros(n, dtype=bool)  # fails too often
         self._led: BoolArray = np.zeros(n, dtype=bool)  # when it left
         self._beaten_by: IntArray = np.full(n, -1, dtype=np.int64)
@@ -167,28 +151,15 @@ class GroupSequentialCertification:
         self._radius = math.inf  # of the comparison that decides on it
         self._is_certified = False
 
-    # Running it.
-
     def ask(self, pending: Sequence[int] = ()) -> int | None:
-        """The candidate to evaluate next; None when the race is over.
-
-        Parameters
-        ----------
-        pending
-            Candidates of which an evaluation is under way, once for each.
-        """
+        """The candidate to evaluate next, given those under way; None when the race is over."""
         counts = self._expected(pending)
         left = np.flatnonzero(self._is_left)
         return None if self.finished else int(left[np.argmin(counts[left])])
 
     def looks_with(self, pending: Sequence[int]) -> int:
         """Number of looks once what is under way has ended, if all of it gives values."""
-        counts = self._expected(pending)[self._is_left]
-        looks = self.looks
-        if not self.finished:
-            while (counts >= self._size(looks)).all():
-                looks += 1
-        return looks
+        return self.looks if self.finished else self._looks_due(self._expected(pending))
 
     def missing(self, pending: Sequence[int] = ()) -> int:
         """Evaluations that the next look takes besides those that are under way.
@@ -206,18 +177,16 @@ class GroupSequentialCertification:
         ValueError
             If there is no such candidate.
         """
-        if not 0 <= arm < len(self.candidates):
-            raise ValueError(f"arm must be 0 to {len(self.candidates) - 1}, got {arm}.")
-        self._evaluations += 1
+        self._contest.check(arm)
         if value is None or not math.isfinite(value):
-            self._failures[arm] += 1
-            values, failures = len(self._values[arm]), int(self._failures[arm])
-            if not self._is_out[arm] and fails_too_often(values, failures, self._max_failures):
+            self._contest.add(arm, None)
+            if not self._is_out[arm] and self._contest.fails_too_often(arm, self._max_failures):
                 self._take_out(arm)
         else:
             self._audit_sigma(arm, self._sign * value)
             self._values[arm].append(self._sign * value)
-        while not self.finished and self._is_due:
+            self._contest.add(arm, value)
+        while not self.finished and self._looks_due(self._contest.counts) > self.looks:
             self._look()
 
     @property
@@ -226,18 +195,14 @@ class GroupSequentialCertification:
 
         If all but one fail, that one is evaluated until the first look, to know what it is worth.
         """
-        left = np.flatnonzero(self._is_left)
-        nothing_left = left.size == 0 or (left.size == 1 and self._counts[left[0]] > 0)
-        return self._is_certified or nothing_left or self.noise_is_hidden
+        counts = self._counts[self._is_left]
+        nothing_left = counts.size == 0 or (counts.size == 1 and counts[0] > 0)
+        return self._is_certified or bool(nothing_left) or self.noise_is_hidden
 
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        if self._sigma == 0.0:
-            return False
-        repeats = sum(max(len(values) - 1, 0) for values in self._values)
-        varies = any(len(set(values)) > 1 for values in self._values)
-        return repeats >= max(LEAST_REPEATS, len(self.candidates)) and not varies
+        return self._sigma != 0.0 and self._contest.hides_noise
 
     def _audit_sigma(self, arm: int, value: float) -> None:
         """Compare a declared sigma with one more value, and give it up if it is too small."""
@@ -247,12 +212,11 @@ class GroupSequentialCertification:
         contradicted = self._audit.add((value - self._mean(arm)) ** 2 * n / (n + 1), value)
         if not contradicted:
             return
-        warnings.warn(
+        words = (
             f"{contradicted}; each candidate's variance is estimated from now on, and candidates "
-            f"that were found worse are compared again",
-            NoiseContradictedWarning,
-            stacklevel=3,
+            f"that were found worse are compared again"
         )
+        warnings.warn(words, NoiseContradictedWarning, stacklevel=3)
         self._sigma = None
         self._beaten_by[:] = -1
         self._radii[:] = self._behind = math.inf
@@ -265,7 +229,7 @@ class GroupSequentialCertification:
         if self._is_beaten[arm]:
             return
         candidate = self.candidates[arm]
-        failures = int(self._failures[arm])
+        failures = int(self._contest.failures[arm])
         warnings.warn(
             f"{candidate.name} {candidate.params} leaves the race: {failures} of "
             f"{failures + len(self._values[arm])} evaluations gave no value; mend the objective "
@@ -289,11 +253,8 @@ class GroupSequentialCertification:
         """Whether a candidate has the highest mean of those that are left, or led at a look."""
         if not self._values[arm] or self._is_beaten[arm]:
             return False
-        left = np.flatnonzero(self._is_left).tolist()
-        means = [self._mean(other) for other in left if self._values[other]]
-        return arm == self._leader or self._mean(arm) >= max(means)
-
-    # What it knows.
+        seen = np.flatnonzero(self._is_left & (self._contest.counts > 0)).tolist()
+        return arm == self._leader or self._mean(arm) >= max(map(self._mean, seen))
 
     @property
     def _is_left(self) -> BoolArray:
@@ -312,18 +273,19 @@ class GroupSequentialCertification:
         return float(np.mean(self._values[arm]))
 
     def _expected(self, pending: Sequence[int]) -> IntArray:
-        counts = np.array([len(values) for values in self._values], dtype=np.int64)
+        counts = self._contest.counts.copy()
         np.add.at(counts, np.array(pending, dtype=np.int64), 1)
         return counts
 
     def _size(self, look: int) -> int:
         return self._first_look << look
 
-    @property
-    def _is_due(self) -> bool:
-        size = self._size(self.looks)
-        left = np.flatnonzero(self._is_left)
-        return all(len(self._values[arm]) >= size for arm in left)
+    def _looks_due(self, counts: IntArray) -> int:
+        """Number of looks that all that are left have enough values for, shape (K,)."""
+        looks = self.looks
+        while (counts[self._is_left] >= self._size(looks)).all():
+            looks += 1
+        return looks
 
     def _look(self) -> None:
         """Compare the candidates that are left by equally many values of each."""
@@ -362,19 +324,7 @@ class GroupSequentialCertification:
     def _radius_of(
         self, size: int, variances: FloatArray, level: float, of_two: bool = False
     ) -> FloatArray:
-        """Radii on one side, shape (n,), of means or of differences of two means.
-
-        Parameters
-        ----------
-        size
-            Values of each mean.
-        variances
-            Variances of a value, or of two values' difference, shape (n,).
-        level
-            Error probability on one side.
-        of_two
-            Whether differences are meant.
-        """
+        """Radii on one side of means, or of differences of two, with such variances of a value."""
         if self._sigma is not None:
             times = 2.0 if of_two else 1.0
             width = self._sigma * math.sqrt(2.0 * times * math.log(1.0 / level) / size)
@@ -384,89 +334,63 @@ class GroupSequentialCertification:
         radii = -stdtrit(size - 1, level) * np.sqrt(variances / size)
         return np.where((variances == 0.0) & (size < _COUNT_WITHOUT_SPREAD), np.inf, radii)
 
-    # The answer.
-
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """The answer as of the last look; see `Certification.certificate`."""
+        n = len(self.candidates)
         hidden = self.noise_is_hidden
         winner = self._winner()
         ended = self._is_certified and winner == self._leader
-        refusal = refusal_in_words(self._lost_leaders(winner)) if ended else ""
+        refusal = ""
+        if ended and winner is not None:
+            ahead = [
+                bool(v) and self._mean(k) > self._means[winner] for k, v in enumerate(self._values)
+            ]
+            refusal = self._contest.refusal(self._is_lost & (self._led | ahead))
         certified = ended and not refusal
         looked_at = self.looks > 0 and winner == self._leader and not hidden
-        results = tuple(
-            self._result(arm, winner, certified, hidden) for arm in range(len(self.candidates))
+        provisional = (self._contest.counts > 0) & ((self._counts == 0) | self._is_lost)
+        means = [self._mean(arm) if provisional[arm] else self._means[arm] for arm in range(n)]
+        results = self._contest.results(
+            winner,
+            certified,
+            counts=np.where(provisional, self._contest.counts, self._counts),
+            means=means,
+            radii=np.where(provisional | hidden, math.inf, self._radii),
+            failed=self._is_lost,
+            worse=self._is_beaten,
         )
-        return Certificate(
+        rests_on_what_was_seen = not (isinstance(self._noise, Bounded) or self._sigma == 0.0)
+        certificate = Certificate(
             candidates=results,
             winner=winner,
-            luckiest=self._luckiest,
+            luckiest=self._contest.luckiest,
             delta=self._delta,
             epsilon=math.nan if self._epsilon is None or hidden else self._epsilon,
             within=self._behind if looked_at else math.inf,
             finished=self.finished,
             certified=certified,
             reason=refusal or self._reason(winner, certified, hidden),
-            evaluations=self._evaluations,
+            evaluations=self._contest.evaluations,
             remaining=0.0 if certified else None if refusal else self._remaining(looked_at),
             about=about,
             shortlist=shortlist,
-            assumptions=() if hidden else (self._looks_in_words(),),
-            conditions=() if hidden else self._conditions(),
-            notices=() if hidden or self._sigma is not None else self._notices(),
-            unseen=""
-            if hidden or isinstance(self._noise, Bounded) or self._sigma == 0.0
-            else unseen_of(results, winner, self._sign, self._delta),
+            assumptions=(f"looks after {self._size(0)}, {self._size(1)}, ... evaluations of each",),
+            conditions=self._conditions(),
+            notices=() if self._sigma is not None else self._notices(),
+            unseen=self._contest.unseen(results, winner, self._delta)
+            if rests_on_what_was_seen
+            else "",
         )
-
-    def _lost_leaders(self, winner: int | None) -> list[tuple[str, int, int]]:
-        """Who left without a comparison, and led then, or leads the winner by the mean now."""
-        assert winner is not None
-        lost = [
-            arm
-            for arm in np.flatnonzero(self._is_lost).tolist()
-            if self._led[arm] or (self._values[arm] and self._mean(arm) > self._means[winner])
-        ]
-        return [
-            (self.candidates[arm].name, len(self._values[arm]), int(self._failures[arm]))
-            for arm in lost
-        ]
+        return certificate.without_claim() if hidden else certificate
 
     def _winner(self) -> int | None:
         """The leader of the last look; before any, the search's: a few values do not unseat it."""
         if self._leader is not None and not self._is_out[self._leader]:
             return self._leader
-        seen = [arm for arm in np.flatnonzero(self._is_left).tolist() if self._values[arm]]
+        seen = np.flatnonzero(self._is_left & (self._contest.counts > 0)).tolist()
         if not self.looks and not self.noise_is_hidden:
             return next(iter(seen), None)
         return max(seen, key=self._mean, default=None)
-
-    def _result(
-        self, arm: int, winner: int | None, certified: bool, hidden: bool
-    ) -> CandidateResult:
-        count, mean = int(self._counts[arm]), float(self._means[arm])
-        radius = math.inf if hidden else float(self._radii[arm])
-        told = len(self._values[arm])
-        if told and (not count or self._is_lost[arm]):
-            count, mean = told, self._mean(arm)
-            radius = math.inf
-        return CandidateResult.of(
-            self.candidates[arm],
-            sign=self._sign,
-            count=count,
-            mean=self._sign * mean,
-            radius=radius,
-            standing=self._standing(arm, winner, certified),
-            values=told,
-            failures=int(self._failures[arm]),
-        )
-
-    def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
-        if arm == winner:
-            return "certified" if certified else "best so far"
-        if self._is_beaten[arm]:
-            return "worse"
-        return "failed" if self._is_out[arm] else "not told apart"
 
     def _reason(self, winner: int | None, certified: bool, hidden: bool) -> str:
         if winner is None:
@@ -498,9 +422,8 @@ class GroupSequentialCertification:
         if lead <= 0.0:
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(self._radius / lead)))
-        left = np.flatnonzero(self._is_left)
-        needed = self._size(self.looks - 1 + looks)
-        return float(sum(max(0, needed - len(self._values[arm])) for arm in left))
+        missing = self._size(self.looks - 1 + looks) - self._contest.counts[self._is_left]
+        return float(np.maximum(missing, 0).sum())
 
     def _notices(self) -> tuple[str, ...]:
         contradicted = self._audit is not None and self._audit.contradicted
@@ -509,9 +432,6 @@ class GroupSequentialCertification:
             *((CONTRADICTED,) if contradicted else ()),
             *notices_of(values, [candidate.name for candidate in self.candidates]),
         )
-
-    def _looks_in_words(self) -> str:
-        return f"looks after {self._size(0)}, {self._size(1)}, ... evaluations of each"
 
     def _conditions(self) -> tuple[str, ...]:
         """What must be true for the claim and the intervals, as clauses."""

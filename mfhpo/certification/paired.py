@@ -28,18 +28,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
-from mfhpo.certification.sequential import (
-    Candidate,
-    CandidateResult,
-    Certificate,
-    Standing,
-    check_shortlist,
-    refusal_in_words,
-)
+from mfhpo.certification.candidates import Candidate
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.contest import Contest
 from mfhpo.knowledge.confidence import StudentMixtureRadius
 from mfhpo.knowledge.normality import notices_of
 from mfhpo.racing.claims import unseen_in_words
-from mfhpo.racing.failures import fails_too_often
 
 __all__ = ["PairedCertification"]
 
@@ -77,8 +71,7 @@ class PairedCertification:
     Parameters
     ----------
     candidates, luckiest, maximise, delta, epsilon, budget, measure, max_failures
-        See `Certification`. The budget is one of evaluations, not of rounds,
-        and must pay for the first round.
+        See `Certification`. The budget counts evaluations, and must pay for the first round.
 
     Attributes
     ----------
@@ -118,12 +111,11 @@ class PairedCertification:
         measure: int = 10,
         max_failures: int = 3,
     ) -> None:
-        check_shortlist(candidates, luckiest)
-        self.candidates = tuple(candidates)
+        self._contest = Contest(candidates, luckiest, maximise)
+        self.candidates = self._contest.candidates
         self.maximise = maximise
         self.rounds = 0
-        self._luckiest = luckiest
-        self._sign = 1.0 if maximise else -1.0
+        self._sign = self._contest.sign
         self._delta = check_probability("delta", delta)
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
         self._finds_epsilon = epsilon is None
@@ -132,8 +124,6 @@ class PairedCertification:
             self._budget = check_count("budget", budget, len(candidates))
         self._measure = check_count("measure", measure, 0)
         self._max_failures = check_count("max_failures", max_failures, 1)
-        self._evaluations = 0
-        self._failures = np.zeros(len(candidates), dtype=np.int64)
         self._is_out: BoolArray = np.zeros(len(candidates), dtype=bool)  # fails too often
         self._led: BoolArray = np.zeros(len(candidates), dtype=bool)  # when it left
         # Maximised values, NaN where there is none: shape (rounds, K), the rest is room.
@@ -141,21 +131,16 @@ class PairedCertification:
         self._certified: int | None = None
         self._compare()
 
-    # Running it.
-
     def ask(self) -> list[int]:
         """The candidates to evaluate next, all under the same conditions; empty at the end."""
+        if self._is_measured:
+            return []
         if self._certified is not None:
-            return [self._certified] if self._counts[self._certified] < self._measure else []
+            return [self._certified]
         return np.flatnonzero(self._active).tolist()
 
     def tell(self, values: Mapping[int, float | None]) -> None:
-        """Learn from a round.
-
-        Parameters
-        ----------
-        values
-            Of each candidate that was evaluated; None, or what is not finite, is a failure.
+        """Learn the values of a round by candidate; None, or what is not finite, is a failure.
 
         Raises
         ------
@@ -164,13 +149,11 @@ class PairedCertification:
         """
         row = np.full(len(self.candidates), np.nan)
         for arm, value in values.items():
-            if not 0 <= arm < len(self.candidates):
-                raise ValueError(f"arm must be 0 to {len(self.candidates) - 1}, got {arm}.")
-            self._evaluations += 1
-            if value is None or not math.isfinite(value):
-                self._failures[arm] += 1
-                continue
-            row[arm] = self._sign * value
+            self._contest.check(arm)
+            seen = None if value is None or not math.isfinite(value) else value
+            self._contest.add(arm, seen)
+            if seen is not None:
+                row[arm] = self._sign * seen
         if self.rounds == len(self._values):
             self._values = np.vstack([self._values, np.full_like(self._values, np.nan)])
         self._values[self.rounds] = row
@@ -181,19 +164,15 @@ class PairedCertification:
     def finished(self) -> bool:
         """Whether the race is over: certified, out of budget, or without a noise to be seen."""
         asked = self.ask()
-        return not asked or self._evaluations + len(asked) > self._budget or self.noise_is_hidden
+        needed = self._contest.evaluations + len(asked)
+        return not asked or needed > self._budget or self.noise_is_hidden
 
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        values = self._seen
         # Rounds, not evaluations: what makes one of them equal to the last makes all of a round.
-        if int(self._counts.max()) < _ROUNDS_WITHOUT_SPREAD:
-            return False
-        firsts = np.array([column[~np.isnan(column)][:1].sum() for column in values.T])
-        return not bool(((values != firsts) & ~np.isnan(values)).any())
-
-    # What it knows.
+        enough = self._contest.counts.max() >= _ROUNDS_WITHOUT_SPREAD
+        return bool(enough and not self._contest.vary.any())
 
     @property
     def _seen(self) -> FloatArray:
@@ -203,7 +182,6 @@ class PairedCertification:
         """Compare all pairs, shape (K, K), and draw the consequences."""
         values = self._seen
         has_value = ~np.isnan(values)
-        self._counts = has_value.sum(axis=0)
         filled = np.where(has_value, values, 0.0)
         weights = has_value.astype(np.float64)
         common = np.einsum("ri,rj->ij", weights, weights)
@@ -224,18 +202,24 @@ class PairedCertification:
             self._certified = None
         # What is claimed holds for all tolerances at once, so this one may follow the values.
         if self._finds_epsilon and self._certified is None and self.rounds >= _ROUNDS_FOR_NOISE:
-            self._epsilon = self._noise_scale()
-        self._certify()
+            # Pooled standard deviation of the values around their candidates' means.
+            degrees = int(np.maximum(self._contest.counts - 1, 0).sum())
+            squares_of_all = float(self._own_squares().sum())
+            self._epsilon = math.sqrt(squares_of_all / degrees) if degrees else 0.0
+        leader = self._leader()
+        undecided = self._certified is None and self._epsilon is not None
+        if undecided and leader is not None and self._n_compared > 1:
+            assert self._epsilon is not None
+            self._certified = leader if self._within(leader) <= self._epsilon else None
 
     def _take_out(self) -> None:
         """Note who fails too often, and whether it led those that are not out."""
-        for arm in np.flatnonzero(~self._is_out & (self._failures > 0)).tolist():
-            values, failures = int(self._counts[arm]), int(self._failures[arm])
-            if not fails_too_often(values, failures, self._max_failures):
+        for arm in np.flatnonzero(~self._is_out & (self._contest.failures > 0)).tolist():
+            if not self._contest.fails_too_often(arm, self._max_failures):
                 continue
-            others = ~self._is_out & (self._counts > 0)
-            others[arm] = False
-            self._led[arm] = values > 0 and not self._are_ahead(arm)[others].any()
+            has_values = self._contest.counts > 0
+            others = ~self._is_out & has_values & (np.arange(len(has_values)) != arm)
+            self._led[arm] = has_values[arm] and not self._are_ahead(arm)[others].any()
             self._is_out[arm] = True
 
     def _are_ahead(self, arm: int) -> BoolArray:
@@ -250,23 +234,15 @@ class PairedCertification:
         radii = _RADIUS(counts, level, squares=np.where(constant, 0.0, squares))
         return np.where(constant & (counts < _ROUNDS_WITHOUT_SPREAD), np.inf, radii)
 
-    def _certify(self) -> None:
-        """Note the leader as the winner, once nobody can be better by more than epsilon."""
-        leader = self._leader()
-        if self._certified is not None or self._epsilon is None or leader is None:
-            return
-        if self._n_compared > 1 and self._within(leader) <= self._epsilon:
-            self._certified = leader
-
     def _leader(self) -> int | None:
         """The remaining candidate that is surest to be good."""
         active = np.flatnonzero(self._active)
-        if not active.size or not self._counts[active].any():
+        if not active.size or not self._contest.counts[active].any():
             return None
         within = np.array([self._within(arm) for arm in active.tolist()])
         if np.isfinite(within).any():
             return int(active[np.argmin(within)])
-        most = self._counts[active] == self._counts[active].max()
+        most = self._contest.counts[active] == self._contest.counts[active].max()
         return int(active[np.argmax(np.where(most, self._means()[active], -np.inf))])
 
     def _within(self, leader: int) -> float:
@@ -276,81 +252,66 @@ class PairedCertification:
         return max(0.0, float(self._upper[others, leader].max())) if others.size else 0.0
 
     def _means(self) -> FloatArray:
-        return np.asarray(np.nansum(self._seen, axis=0) / np.maximum(self._counts, 1))
+        return np.asarray(np.nansum(self._seen, axis=0) / np.maximum(self._contest.counts, 1))
 
     def _own_squares(self) -> FloatArray:
         return np.asarray(np.nansum((self._seen - self._means()) ** 2, axis=0))
 
-    def _noise_scale(self) -> float:
-        """Pooled standard deviation of the values around their candidates' means."""
-        degrees = int(np.maximum(self._counts - 1, 0).sum())
-        return math.sqrt(float(self._own_squares().sum()) / degrees) if degrees else 0.0
-
-    # The answer.
-
     def certificate(self, about: str, shortlist: str) -> Certificate:
-        """The answer so far; see `mfhpo.certification.sequential.Certification.certificate`."""
+        """The answer so far; see `Certification.certificate`."""
         hidden = self.noise_is_hidden
         winner = self._leader() if self._certified is None else self._certified
-        refusal = refusal_in_words(self._lost_leaders(winner)) if self._is_measured else ""
+        refusal = ""
+        means = self._means()
+        if self._is_measured and winner is not None:
+            ahead = self._are_ahead(winner) | (means > means[winner])
+            ahead &= self._contest.counts > 0
+            refusal = self._contest.refusal(self._is_out & (self._led | ahead))
         certified = self._is_measured and not hidden and not refusal
-        unknown = hidden or self._epsilon is None
         within = math.inf
         if winner is not None and not hidden and self._n_compared > 1:
             within = self._within(winner)
             if self._certified is not None and self._epsilon is not None:
                 within = min(within, self._epsilon)
         radii = self._radii(
-            self._counts.astype(np.float64), self._delta / len(self.candidates), self._own_squares()
+            self._contest.counts.astype(np.float64),
+            self._delta / len(self.candidates),
+            self._own_squares(),
         )
-        means = self._means()
-        results = tuple(
-            CandidateResult.of(
-                candidate,
-                sign=self._sign,
-                count=int(self._counts[arm]),
-                mean=self._sign * float(means[arm]),
-                radius=math.inf if hidden else float(radii[arm]),
-                standing=self._standing(arm, winner, certified),
-                failures=int(self._failures[arm]),
-            )
-            for arm, candidate in enumerate(self.candidates)
+        results = self._contest.results(
+            winner,
+            certified,
+            counts=self._contest.counts,
+            means=means,
+            radii=np.where(hidden, math.inf, radii),
+            failed=self._is_out,
+            worse=~self._active & (not hidden),
         )
-        return Certificate(
+        certificate = Certificate(
             candidates=results,
             winner=winner,
-            luckiest=self._luckiest,
+            luckiest=self._contest.luckiest,
             delta=self._delta,
-            epsilon=math.nan if unknown or self._epsilon is None else self._epsilon,
+            epsilon=math.nan if hidden or self._epsilon is None else self._epsilon,
             within=within,
             finished=self.finished,
             certified=certified,
             reason=refusal or self._reason(winner),
-            evaluations=self._evaluations,
+            evaluations=self._contest.evaluations,
             remaining=0.0 if certified else None,
             about=about,
             shortlist=shortlist,
             assumptions=(),
-            conditions=() if hidden else _CONDITIONS,
-            notices=() if hidden else self._notices(),
-            unseen="" if hidden else self._unseen(winner),
+            conditions=_CONDITIONS,
+            notices=self._notices(),
+            unseen=self._unseen(winner),
         )
+        return certificate.without_claim() if hidden else certificate
 
     def _notices(self) -> tuple[str, ...]:
         seen = self._sign * self._seen
         values = [column[~np.isnan(column)] for column in seen.T]
         return notices_of(values, [candidate.name for candidate in self.candidates])
-
-    def _lost_leaders(self, winner: int | None) -> list[tuple[str, int, int]]:
-        """Who left without a comparison, and led then, or leads the winner by its values now."""
-        assert winner is not None
-        means = self._means()
-        ahead = (self._counts > 0) & (self._are_ahead(winner) | (means > means[winner]))
-        lost = np.flatnonzero(self._is_out & (self._led | ahead))
-        return [
-            (self.candidates[arm].name, int(self._counts[arm]), int(self._failures[arm]))
-            for arm in lost.tolist()
-        ]
 
     def _unseen(self, winner: int | None) -> str:
         """Which rare outcomes the rounds of the winner and its closest rival cannot exclude."""
@@ -369,15 +330,9 @@ class PairedCertification:
 
     @property
     def _is_measured(self) -> bool:
-        return self._certified is not None and bool(self._counts[self._certified] >= self._measure)
-
-    def _standing(self, arm: int, winner: int | None, certified: bool) -> Standing:
-        if arm == winner:
-            return "certified" if certified else "best so far"
-        if self._is_out[arm]:
-            return "failed"
-        told_apart = not self._active[arm] and not self.noise_is_hidden
-        return "worse" if told_apart else "not told apart"
+        return self._certified is not None and bool(
+            self._contest.counts[self._certified] >= self._measure
+        )
 
     def _reason(self, winner: int | None) -> str:
         left = int(self._active.sum())

@@ -326,7 +326,11 @@ class BestArmPolicy(RacingPolicy):
         contradicted = False
         while found := find_contradiction(self._bias, fidelity, means, radii, seen.tolist()):
             contradicted = True
-            warnings.warn(found.describe(self.labels), BiasContradictedWarning, stacklevel=3)
+            warnings.warn(
+                found.describe(self.labels.arm, self.labels.fidelity),
+                BiasContradictedWarning,
+                stacklevel=3,
+            )
             self._bias = self._bias.widened(found.fidelity, found.widened_to)
         if not contradicted:
             return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 from scipy.stats import t as student_t
 
 from mfhpo._validation import check_nonnegative, check_probability
-from mfhpo.knowledge.labels import Labels
 
 __all__ = [
     "Bias",
@@ -106,7 +105,7 @@ class Bias:
         """A copy whose bound at `fidelity` is at least `bound`."""
         bounds = list(self.bounds)
         bounds[fidelity] = max(bounds[fidelity], bound)
-        return replace(self, bounds=tuple(bounds), source="widened")
+        return Bias(self.kind, tuple(bounds), "widened")
 
     def state_dict(self) -> dict[str, Any]:
         """Kind, bounds and source, as plain JSON values."""
@@ -123,33 +122,25 @@ def check_variant(variant: Kind | None, declared: Bias | None) -> None:
     if variant not in (None, "max", "order"):
         raise ValueError(f"variant must be 'max' or 'order', got {variant!r}.")
     if declared is not None and variant not in (None, declared.kind):
-        remedy = (
-            "declare Bias.order(...) or Bias.underestimating(...)"
-            if variant == "order"
-            else "declare Bias.max(...)"
-        )
         raise ValueError(
-            f"variant={variant!r} but the declared bounds are of kind {declared.kind!r}; "
-            f"leave variant out, or {remedy}."
+            f"variant={variant!r} but the declared bounds are of kind {declared.kind!r}; leave "
+            f"variant out, or declare Bias.{variant}(...)."
         )
 
 
 def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float) -> Bias:
     """Bound the bias of all arms from a pilot that saw some of them at every fidelity.
 
-    Biases of different arms at one fidelity are taken as exchangeable draws from a normal
-    distribution. The bound is a prediction interval for all `n_arms` at once (Student's t with a
-    union bound), so it covers arms that the pilot did not see; the noise of the pilot's means
-    widens it, never narrows it.
+    Biases of different arms at one fidelity are taken as exchangeable normal draws. The bound is a
+    prediction interval for all `n_arms` at once (Student's t with a union bound), so it covers arms
+    that the pilot did not see. The noise of the pilot's means widens it, never narrows it.
 
     Parameters
     ----------
     differences
         Mean at fidelity m minus mean at the target, for each pilot arm; shape (P, M), P >= 2.
-    kind
-        Which kind of bound to give.
-    n_arms
-        Number of arms K that the bound is to hold for.
+    kind, n_arms
+        Which kind of bound to give, and for how many arms.
     level
         Probability with which the bound of one fidelity may fail for some arm.
 
@@ -157,13 +148,6 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
     ------
     ValueError
         If there are fewer than two pilot arms.
-
-    Examples
-    --------
-    >>> differences = np.array([[-0.31, 0.0], [-0.29, 0.0], [-0.30, 0.0]])
-    >>> bias = estimate_bias(differences, "order", n_arms=10, level=0.05)
-    >>> bias.source, round(bias.bounds[0], 3)
-    ('estimated', 0.325)
     """
     check_probability("level", level)
     pilot_arms = differences.shape[0]
@@ -181,20 +165,9 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
 class Contradiction:
     """Observations that no means within the bias bounds can explain, radii included.
 
-    Parameters
-    ----------
-    fidelity, reference
-        The cheaper fidelity, whose bound is in doubt, and the one it was compared with.
-    arms
-        The arm (max bounds) or the two arms (order bounds) that contradict.
-    observed
-        The absolute difference that was observed.
-    uncertainty
-        The sum of the confidence radii around it.
-    allowed
-        The largest difference that the bounds allow.
-    widened_to
-        The smallest bound at `fidelity` that explains the observation with all its uncertainty.
+    The bound at `fidelity`, the cheaper one, is in doubt by comparison with the `reference`. The
+    arm (max bounds) or two arms (order bounds) differ by what was `observed`, give or take the sum
+    of their radii; `widened_to` is the smallest bound that explains it.
     """
 
     fidelity: int
@@ -205,14 +178,14 @@ class Contradiction:
     allowed: float
     widened_to: float
 
-    def describe(self, labels: Labels) -> str:
-        """What was seen, and what follows, in words."""
-        arms = " and ".join(labels.arm(arm) for arm in self.arms)
-        fidelity = labels.fidelity(self.fidelity)
+    def describe(self, arm: Callable[[int], str], fidelity: Callable[[int], str]) -> str:
+        """What was seen, and what follows, given how arms and fidelities are named."""
+        arms = " and ".join(map(arm, self.arms))
+        cheap = fidelity(self.fidelity)
         return (
-            f"{arms}: the values at {fidelity} and {labels.fidelity(self.reference)} differ by "
+            f"{arms}: the values at {cheap} and {fidelity(self.reference)} differ by "
             f"{self.observed:.4g} ± {self.uncertainty:.4g}, but the bias bounds allow at most "
-            f"{self.allowed:.4g}; the bound at {fidelity} is widened to {self.widened_to:.4g} and "
+            f"{self.allowed:.4g}; the bound at {cheap} is widened to {self.widened_to:.4g} and "
             f"the arms it had eliminated are put back"
         )
 
@@ -220,27 +193,14 @@ class Contradiction:
 def find_contradiction(
     bias: Bias, fidelity: int, means: FloatArray, radii: FloatArray, arms: Sequence[int]
 ) -> Contradiction | None:
-    """Look for observations at `fidelity` that contradict the bias bounds beyond their radii.
+    """Find the largest contradiction of the bias bounds at `fidelity` beyond the radii, if any.
 
     While all confidence intervals and all bounds hold, nothing is ever found. The reverse is not
     true: an arm that was only seen at one fidelity cannot contradict anything, and order bounds
     need two arms that were each seen at two.
 
-    Parameters
-    ----------
-    bias
-        The bounds, of M fidelities.
-    fidelity
-        The fidelity that is compared with each of the others.
-    means, radii
-        Means and confidence radii, shape (n, M); an infinite radius marks what was not seen.
-    arms
-        The arms that the rows belong to.
-
-    Returns
-    -------
-    Contradiction or None
-        The largest contradiction, if there is one.
+    Means and radii have the shape (n, M), a row for each of `arms`; an infinite radius marks what
+    was not seen.
     """
     worst: Contradiction | None = None
     largest_excess = 0.0

@@ -31,17 +31,16 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_SUB_GAUSSIAN = "the noise is sub-Gaussian with the declared sigma"
+
 
 class Radius(ABC):
     """A function B with P(exists n >= 1: |mean_n - mu| > B(n)) <= level.
 
-    Because B holds at all n at once, it may be looked at after every pull, and the next pull may
-    depend on what was seen.
+    B holds at all n at once. So it may be read after every pull, and may decide on the next one.
 
     Attributes
     ----------
-    theorem
-        The source, in words.
     assumption
         What must be true of the noise, as a short phrase for certificates.
     first_guess
@@ -54,7 +53,6 @@ class Radius(ABC):
         makes certificates wrong.
     """
 
-    theorem: str
     assumption: str
     first_guess: float = 0.0
     needs_squares: bool = False
@@ -70,23 +68,17 @@ class Radius(ABC):
     ) -> FloatArray:
         """Compute the half-widths of the intervals, in the unit of the values.
 
+        They are infinite, never NaN, where there are too few values or the spread is NaN.
+
         Parameters
         ----------
         counts
             Number of values n behind each mean, any shape.
         level
             Probability with which the interval may ever miss the mean, both sides together.
-        squares
-            Sum of squared deviations from the running mean, broadcastable with `counts`.
-        prediction_errors
-            Sum of squared deviations of each value from the mean of the earlier ones (of the
-            first one: from the middle of [low, high]), broadcastable with `counts`.
-
-        Returns
-        -------
-        ndarray
-            The half-widths, in the shape of `counts` broadcast with the spread that is needed.
-            Infinite, never NaN, where there are too few values; a spread that is NaN is infinite.
+        squares, prediction_errors
+            Sums of squared deviations, broadcastable with `counts`: from the running mean, and of
+            each value from the mean of the earlier ones (of the first: from `first_guess`).
 
         Raises
         ------
@@ -111,7 +103,7 @@ class Radius(ABC):
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
     ) -> FloatArray:
-        """Compute the half-widths for counts that are all at least 1 and spreads of at least 0."""
+        """Compute the half-widths for counts of at least 1 and spreads of at least 0."""
 
     def _spread(self, name: str, values: FloatArray | None, needed: bool) -> FloatArray:
         if not needed:
@@ -135,11 +127,6 @@ class HoeffdingRadius(Radius):
     sigma
         Sub-Gaussian scale, in the unit of the values.
 
-    Raises
-    ------
-    ValueError
-        If sigma is negative or not finite.
-
     Examples
     --------
     >>> HoeffdingRadius(1.0)(np.array([0, 1, 100]), level=0.05).round(3)
@@ -148,8 +135,7 @@ class HoeffdingRadius(Radius):
 
     sigma: float
 
-    theorem = "Hoeffding's inequality with a union bound over the number of pulls (paper 002)"
-    assumption = "the noise is sub-Gaussian with the declared sigma"
+    assumption = _SUB_GAUSSIAN
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -168,30 +154,11 @@ class StitchedRadius(Radius):
 
     up to the rounding of the constants (Howard, Ramdas, McAuliffe and Sekhon 2021, Theorem 1 with
     eta = 2, s = 1.4, m = sigma^2); the code uses the formula that they come from.
-
-    Parameters
-    ----------
-    sigma
-        Sub-Gaussian scale, in the unit of the values.
-
-    Raises
-    ------
-    ValueError
-        If sigma is negative or not finite.
-
-    Examples
-    --------
-    >>> StitchedRadius(1.0)(np.array([0, 1, 100]), level=0.05).round(3)
-    array([  inf, 3.152, 0.398])
     """
 
     sigma: float
 
-    theorem = (
-        "polynomial stitching, Howard, Ramdas, McAuliffe and Sekhon 2021, Annals of Statistics, "
-        "Theorem 1"
-    )
-    assumption = "the noise is sub-Gaussian with the declared sigma"
+    assumption = _SUB_GAUSSIAN
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -216,14 +183,9 @@ class MixtureRadius(Radius):
     Parameters
     ----------
     sigma
-        Sub-Gaussian scale, in the unit of the values.
+        See `HoeffdingRadius`.
     tuned_for
         Number of pulls at which the radius is as small as it can be.
-
-    Raises
-    ------
-    ValueError
-        If sigma is negative or not finite, or tuned_for is not positive.
 
     Notes
     -----
@@ -232,21 +194,12 @@ class MixtureRadius(Radius):
     wider than the Hoeffding radius at n = 2), nor for more, where the stitched radius grows with
     ln ln n instead of ln n. Tuned for 64 pulls it is 2 to 4 % tighter beyond 100 of them, and a
     third wider at n = 2: evaluations of hyperparameters are dear, so the default looks at few.
-
-    Examples
-    --------
-    >>> MixtureRadius(1.0)(np.array([0, 1, 100]), level=0.05).round(3)
-    array([  inf, 4.346, 0.318])
     """
 
     sigma: float
     tuned_for: float = 16.0
 
-    theorem = (
-        "two-sided normal mixture, Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, "
-        "Annals of Statistics, Eq. 14"
-    )
-    assumption = "the noise is sub-Gaussian with the declared sigma"
+    assumption = _SUB_GAUSSIAN
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -279,27 +232,11 @@ class EmpiricalBernsteinRadius(Radius):
     low, high
         Bounds that no value leaves, in the unit of the values. `prediction_errors` must count the
         first value from their middle.
-
-    Raises
-    ------
-    ValueError
-        If low is not below high, or one is not finite.
-
-    Examples
-    --------
-    >>> radius = EmpiricalBernsteinRadius(0.0, 1.0)
-    >>> errors = np.array([0.0, 0.25, 10.0])
-    >>> radius(np.array([0, 1, 1000]), 0.05, prediction_errors=errors).round(3)
-    array([  inf, 7.051, 0.019])
     """
 
     low: float
     high: float
 
-    theorem = (
-        "empirical Bernstein bound with polynomial stitching, Howard, Ramdas, McAuliffe and "
-        "Sekhon 2021, Annals of Statistics, Theorems 1 and 4"
-    )
     assumption = "all values lie within the declared bounds"
     needs_prediction_errors = True
 
@@ -335,25 +272,10 @@ class StudentMixtureRadius(Radius):
         Precision of the normal prior on (alternative - mu) / sigma. A larger one is tighter for
         more pulls, but stays infinite for longer: at level 1e-3 (1e-7) a prior of 1 is infinite
         for fewer than 8 (14) pulls and a prior of 0.1 for fewer than 5 (9).
-
-    Raises
-    ------
-    ValueError
-        If the prior is not positive and finite.
-
-    Examples
-    --------
-    >>> radius = StudentMixtureRadius()
-    >>> radius(np.array([0, 1, 100]), 0.05, squares=np.array([0.0, 0.0, 99.0])).round(3)
-    array([  inf,   inf, 0.353])
     """
 
     prior: float = 0.3
 
-    theorem = (
-        "t-test martingale with a Gaussian mixture, Lai 1976; Wang and Ramdas 2024, "
-        "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance"
-    )
     assumption = "the noise is normal"
     needs_squares = True
 
@@ -378,22 +300,7 @@ class StudentMixtureRadius(Radius):
 class TightestRadius(Radius):
     """The smallest of several radii, the level split evenly among them (a union bound).
 
-    Parameters
-    ----------
-    radii
-        The radii, at least one; the assumptions of all of them must hold.
-
-    Raises
-    ------
-    ValueError
-        If there is no radius.
-
-    Examples
-    --------
-    >>> radius = TightestRadius((EmpiricalBernsteinRadius(0.0, 1.0), MixtureRadius(0.5)))
-    >>> errors = np.array([0.25, 10.0])
-    >>> radius(np.array([1, 1000]), 0.05, prediction_errors=errors).round(3)
-    array([2.277, 0.021])
+    The assumptions of all `radii` must hold.
     """
 
     radii: Sequence[Radius]
@@ -404,7 +311,6 @@ class TightestRadius(Radius):
             raise ValueError("radii must hold at least one radius, got none.")
         facts = {
             "radii": radii,
-            "theorem": "; ".join(dict.fromkeys(radius.theorem for radius in radii)),
             "assumption": " and ".join(dict.fromkeys(radius.assumption for radius in radii)),
             "first_guess": next((r.first_guess for r in radii if r.needs_prediction_errors), 0.0),
             "needs_squares": any(radius.needs_squares for radius in radii),
@@ -425,26 +331,10 @@ class TightestRadius(Radius):
 def default_radius(noise: Noise, fidelity: int, n_fidelities: int) -> Radius:
     """Give the radius that is tightest, over the pulls that matter, for what was declared.
 
-    For sub-Gaussian noise that is `MixtureRadius`; its notes say where others are tighter.
-
-    Parameters
-    ----------
-    noise
-        What was declared.
-    fidelity
-        Index of the fidelity, 0 to n_fidelities - 1.
-    n_fidelities
-        Number of fidelities M.
-
     Raises
     ------
     ValueError
         If the noise is to be estimated, or has another number of scales than fidelities.
-
-    Examples
-    --------
-    >>> default_radius(SubGaussian((0.5, 0.1)), fidelity=1, n_fidelities=2)
-    MixtureRadius(sigma=0.1, tuned_for=16.0)
     """
     if isinstance(noise, SubGaussian):
         return MixtureRadius(noise.at(fidelity, n_fidelities))
@@ -468,25 +358,11 @@ _MOST_PULLS = 1e15
 def pulls_until(
     radius: Radius, level: float, widths: npt.ArrayLike, variance: float | None = None
 ) -> FloatArray:
-    """Count the pulls after which a radius is at most some widths.
+    """Count the pulls after which a radius, which shrinks with every pull, is at most `widths`.
 
-    Parameters
-    ----------
-    radius
-        The radius; it is taken to shrink with every pull.
-    level
-        Its error probability.
-    widths
-        The half-widths that are wanted, in the unit of the values; any shape.
-    variance
-        For a radius that reads a spread: the variance of the values, in their unit squared. Both
-        spreads are then taken as count times variance, what they are expected to be.
-
-    Returns
-    -------
-    array of the shape of `widths`
-        The smallest such numbers, whole and at least 1; infinite where a width is not positive or
-        more than 1e15 pulls are needed.
+    The counts are whole, at least 1, and of the shape of `widths`. They are infinite where a width
+    is not positive or more than 1e15 pulls are needed. A radius that reads a spread needs the
+    `variance` of the values; both spreads are then taken as count times variance.
 
     Raises
     ------

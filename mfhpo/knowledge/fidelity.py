@@ -87,10 +87,7 @@ class Fidelity:
     def costs_of(self, levels: Sequence[Any]) -> tuple[float, ...] | None:
         """Cost of an evaluation at each level, or None when it is measured.
 
-        Raises
-        ------
-        ValueError
-            If the costs are left to the levels and those are not positive numbers.
+        A ValueError says that costs are left to levels that are not positive numbers.
         """
         if self.costs == "measured":
             return None
@@ -108,11 +105,6 @@ class Fidelity:
         """The costs, or where they are measured what they may be relative to each other.
 
         Proportional to levels that are positive numbers, and to the levels' places if not.
-
-        Examples
-        --------
-        >>> Fidelity("model", costs="measured").guessed_costs(["small", "large"])
-        (1.0, 2.0)
         """
         costs = self.costs_of(levels)
         if costs is not None:
@@ -121,18 +113,7 @@ class Fidelity:
         return tuple(float(cost) for cost in (levels if numbers else range(1, len(levels) + 1)))
 
     def in_seconds(self) -> Fidelity:
-        """The same with costs that are measured, for a budget in seconds.
-
-        Raises
-        ------
-        ValueError
-            If costs are declared, which are in another unit.
-
-        Examples
-        --------
-        >>> Fidelity("epochs").in_seconds()
-        Fidelity(name='epochs', levels=None, costs='measured', bias=None)
-        """
+        """The same with costs that are measured; ValueError if they are declared in a unit."""
         if self.costs is not None and not isinstance(self.costs, str):
             raise ValueError(
                 f"the fidelity {self.name!r} has costs={list(self.costs)}, but costs are measured "
@@ -163,16 +144,9 @@ class Fidelity:
 def geometric_levels(
     low: float, high: float, *, whole: bool = True, step: float | None = None
 ) -> tuple[Any, ...]:
-    """Levels between two bounds, each about a third of the next, at most six.
+    """Levels from about `low` to `high`, each about a third of the next, at most six.
 
-    Parameters
-    ----------
-    low, high
-        The bounds; `high` is the last level.
-    whole
-        Whether levels are whole numbers.
-    step
-        Distance of the values that are allowed, from `low` on; None for any.
+    They are `whole` numbers, or any; with a `step`, only each step from `low` on is allowed.
 
     Examples
     --------

@@ -44,21 +44,15 @@ class SubGaussian:
     sigma: float | Sequence[float]
 
     def __post_init__(self) -> None:
+        sigma: float | Sequence[float]
         if isinstance(self.sigma, Sequence):
-            object.__setattr__(
-                self, "sigma", tuple(check_nonnegative("sigma", value) for value in self.sigma)
-            )
+            sigma = tuple(check_nonnegative("sigma", value) for value in self.sigma)
         else:
-            object.__setattr__(self, "sigma", check_nonnegative("sigma", self.sigma))
+            sigma = check_nonnegative("sigma", self.sigma)
+        object.__setattr__(self, "sigma", sigma)
 
     def at(self, fidelity: int, n_fidelities: int) -> float:
-        """The scale at one fidelity.
-
-        Raises
-        ------
-        ValueError
-            If the number of scales is not the number of fidelities.
-        """
+        """The scale at one fidelity; ValueError if there are more or fewer scales than those."""
         if not isinstance(self.sigma, Sequence):
             return self.sigma
         if len(self.sigma) != n_fidelities:
@@ -80,9 +74,9 @@ class Bounded:
 
     This is the robust choice where an evaluation may diverge now and then: the claim is about the
     mean, divergences included, and supposes nothing but the bounds. It takes many more evaluations
-    than normal noise, as an outcome that was not seen may be as poor as `low`: two accuracies that
-    differ by .015, of which one drops to 0 in one evaluation of twenty, take about 10,000 (IISE,
-    delta .05).
+    than normal noise, because an outcome that was not seen may be as poor as `low`. Two accuracies
+    that differ by .015, of which one drops to 0 in one evaluation of twenty, take about 10,000
+    (IISE, delta .05).
 
     Raises
     ------
@@ -115,17 +109,8 @@ Noise: TypeAlias = SubGaussian | Gaussian | Bounded | EstimatedNoise
 def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
     """The sub-Gaussian scale at every fidelity, shape (M,), or None where none is declared.
 
-    Values within [low, high] have half the range, by Hoeffding's lemma.
-
-    Raises
-    ------
-    ValueError
-        If the noise has another number of scales than there are fidelities.
-
-    Examples
-    --------
-    >>> declared_sigmas(Bounded(0.0, 1.0), n_fidelities=2)
-    [0.5, 0.5]
+    Values within [low, high] have half the range, by Hoeffding's lemma. A ValueError says that the
+    noise has another number of scales than there are fidelities.
     """
     if isinstance(noise, SubGaussian):
         return [noise.at(fidelity, n_fidelities) for fidelity in range(n_fidelities)]
@@ -145,15 +130,9 @@ class PooledVariance:
     mean lies in a certain place does not.
 
     Such a rule must add squared prediction errors instead, of each value from the mean of its
-    arm's earlier ones. Given all that was seen before, such an error is normal with the noise's
-    variance around some mean, so that its square is at least as large, in distribution, as that
-    of the noise, whatever made the rule choose the arm: their sum exceeds every bound that a
-    chi-squared sum exceeds, and the bound holds for any rule.
-
-    Parameters
-    ----------
-    level
-        Probability with which one of the bounds may be wrong.
+    arm's earlier ones. Given all that was seen before, such an error is normal around some mean,
+    with the noise's variance or more, whatever made the rule choose the arm. So its square is at
+    least as large, in distribution, as that of the noise, and the bound holds for any rule.
     """
 
     def __init__(self, level: float) -> None:
@@ -174,19 +153,15 @@ class PooledVariance:
 
     def state_dict(self) -> dict[str, float]:
         """The state as plain JSON values."""
-        return {
-            "squares": self.squares,
-            "degrees": self.degrees,
-            "renewals": self.renewals,
-            "bound": self.bound if math.isfinite(self.bound) else -1.0,
-        }
+        state = {name: getattr(self, name) for name in ("squares", "degrees", "renewals")}
+        return {**state, "bound": self.bound if math.isfinite(self.bound) else -1.0}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
         """Take up a saved state."""
-        self.squares = float(state["squares"])
-        self.degrees = int(state["degrees"])
-        self.renewals = int(state["renewals"])
-        self.bound = math.inf if state["bound"] < 0.0 else float(state["bound"])
+        self.squares, self.bound = float(state["squares"]), float(state["bound"])
+        self.degrees, self.renewals = int(state["degrees"]), int(state["renewals"])
+        if self.bound < 0.0:
+            self.bound = math.inf
 
 
 class NoiseContradictedWarning(UserWarning):
@@ -216,17 +191,8 @@ class NoiseAudit:
     The sum of squares around the arms' means over the variance is at most chi-squared for normal
     noise, with as many degrees of freedom as there are values beyond each arm's first. It is
     compared with a quantile when these reach 4, 8, 16, ..., the j-th time at level
-    .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding.
-
-    Parameters
-    ----------
-    sigma
-        The declared scale.
-
-    Attributes
-    ----------
-    contradicted
-        Whether it was found to be too small.
+    .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding. `contradicted`
+    says whether that has happened.
     """
 
     def __init__(self, sigma: float) -> None:
@@ -242,19 +208,10 @@ class NoiseAudit:
         return 0 if self._sigma == 0.0 else max(0, _LEAST_DEGREES - self._degrees)
 
     def add(self, squares: float, value: float) -> str:
-        """Learn of one more value of an arm that has others.
+        """Learn of one more value of an arm that has others; say once what it contradicts.
 
-        Parameters
-        ----------
-        squares
-            By how much the sum of squares around the arm's mean has grown.
-        value
-            The value, whose rounding is no noise.
-
-        Returns
-        -------
-        str
-            What it contradicts, in words; empty if nothing, or if that was said before.
+        `squares` is by how much the sum of squares around the arm's mean has grown. The words are
+        empty if nothing is contradicted, or if that was said before.
         """
         if squares > (_ROUNDING * value) ** 2:
             self._squares += squares

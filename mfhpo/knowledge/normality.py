@@ -27,20 +27,7 @@ FEWEST_VALUES = 8
 
 
 def notices_of(values: Sequence[npt.ArrayLike], names: Sequence[str]) -> tuple[str, ...]:
-    """What is to be said of configurations whose values are clearly not normal.
-
-    Parameters
-    ----------
-    values
-        The values of each configuration, in any unit, shape (n_i,) each.
-    names
-        How they are called.
-
-    Returns
-    -------
-    tuple of str
-        One sentence for each of them, the most conspicuous kind of departure first; empty if there
-        is none.
+    """One sentence for each of some configurations whose values are clearly not normal.
 
     Examples
     --------
@@ -83,18 +70,9 @@ def departure_in_words(
     of normal samples by D'Agostino's (1970), each at half of the level. Both keep it for small
     samples and small levels, which tests by the fourth moment do not.
 
-    Parameters
-    ----------
-    count, mean
-        Number of values and their mean.
-    moments
-        Sums of squared and of cubed deviations from the mean.
-    low, high
-        The smallest and the largest value.
-    level
-        Probability with which normal values are found to depart.
-    shown
-        Makes of a value what is shown of it.
+    `moments` are the sums of squared and of cubed deviations from the mean, `low` and `high` the
+    smallest and the largest value. `level` is the probability with which normal values are found to
+    depart, and `shown` makes of a value what is shown of it.
     """
     squares, cubes = moments
     if count < FEWEST_VALUES or not squares > (1e-9 * max(abs(low), abs(high))) ** 2 * count:

@@ -18,28 +18,22 @@ IntArray = npt.NDArray[np.int64]
 class PullStatistics:
     """Counts, sums and spreads of what was observed, one cell per (arm, fidelity).
 
-    Parameters
-    ----------
-    n_arms, n_fidelities
-        Shape (K, M) of all arrays.
-    first_guess
-        Prediction of the first value of a cell, for `prediction_errors`.
+    All arrays have the shape (K, M).
 
     Attributes
     ----------
-    counts
-        Number of values, shape (K, M).
-    sums
-        Sum of the values, shape (K, M).
-    squares
-        Sum of squared deviations from the cell's mean, shape (K, M).
-    cubes
-        The same of third powers, shape (K, M).
-    lows, highs
-        Smallest and largest value, shape (K, M); infinite where there is none.
+    counts, sums
+        Number of values, and their sum.
+    squares, cubes
+        Sums of squared and of cubed deviations from the cell's mean.
     prediction_errors
-        Sum of squared deviations of each value from the mean of the earlier ones, shape (K, M).
+        Sum of squared deviations of each value from the mean of the earlier ones, and of the first
+        from `first_guess`.
+    lows, highs
+        Smallest and largest value; infinite where there is none.
     """
+
+    _arrays = ("counts", "sums", "squares", "prediction_errors", "cubes", "lows", "highs")
 
     def __init__(self, n_arms: int, n_fidelities: int, first_guess: float = 0.0) -> None:
         shape = (n_arms, n_fidelities)
@@ -78,13 +72,7 @@ class PullStatistics:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up saved arrays.
-
-        Raises
-        ------
-        ValueError
-            If an array has another shape.
-        """
+        """Take up saved arrays; ValueError if one has another shape."""
         for name in self._arrays:
             current = getattr(self, name)
             saved = np.asarray(state[name], dtype=current.dtype)
@@ -96,13 +84,3 @@ class PullStatistics:
             setattr(self, name, saved)
         self.lows = np.where(np.isnan(self.lows), np.inf, self.lows)
         self.highs = np.where(np.isnan(self.highs), -np.inf, self.highs)
-
-    _arrays = (
-        "counts",
-        "sums",
-        "squares",
-        "prediction_errors",
-        "cubes",
-        "lows",
-        "highs",
-    )

@@ -32,37 +32,20 @@ _MOST_DEGREES = 1e6
 class SharedVariance:
     """What the arms' variances have in common (Smyth 2004, "Linear models and empirical Bayes").
 
-    The variances of the arms are taken as draws from a scaled inverse chi-squared distribution.
-
-    Parameters
-    ----------
-    variance
-        Its scale.
-    degrees
-        Its degrees of freedom: how many values of an arm what is known of the others is worth. 0 if
-        nothing is known of them.
+    The variances of the arms are taken as draws from a scaled inverse chi-squared distribution with
+    the scale `variance`. Its `degrees` of freedom say how many values of an arm the knowledge of
+    the others is worth: 0 if nothing is known about them.
     """
 
     variance: float = 0.0
     degrees: float = 0.0
 
     def of_arms(self, squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
-        """Variances to use as if they were known.
+        """Variances to use as if they were known; infinite where nothing is known.
 
         An arm's own variance and the shared one are averaged by their degrees of freedom, and
-        raised by the squared ratio of Student's quantile to the normal one (the moderated t).
-
-        Parameters
-        ----------
-        squares, counts
-            Sums of squared deviations and numbers of values of each arm, any one shape.
-        level
-            One-sided error probability at which the variances are used.
-
-        Returns
-        -------
-        array of that shape
-            Infinite where nothing is known.
+        raised by the squared ratio of Student's quantile to the normal one (the moderated t) at the
+        one-sided error probability `level`.
         """
         own = np.maximum(counts - 1, 0)
         degrees = own + self.degrees
@@ -79,21 +62,6 @@ def share_variances(squares: FloatArray, counts: IntArray) -> SharedVariance:
     The spread of the logarithms of the sample variances beyond what chance makes of equal ones
     gives the degrees of freedom (Smyth 2004, Section 6.2). That spread is raised by its own
     standard error, so that few arms are not taken to be alike for lack of evidence.
-
-    Parameters
-    ----------
-    squares, counts
-        Sums of squared deviations and numbers of values of each arm, shape (K,).
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> alike = rng.chisquare(4, 200)
-    >>> share_variances(alike, np.full(200, 5)).degrees > 10
-    True
-    >>> unlike = alike * np.repeat([1.0, 400.0], 100)
-    >>> share_variances(unlike, np.full(200, 5)).degrees < 1
-    True
     """
     chosen = (counts > 1) & (squares > 0.0)
     n_arms = int(chosen.sum())
@@ -127,10 +95,7 @@ def _inverse_trigamma(value: float) -> float:
 class ArmVariances:
     """Estimated variances of all arms at one fidelity, kept up to date value by value.
 
-    Parameters
-    ----------
-    level
-        Probability with which the bound on what all arms share may fail (`PooledVariance`).
+    `level` is that of the bound on what all arms share (`PooledVariance`).
     """
 
     def __init__(self, level: float) -> None:
@@ -144,21 +109,10 @@ class ArmVariances:
         return self._pooled.bound
 
     def add(self, pooled: float, growth: float, squares: FloatArray, counts: IntArray) -> bool:
-        """Learn of one more value of an arm that has others.
+        """Learn of one more value of an arm that has others; say if all variances have changed.
 
-        Parameters
-        ----------
-        pooled
-            What the bound adds up: the growth, or the squared prediction error.
-        growth
-            By how much the sum of squares around the arm's mean has grown.
-        squares, counts
-            Sums of squared deviations and numbers of values of all arms now, shape (K,).
-
-        Returns
-        -------
-        bool
-            Whether the variances of all arms have changed.
+        `growth` is by how much the sum of squares around the arm's mean has grown; `pooled` is that
+        or the squared prediction error. `squares` and `counts` are those of all arms now.
         """
         before = self._pooled.bound
         self._pooled.add(pooled, 1)

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.labels import Labels
 from mfhpo.knowledge.noise import CONTRADICTED
 from mfhpo.knowledge.normality import REMEDY
+from mfhpo.policy import Labels
 from mfhpo.racing.claims import unseen_in_words, unseen_share
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.failures import outcomes_in_words

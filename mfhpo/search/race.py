@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
-from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.sequential import Candidate, Certificate
+from mfhpo.certification.candidates import Candidate
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.group_sequential import (
+    GroupSequentialCertification,
+)
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike, check_options

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +38,17 @@ def test_import_loads_no_library_it_can_do_without(package: str, unwanted: set[s
 
 def test_version_is_that_of_the_installed_distribution() -> None:
     assert mfhpo.__version__ == version("mfhpo")
+
+
+def test_what_is_known_of_a_problem_rests_on_no_race() -> None:
+    """The lower layers of the library import nothing from the upper ones."""
+    root = Path(mfhpo.__file__).parent
+    below = {"knowledge": ("_validation", "knowledge"), "problem.py": ("_validation", "knowledge")}
+    below["policy.py"] = ("_validation", "knowledge", "problem")
+    for name, allowed in below.items():
+        files = [root / name] if name.endswith(".py") else sorted((root / name).glob("*.py"))
+        for file in files:
+            imported = re.findall(
+                r"^\s*(?:from|import) mfhpo\.(\w+)", file.read_text("utf-8"), re.M
+            )
+            assert set(imported) <= set(allowed), file

@@ -107,7 +107,7 @@ def test_a_search_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_game_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = watched(monkeypatch, MultiOutputGP, "_solve")
     game = UCBPNE({"row": {"x": Numeric()}, "column": {"y": Numeric()}}, costs=(1.0,), budget=20.0)
-    for place in (0.1, 0.5, 0.9):
+    for place in (0.1, 0.9):
         game.tell(Query({"x": place, "y": 1.0 - place}, (0, 0)), (place, -place))
     for question in (game.ask, game.recommend, lambda: game.deviations({"x": 0.2, "y": 0.4})):
         seen.clear()

@@ -11,13 +11,14 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import NoNoiseWarning, Observation, Pull
-from mfhpo.certification.sequential import Certificate, Certification
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.sequential import Certification
 from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start, stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.levels import contains
-from mfhpo_optuna.study.shortlist import Shortlist
+from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 
 __all__ = ["RECORD", "Replicate", "ReplicateSampler"]
@@ -31,17 +32,10 @@ RECORD = "record"
 
 
 class Replicate(optuna.Trial):
-    """A trial as the objective is to see it: under a number that the search has not used.
+    """A trial under a number that the search has not used: `first_number` is added to its own.
 
-    Objectives that derive their seed from ``trial.number`` would else draw the search's noise once
-    more, whose luck has made the shortlist.
-
-    Parameters
-    ----------
-    trial
-        The running trial; it stays the one that is told its value.
-    first_number
-        What is added to its number.
+    Objectives that derive their seed from ``trial.number`` would otherwise draw the search's noise
+    once more, whose luck has made the shortlist.
     """
 
     def __init__(self, trial: optuna.Trial, first_number: int) -> None:
@@ -56,24 +50,14 @@ class Replicate(optuna.Trial):
 
 
 class ReplicateRace(StudyRace):
-    """Translates between the trials of the recording study and a `Certification`.
-
-    Parameters
-    ----------
-    study, arms, lease
-        See `StudyRace`.
-    shortlist
-        What is compared.
-    certification
-        The race.
-    """
+    """Translates between the trials of the recording study and a `Certification`."""
 
     def __init__(
         self,
         study: optuna.Study,
         arms: Arms,
         lease: float | None,
-        shortlist: Shortlist,
+        shortlist: StudyShortlist,
         certification: Certification,
     ) -> None:
         super().__init__(study, arms, lease)
@@ -125,7 +109,11 @@ class ReplicateRace(StudyRace):
         if ARM_KEY not in trial.user_attrs:
             return True
         if state == TrialState.PRUNED and trial.number not in self.over:
-            self._warn_of_own_pruning(trial)
+            self._warn_once(
+                "pruning",
+                f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
+                f"here) or stopped at a limit: it gave no value, and counts as failed",
+            )
         pull = self._noted(trial)
         succeeded = state == TrialState.COMPLETE and value is not None
         if succeeded:
@@ -145,13 +133,6 @@ class ReplicateRace(StudyRace):
         value = observation.value
         self.certification.note(pull.arm, None if value is None else self.sign * value)
 
-    def _warn_of_own_pruning(self, trial: FrozenTrial) -> None:
-        self._warn_once(
-            "pruning",
-            f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
-            f"here) or stopped at a limit: it gave no value, and counts as failed",
-        )
-
     def _default_lease(self, pull: Pull) -> float:
         return max(_LEAST_LEASE, _LEASE_FACTOR * self._slowest)
 
@@ -159,19 +140,12 @@ class ReplicateRace(StudyRace):
 class ReplicateSampler(PolicySampler[ReplicateRace]):
     """Evaluates the candidates of a shortlist until the best of them is certified.
 
-    Parameters
-    ----------
-    shortlist
-        What is compared.
-    make_certification
-        Makes the race, given a seed.
-    lease, progress
-        See `IISESampler`.
+    `make_certification` makes the race, given a seed; for the rest see `IISESampler`.
     """
 
     def __init__(
         self,
-        shortlist: Shortlist,
+        shortlist: StudyShortlist,
         make_certification: Callable[[int], Certification],
         *,
         lease: float | None,
@@ -218,13 +192,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """The candidate's value of a parameter.
-
-        Raises
-        ------
-        ValueError
-            If the candidate has none that the objective allows.
-        """
+        """The candidate's value of a parameter; ValueError if the objective does not allow it."""
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)

@@ -19,53 +19,36 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count
-from mfhpo.certification.sequential import Candidate
+from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER
 from mfhpo_optuna.study.levels import contains
 
-__all__ = ["Shortlist", "shortlist_of"]
+__all__ = ["StudyShortlist", "shortlist_of"]
 
 
 @dataclass(frozen=True)
-class Shortlist:
-    """What is compared, and where it comes from.
+class StudyShortlist(Shortlist):
+    """A shortlist of configurations with all that an objective asks for, a fidelity at its target.
 
     Parameters
     ----------
-    candidates
-        The configurations, the best first, with all that an objective asks for; the fidelity, if
-        there is one, at its target.
+    candidates, luckiest, about, words
+        See `Shortlist`.
     distributions
         With which their parameters were suggested.
-    luckiest
-        Position of the configuration of the study's best trial.
     maximise
         Whether larger values are better.
-    n_completed
-        Number of trials that they were chosen from.
     first_number
         What the study's next trial would be called.
-    words
-        How they were chosen.
-    target
-        Name and value of the fidelity, such as "epochs=81", or nothing.
+    name
+        Of the study that records its evaluations.
     """
 
-    candidates: tuple[Candidate, ...]
     distributions: tuple[dict[str, BaseDistribution], ...]
-    luckiest: int
     maximise: bool
-    n_completed: int
     first_number: int
-    words: str
-    target: str
-
-    @property
-    def about(self) -> str:
-        """What a claim on the best of them is about."""
-        at = f" at {self.target}" if self.target else ""
-        return f"the {len(self.candidates)} best of {self.n_completed} completed trials{at}"
+    name: str
 
 
 @dataclass
@@ -87,26 +70,8 @@ class _Configuration:
         return sum(values) / len(values)
 
 
-def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None) -> Shortlist:
-    """Draw up the shortlist.
-
-    Parameters
-    ----------
-    study
-        The finished study.
-    top
-        Number of configurations, at least 2; fewer if there are no more.
-    fidelity
-        The parameter to be set at its target: its name, a `Fidelity` whose last level is the
-        target, or None.
-
-    Raises
-    ------
-    TypeError
-        If the study is none, or the fidelity neither a name nor a `Fidelity`.
-    ValueError
-        For a study with several objectives, or with less than two configurations to compare.
-    """
+def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None) -> StudyShortlist:
+    """The `top` best configurations; arguments and errors are those of `mfhpo_optuna.certify`."""
     if not isinstance(study, optuna.Study):
         raise TypeError(f"study must be an optuna.Study, got {study!r}.")
     top = check_count("top", top, 2)
@@ -135,15 +100,8 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
     # Sorting keeps the order of equals: the first trial comes first, as in `study.best_trial`.
     ranked = sorted(configurations, key=lambda configuration: -sign * configuration.claim())
     best = max(eligible, key=lambda trial: sign * _value(trial))
-    luckiest = next(
-        position
-        for position, configuration in enumerate(ranked)
-        if any(trial is best for trial in configuration.trials)
-    )
-    kept = ranked[:top]
-    if luckiest >= top:
-        kept[-1] = ranked[luckiest]
-        luckiest = top - 1
+    [first] = [k for k, one in enumerate(ranked) if any(trial is best for trial in one.trials)]
+    kept, luckiest = best_of(ranked, first, top)
     candidates = []
     distributions = []
     for configuration in kept:
@@ -152,20 +110,21 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
             Candidate(f"trial {trial.number}", configuration.params, configuration.claim())
         )
         distributions.append(dict(trial.distributions))
-    return Shortlist(
+    at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
+    return StudyShortlist(
         candidates=tuple(candidates),
-        distributions=tuple(distributions),
         luckiest=luckiest,
-        maximise=maximise,
-        n_completed=len(eligible),
-        first_number=len(trials),
+        about=f"the {len(kept)} best of {len(eligible)} completed trials{at}",
         words=_words(
             sum(CERTIFICATE_KEY not in trial.user_attrs for trial in trials),
             len(eligible),
             len(configurations),
             any(ARM_KEY in trial.user_attrs for trial in eligible),
         ),
-        target="" if chosen is None else f"{chosen.name}={kept[0].params[chosen.name]!r}",
+        distributions=tuple(distributions),
+        maximise=maximise,
+        first_number=len(trials),
+        name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}",
     )
 
 
@@ -214,16 +173,24 @@ def _group(
     groups: dict[str, _Configuration] = {}
     for trial in trials:
         params = dict(trial.params)
-        level = None
+        level: Any = 0
         if fidelity is not None:
             if fidelity.name not in params:
-                raise ValueError(_no_fidelity(study, trial, fidelity.name))
+                close = difflib.get_close_matches(fidelity.name, params, n=1)
+                hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
+                raise ValueError(
+                    f"fidelity={fidelity.name!r} is no parameter of trial {trial.number} of study "
+                    f"{study.study_name!r}, which has {sorted(params)}; leave it out to replay "
+                    f"trials as they were.{hint}"
+                )
             distribution = trial.distributions[fidelity.name]
-            level = _rank(distribution, params[fidelity.name])
+            level = params[fidelity.name]
+            if isinstance(distribution, CategoricalDistribution):
+                level = distribution.to_internal_repr(level)
             params[fidelity.name] = _target(fidelity, distribution)
         group = groups.setdefault(repr(sorted(params.items())), _Configuration(params))
         group.trials.append(trial)
-        group.levels.append(0 if level is None else level)
+        group.levels.append(level)
     if fidelity is not None:
         targets = {repr(group.params[fidelity.name]) for group in groups.values()}
         if len(targets) > 1:
@@ -233,23 +200,6 @@ def _group(
                 f"fidelity=Fidelity({fidelity.name!r}, levels=[...]), whose last level counts."
             )
     return list(groups.values())
-
-
-def _no_fidelity(study: optuna.Study, trial: FrozenTrial, name: str) -> str:
-    close = difflib.get_close_matches(name, trial.params, n=1)
-    hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
-    return (
-        f"fidelity={name!r} is no parameter of trial {trial.number} of study "
-        f"{study.study_name!r}, which has {sorted(trial.params)}; leave it out to replay trials as "
-        f"they were.{hint}"
-    )
-
-
-def _rank(distribution: BaseDistribution, value: Any) -> Any:
-    """What orders the levels of a fidelity."""
-    if isinstance(distribution, CategoricalDistribution):
-        return distribution.to_internal_repr(value)
-    return value
 
 
 def _target(fidelity: Fidelity, distribution: BaseDistribution) -> Any:

@@ -6,7 +6,8 @@ import math
 import textwrap
 from html import escape
 
-from mfhpo.certification.sequential import CandidateResult, Certificate
+from mfhpo.certification.candidates import CandidateResult
+from mfhpo.certification.certificate import Certificate
 from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.visualization.search_story import Evaluation, SearchStory
 from mfhpo_optuna.visualization.style import params_text, value_text

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mfhpo.certification.sequential import CandidateResult, Certificate
+from mfhpo.certification.candidates import CandidateResult
+from mfhpo.certification.certificate import Certificate
 from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.visualization.search_layout import add_trace, with_margin
 from mfhpo_optuna.visualization.search_story import SearchStory

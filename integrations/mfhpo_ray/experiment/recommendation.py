@@ -11,7 +11,8 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo.censored import SurvivalPoint
 from mfhpo.censored.user_recommendation import UserLimitRecommendation
-from mfhpo.certification.sequential import CandidateResult, Certificate
+from mfhpo.certification.candidates import CandidateResult
+from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal

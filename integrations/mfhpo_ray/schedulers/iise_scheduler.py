@@ -16,7 +16,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo import IISE, Labels, MaximumFidelityExploit, Observation, Pull, SuccessiveElimination
 from mfhpo._validation import check_count
-from mfhpo.identification.best_arm import BestArmPolicy, EstimatedBias
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.fidelity import Fidelity
@@ -28,6 +28,7 @@ from mfhpo.racing.declaration import (
     check_options,
     mirrored_radius,
 )
+from mfhpo.racing.options import EstimatedBias
 from mfhpo_ray.experiment.losses import with_losses
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.recommendation import TuneRecommendation

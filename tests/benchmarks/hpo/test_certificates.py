@@ -24,7 +24,8 @@ from benchmarks.hpo.space import (
     Integer,
     same_configuration,
 )
-from mfhpo.certification.sequential import Candidate, CandidateResult, Certificate
+from mfhpo.certification.candidates import Candidate, CandidateResult
+from mfhpo.certification.certificate import Certificate
 from mfhpo.search import Numeric, OneOf, Replicate
 
 SAID = Statement(

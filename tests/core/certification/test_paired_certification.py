@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.paired import PairedCertification
-from mfhpo.certification.sequential import Candidate
 
 
 def race_of(n, **options):
@@ -42,14 +42,6 @@ def test_means_and_differences_by_hand():
     assert answer.candidates[0].interval[0] < -10 < 30 < answer.candidates[0].interval[1]
 
 
-def test_shared_noise_drops_out():
-    paired = run([0.0, 0.1, 0.2, 0.3], own=0.3, shared=1.0, epsilon=0.3)
-    apart = run([0.0, 0.1, 0.2, 0.3], own=math.hypot(0.3, 1.0), epsilon=0.3)
-    assert paired.certified
-    assert apart.certified
-    assert paired.evaluations < apart.evaluations / 4
-
-
 def test_minimising_mirrors():
     truth = np.array([0.0, 0.3, 0.1])
 
@@ -64,14 +56,6 @@ def test_minimising_mirrors():
     assert (up.winner, up.evaluations, up.within) == (down.winner, down.evaluations, down.within)
     assert up.mean == -down.mean
     assert up.interval == tuple(-bound for bound in reversed(down.interval))
-
-
-def test_worse_candidates_are_not_evaluated_again():
-    answer = run([0.0, 5.0, 0.1], own=0.2, epsilon=0.01, measure=0)
-    counts = [result.evaluations for result in answer.candidates]
-    assert answer.certified
-    assert counts[0] < 12
-    assert [result.standing for result in answer.candidates] == ["worse", "certified", "worse"]
 
 
 def test_winner_is_evaluated_until_its_value_is_known():
@@ -101,16 +85,6 @@ def test_epsilon_is_the_noise_as_far_as_it_is_known():
     pooled = math.sqrt(np.var(values, axis=0, ddof=1).mean())
     assert race.certificate("", "").epsilon == pytest.approx(pooled)
     assert race.certificate("", "").certified
-
-
-def test_candidates_that_are_the_same_are_a_tie_without_a_tolerance():
-    race, rng = race_of(2, epsilon=0.0), np.random.default_rng(0)
-    while not race.finished:
-        race.tell(dict.fromkeys(race.ask(), 0.1 + rng.normal()))
-    answer = race.certificate("both", "by hand")
-    assert answer.certified
-    assert answer.within == 0.0
-    assert race.rounds == 10
 
 
 def test_rounded_differences_are_not_believed_too_soon():
@@ -147,7 +121,7 @@ def test_failures_count_and_a_failed_leader_gives_back_what_it_had_beaten():
     while race.ask() == [0, 1, 2]:
         race.tell({arm: 2.0 * arm + 0.1 * rng.normal() for arm in race.ask()})
     assert race.ask() == [2]  # the winner, whose value is still being measured
-    while race.ask() == [2] and race._evaluations < 99:
+    while race.ask() == [2] and race.rounds < 99:
         race.tell({2: math.nan})
     assert race.ask() == [1]
     answer = race.certificate("three", "by hand")
@@ -169,7 +143,7 @@ def test_all_fail():
 
 @pytest.mark.slow
 def test_claims_hold_at_the_stated_rate_at_all_times():
-    delta, runs = 0.3, 300
+    delta, runs = 0.3, 100
     truth = np.array([0.3, 0.0, 0.25, 0.3, 0.1])
     failures = np.zeros(2)
     for number in range(runs):

@@ -36,8 +36,8 @@ from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.identification.lucb_state import Cells, Rules
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
-from mfhpo.knowledge.labels import Labels
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
+from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from mfhpo.simulation.runner import run_lucb

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from mfhpo.knowledge.bias import Bias, Contradiction, estimate_bias, find_contradiction
-from mfhpo.knowledge.labels import Labels
+from mfhpo.knowledge.bias import Bias, estimate_bias, find_contradiction
 
 FloatArray = npt.NDArray[np.float64]
 Kind = Literal["max", "order"]
@@ -29,33 +28,23 @@ def test_margins_by_hand() -> None:
     assert Bias.max(1, 0) == Bias("max", (1.0, 0.0), "declared")
 
 
-def test_one_fidelity_has_no_bias() -> None:
-    assert Bias.max(0.0).margins == (0.0,)
-
-
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
         ((), "bias must have one bound per fidelity, got none"),
         ((-0.1, 0.0), r"bias\[0\] must be a finite number of at least 0, got -0.1"),
         ((0.1, math.nan, 0.0), r"bias\[1\] must be a finite number of at least 0, got nan"),
-        ((math.inf, 0.0), r"bias\[0\] must be a finite number of at least 0, got inf"),
-        (
-            (0.2, 0.1),
-            r"bias must end with 0, the target's bias, got \[0.2, 0.1\]; append 0.0 if the target "
-            "was left out",
-        ),
+        ((0.2, 0.1), "bias must end with 0"),
     ],
 )
-def test_errors_name_the_bound_and_the_remedy(bounds: tuple[float, ...], message: str) -> None:
+def test_errors_name_the_bound(bounds: tuple[float, ...], message: str) -> None:
     for make in (Bias.max, Bias.order, Bias.underestimating):
         with pytest.raises(ValueError, match=message):
             make(*bounds)
-
-
-def test_an_unknown_kind_is_named() -> None:
-    with pytest.raises(ValueError, match="kind must be 'max' or 'order', got 'mean'"):
+    with pytest.raises(ValueError, match="kind must be 'max' or 'order'"):
         Bias("mean", (0.0,))
+    with pytest.raises(ValueError, match="a pilot needs at least 2 arms, got 1"):
+        estimate_bias(np.zeros((1, 2)), "max", 3, 0.05)
 
 
 def test_widening_never_narrows() -> None:
@@ -63,11 +52,6 @@ def test_widening_never_narrows() -> None:
     assert bias.widened(0, 0.5) == Bias("order", (0.5, 0.1, 0.0), "widened")
     assert bias.widened(0, 0.2) == Bias("order", (0.3, 0.1, 0.0), "widened")
     assert bias == Bias.order(0.3, 0.1, 0.0)
-
-
-def test_the_target_cannot_be_widened() -> None:
-    with pytest.raises(ValueError, match="bias must end with 0"):
-        Bias.max(0.3, 0.0).widened(1, 0.1)
 
 
 # Estimated
@@ -94,60 +78,14 @@ def test_estimate_pays_for_the_number_of_arms_by_hand() -> None:
     assert bias.bounds == pytest.approx((0.0, 2.0 + 31.820516 * math.sqrt(3.0), 0.0), abs=1e-4)
 
 
-def test_estimate_is_exact_without_any_spread() -> None:
-    differences = np.array([[-0.5, 0.0]] * 4)
-    assert estimate_bias(differences, "max", 100, 0.05).bounds == (0.5, 0.0)
-    assert estimate_bias(differences, "order", 100, 0.05).bounds == (0.0, 0.0)
-
-
-@given(
-    st.lists(st.floats(-10.0, 10.0), min_size=2, max_size=8),
-    st.integers(1, 1000),
-    st.floats(0.001, 0.5),
-    st.floats(0.01, 100.0),
-)
-def test_estimate_properties(column: list[float], n_arms: int, level: float, unit: float) -> None:
-    differences = np.array([[value, 0.0] for value in column])
-    largest = estimate_bias(differences, "max", n_arms, level).bounds[0]
-    spread = estimate_bias(differences, "order", n_arms, level).bounds[0]
-    # In the unit of the values; wider for more arms; the order bound needs no more than twice the
-    # reach, and a shift of all arms leaves it as it is.
-    scaled = estimate_bias(unit * differences, "max", n_arms, level).bounds[0]
-    assert scaled == pytest.approx(unit * largest, rel=1e-9)
-    assert estimate_bias(differences, "max", 2 * n_arms, level).bounds[0] >= largest
-    assert spread == pytest.approx(2.0 * (largest - abs(np.mean(column))), abs=1e-9)
-    shifted = differences + np.array([3.0, 0.0])
-    assert estimate_bias(shifted, "order", n_arms, level).bounds[0] == pytest.approx(
-        spread, rel=1e-6, abs=1e-9
-    )
-
-
-def test_estimate_does_not_change_its_argument() -> None:
-    differences = np.array([[0.1, 0.0], [0.3, 0.0]])
-    estimate_bias(differences, "max", 3, 0.05)
-    assert differences.tolist() == [[0.1, 0.0], [0.3, 0.0]]
-
-
-def test_a_pilot_needs_two_arms() -> None:
-    with pytest.raises(ValueError, match="a pilot needs at least 2 arms, got 1"):
-        estimate_bias(np.zeros((1, 2)), "max", 3, 0.05)
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
-def test_the_level_is_a_probability(level: float) -> None:
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
-        estimate_bias(np.zeros((2, 2)), "max", 3, level)
-
-
 @both_kinds
-@pytest.mark.parametrize("pilot_arms", [2, 4, 10])
-@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize(("pilot_arms", "noise"), [(2, 0.5), (10, 0.0)])
 def test_estimate_covers_all_arms_with_the_stated_probability(
     kind: Kind, pilot_arms: int, noise: float
 ) -> None:
-    # 2000 races of 12 arms, of which the pilot sees the first; the bias of one fidelity may fail
-    # with probability 0.1, so that more than the 99.9 % quantile of binom(2000, 0.1) is a defect.
-    races, n_arms, level = 2000, 12, 0.1
+    # 500 races of 12 arms, of which the pilot sees the first; the bias of one fidelity may fail
+    # with probability 0.1, so that more than the 99.9 % quantile of binom(500, 0.1) is a defect.
+    races, n_arms, level = 500, 12, 0.1
     rng = np.random.default_rng([1, pilot_arms, int(10 * noise)])
     failures = 0
     for _ in range(races):
@@ -195,30 +133,6 @@ def test_order_contradiction_by_hand() -> None:
     assert found.widened_to == pytest.approx(1.8)
 
 
-def test_two_cheap_fidelities_by_hand() -> None:
-    # 0 against 1: 1.0 apart, allowed 0.2 + 0.1. The cheaper one is blamed: 1.0 - 0.1 = 0.9.
-    means, radii = np.array([[1.0, 0.0, 0.0]]), np.array([[0.0, 0.0, INF]])
-    for fidelity in (0, 1):
-        found = find_contradiction(Bias.max(0.2, 0.1, 0.0), fidelity, means, radii, [0])
-        assert found is not None
-        assert (found.fidelity, found.reference) == (0, 1)
-        assert found.widened_to == pytest.approx(0.9)
-
-
-def test_the_message_names_arm_fidelities_and_figures() -> None:
-    text = Contradiction(0, 2, (5,), 1.5, 0.25, 0.3, 1.75).describe(Labels())
-    assert text == (
-        "arm 5: the values at fidelity 0 and fidelity 2 differ by 1.5 ± 0.25, but the bias bounds "
-        "allow at most 0.3; the bound at fidelity 0 is widened to 1.75 and the arms it had "
-        "eliminated are put back"
-    )
-    assert (
-        Contradiction(0, 2, (5, 3), 1.5, 0.25, 0.3, 1.75)
-        .describe(Labels())
-        .startswith("arm 5 and arm 3: ")
-    )
-
-
 @both_kinds
 def test_what_was_not_seen_contradicts_nothing(kind: Kind) -> None:
     bias = Bias(kind, (0.0, 0.0, 0.0))
@@ -230,44 +144,7 @@ def test_what_was_not_seen_contradicts_nothing(kind: Kind) -> None:
     assert find_contradiction(bias, 0, np.zeros((0, 3)), np.zeros((0, 3)), []) is None
 
 
-@pytest.mark.parametrize("fidelity", [0, 1])
-def test_an_infinite_radius_hides_one_arm_only(fidelity: int) -> None:
-    means = np.array([[5.0, 0.0], [9.0, 0.0], [0.0, 0.0]])
-    radii = np.array([[0.0, 0.0], [0.0, INF], [0.0, 0.0]])
-    found = find_contradiction(Bias.max(1.0, 0.0), fidelity, means, radii, [0, 1, 2])
-    assert found is not None
-    assert (found.arms, found.observed) == ((0,), 5.0)
-    found = find_contradiction(Bias.order(1.0, 0.0), fidelity, means, radii, [0, 1, 2])
-    assert found is not None
-    assert (set(found.arms), found.observed) == ({0, 2}, 5.0)
-
-
 tables = st.tuples(st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6), st.booleans())
-
-
-@given(tables, st.sampled_from(["max", "order"]))
-def test_nothing_is_found_while_intervals_and_bounds_hold(
-    table: tuple[int, int, int, bool], kind: Kind
-) -> None:
-    n_arms, n_fidelities, seed, at_the_edge = table
-    rng = np.random.default_rng(seed)
-    bounds = np.append(rng.uniform(0.0, 1.0, n_fidelities - 1), 0.0)
-    shape = (n_arms, n_fidelities)
-    # Shares of the bounds and of the radii that are used up: all of them, or a random part.
-    shares = rng.choice([-1.0, 1.0], shape) if at_the_edge else rng.uniform(-1.0, 1.0, shape)
-    if kind == "order":
-        biases = rng.normal(0.0, 5.0, n_fidelities) * (bounds > 0) + bounds * shares / 2.0
-    else:
-        biases = bounds * shares
-    true = rng.normal(0.0, 1.0, (n_arms, 1)) + biases
-    # An edge is reached up to rounding: the radii are a hair larger than the deviation.
-    radii = rng.uniform(0.0, 1.0, shape) + 1e-9
-    errors = rng.choice([-1.0, 1.0], shape) if at_the_edge else rng.uniform(-1.0, 1.0, shape)
-    means = true + (radii - 1e-9) * errors
-    radii[rng.random(shape) < 0.2] = INF
-    bias = Bias(kind, tuple(bounds.tolist()))
-    for fidelity in range(n_fidelities):
-        assert find_contradiction(bias, fidelity, means, radii, range(n_arms)) is None
 
 
 def explained(bias: Bias, fidelity: int, means: FloatArray, radii: FloatArray) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,8 @@ RADII: tuple[Radius, ...] = (
     HoeffdingRadius(2.0),
     StitchedRadius(2.0),
     MixtureRadius(2.0),
-    MixtureRadius(2.0, tuned_for=1000.0),
     EmpiricalBernsteinRadius(-1.0, 3.0),
-    StudentMixtureRadius(),
     StudentMixtureRadius(prior=0.01),
-    TightestRadius((EmpiricalBernsteinRadius(-1.0, 3.0), MixtureRadius(2.0))),
     TightestRadius((StudentMixtureRadius(), EmpiricalBernsteinRadius(-1.0, 3.0))),
 )
 every_radius = pytest.mark.parametrize("radius", RADII, ids=repr)
@@ -68,15 +65,6 @@ def test_stitched_by_hand() -> None:
     # 1.4355 sqrt(7.669533 / 100) = 0.3975462. At n = 1, l = 4.822069: 1.4355 * 2.195921 = 3.152245.
     assert at(StitchedRadius(1.0), 100) == pytest.approx(0.3975462, rel=1e-6)
     assert at(StitchedRadius(10.0), 1) == pytest.approx(31.52245, rel=1e-6)
-
-
-@pytest.mark.parametrize("level", [1e-7, 1e-3, 0.1])
-@pytest.mark.parametrize("count", [1, 10, 1000, 10**6])
-def test_stitched_has_the_papers_rounded_constants(count: int, level: float) -> None:
-    logs = math.log(math.log(2 * count)) + 0.72 * math.log(10.4 / level)
-    assert at(StitchedRadius(1.0), count, level) == pytest.approx(
-        1.7 * math.sqrt(logs / count), rel=0.01
-    )
 
 
 def test_mixture_by_hand() -> None:
@@ -134,8 +122,8 @@ def test_tightest_takes_the_smaller_at_half_the_level() -> None:
 # Where the formulas come from
 
 
-@pytest.mark.parametrize("level", [1e-12, 1e-7, 1e-3, 0.05, 0.5])
-@pytest.mark.parametrize("tuned_for", [1, 64, 5000])
+@pytest.mark.parametrize("level", [1e-12, 0.05, 0.5])
+@pytest.mark.parametrize("tuned_for", [1, 5000])
 def test_no_other_rho_is_better_where_the_mixture_is_tuned(level: float, tuned_for: int) -> None:
     def squared(rho: FloatArray) -> FloatArray:
         total = tuned_for + rho
@@ -180,7 +168,7 @@ def test_student_martingale_is_one_over_level_on_the_boundary(prior: float) -> N
         assert martingale == pytest.approx(1.0 / level, rel=1e-9)
 
 
-@pytest.mark.parametrize("level", [1e-7, 1e-5, 1e-3, 1e-2, 1e-1])
+@pytest.mark.parametrize("level", [1e-7, 1e-1])
 def test_mixture_is_the_tightest_where_its_docstring_says_so(level: float) -> None:
     n = np.unique(np.geomspace(2, 1e8, 4000).round())
     others = np.minimum(HoeffdingRadius(1.0)(n, level), StitchedRadius(1.0)(n, level))
@@ -195,35 +183,42 @@ def test_mixture_is_the_tightest_where_its_docstring_says_so(level: float) -> No
 
 
 @every_radius
-@given(count=counts, level=levels, squares=spreads, errors=spreads)
-@settings(max_examples=60, deadline=None)
-def test_a_radius_is_never_nan_or_negative(
-    radius: Radius, count: int, level: float, squares: float, errors: float
+@given(count=counts, level=levels, share=st.floats(1e-6, 1.0), variance=st.floats(0.0, 1e6))
+@settings(max_examples=40, deadline=None)
+def test_a_radius_falls_with_the_pulls_and_with_the_level(
+    radius: Radius, count: int, level: float, share: float, variance: float
 ) -> None:
+    width = at(radius, count, level, count * variance, count * variance)
+    assert width >= 0.0  # and not NaN
+    later = at(radius, count + 1, level, (count + 1) * variance, (count + 1) * variance)
+    assert later <= width * (1.0 + 1e-9)
+    surer = at(radius, count, level * share, count * variance, count * variance)
+    assert surer >= width * (1.0 - 1e-9)
+
+
+@every_radius
+def test_what_was_not_seen_is_infinite_and_extremes_are_no_trouble(radius: Radius) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert at(radius, count, level, squares, errors) >= 0.0
+        unseen = np.array([[0, 0], [0, 5]])
+        widths = radius(unseen, 0.3, np.zeros((2, 2)), np.zeros((2, 2)))
+        assert np.isinf(widths).tolist() == [[True, True], [True, False]]
+        n = np.array([[20.0], [1e6], [1e15]])
+        spread = np.array([0.0, -1e-17, 1e308, np.inf, np.nan])
+        for level in (1e-300, 1e-160, 1e-15, 0.5, 1.0 - 1e-16):
+            widths = radius(n, level, spread, spread)
+            assert np.all(widths >= 0.0)
+        assert np.all(np.isfinite(widths[:, :2]))
+    assert widths.shape == (
+        (3, 5) if radius.needs_squares or radius.needs_prediction_errors else (3, 1)
+    )
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+        at(radius, 10, math.nan)
 
 
-@every_radius
-@given(count=counts, level=levels, share=st.floats(1e-6, 1.0), squares=spreads, errors=spreads)
-@settings(max_examples=60, deadline=None)
-def test_a_smaller_level_is_never_narrower(
-    radius: Radius, count: int, level: float, share: float, squares: float, errors: float
-) -> None:
-    wide = at(radius, count, level * share, squares, errors)
-    assert wide >= at(radius, count, level, squares, errors) * (1.0 - 1e-9)
-
-
-@every_radius
-@given(count=counts, level=levels, variance=st.floats(0.0, 1e6))
-@settings(max_examples=60, deadline=None)
-def test_one_more_pull_is_never_wider(
-    radius: Radius, count: int, level: float, variance: float
-) -> None:
-    before = at(radius, count, level, count * variance, count * variance)
-    after = at(radius, count + 1, level, (count + 1) * variance, (count + 1) * variance)
-    assert after <= before * (1.0 + 1e-9)
+def test_no_variance_and_no_sigma_are_zero() -> None:
+    assert at(StudentMixtureRadius(), 20, squares=0.0) == 0.0
+    assert at(MixtureRadius(0.0), 20) == 0.0
 
 
 @given(count=counts, level=levels, scale=st.floats(1e-6, 1e6), squares=st.floats(1e-3, 1e3))
@@ -242,62 +237,6 @@ def test_radii_have_the_unit_of_the_values(
     for unit, scaled in pairs:
         expected = scale * at(unit, count, level, squares, squares)
         assert at(scaled, count, level, scaled_squares, scaled_squares) == pytest.approx(expected)
-
-
-@every_radius
-@pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_nothing_seen_is_infinite(radius: Radius, dtype: type) -> None:
-    unseen: npt.NDArray[Any] = np.array([[0, 0], [0, 5]], dtype=dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        widths = radius(unseen, 0.3, np.zeros((2, 2)), np.zeros((2, 2)))
-    assert widths.dtype == np.float64
-    assert np.isinf(widths).tolist() == [[True, True], [True, False]]
-
-
-@every_radius
-def test_no_variance_is_finite(radius: Radius) -> None:
-    n = np.array([20.0, 1e6, 1e15])
-    for nothing in (np.zeros(3), np.full(3, -1e-17)):
-        widths = radius(n, 0.01, nothing, nothing)
-        assert np.all(np.isfinite(widths))
-        assert np.all(widths >= 0.0)
-
-
-def test_no_variance_and_no_sigma_are_zero() -> None:
-    assert at(StudentMixtureRadius(), 20, squares=0.0) == 0.0
-    assert at(MixtureRadius(0.0), 20) == 0.0
-
-
-@every_radius
-def test_extremes_stay_free_of_warnings(radius: Radius) -> None:
-    n = np.array([[1.0], [2.0], [1e15]])
-    spread = np.array([0.0, 1e308, np.inf, np.nan])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for level in (1e-300, 1e-160, 1e-15, 0.5, 1.0 - 1e-16):
-            widths = radius(n, level, spread, spread)
-            assert np.all(widths >= 0.0)
-
-
-@every_radius
-def test_counts_broadcast_with_the_spread(radius: Radius) -> None:
-    n = np.array([[10], [1000]])
-    spread = np.array([1.0, 2.0, 30.0])
-    widths = radius(n, 0.1, spread, spread)
-    reads = radius.needs_squares or radius.needs_prediction_errors
-    assert widths.shape == ((2, 3) if reads else (2, 1))
-    for row, count in enumerate((10, 1000)):
-        for column in range(widths.shape[1]):
-            value = spread[column]
-            assert widths[row, column] == pytest.approx(at(radius, count, 0.1, value, value))
-
-
-@every_radius
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
-def test_the_level_must_be_a_probability(radius: Radius, level: float) -> None:
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
-        at(radius, 10, level)
 
 
 def test_a_missing_spread_is_named() -> None:
@@ -321,13 +260,6 @@ def test_wrong_arguments_are_named() -> None:
         TightestRadius(())
 
 
-@every_radius
-def test_a_radius_says_what_it_rests_on(radius: Radius) -> None:
-    assert radius.theorem
-    assert radius.assumption
-    assert type(radius) is not TightestRadius or " and " in radius.assumption
-
-
 # Choosing a radius
 
 
@@ -338,15 +270,12 @@ def test_default_radius_follows_the_declaration() -> None:
     assert default_radius(Bounded(-1.0, 3.0), 0, 1) == TightestRadius(
         (EmpiricalBernsteinRadius(-1.0, 3.0), MixtureRadius(2.0))
     )
-
-
-def test_estimated_noise_has_no_radius() -> None:
-    with pytest.raises(ValueError, match="the policy estimates sigma itself"):
+    with pytest.raises(ValueError, match="noise=EstimatedNoise"):
         default_radius(EstimatedNoise(), 0, 1)
 
 
 @every_radius
-@pytest.mark.parametrize("width", [100.0, 1.0, 0.3, 1e-2, 1e-5])
+@pytest.mark.parametrize("width", [100.0, 0.3, 1e-5])
 def test_pulls_until_is_the_first(radius: Radius, width: float) -> None:
     level, variance = 1e-3, 0.25
     pulls = pulls_until(radius, level, width, variance)
@@ -374,80 +303,71 @@ def test_pulls_until_may_never_come() -> None:
 
 # Coverage
 
-N_PATHS, N_STEPS, LEVEL = 3000, 2000, 0.1
+N_PATHS, N_STEPS, LEVEL = 1000, 1000, 0.1
 ALLOWED = float(binom.ppf(1.0 - 1e-6, N_PATHS, LEVEL))
 
 
-def paths_missed(
-    radius: Radius, values: FloatArray, means: FloatArray, guess: float, shrink: float = 1.0
-) -> int:
-    """Count the rows of `values` whose running mean is ever further off than the radius."""
-    n = np.arange(1, values.shape[1] + 1)
-    running = values.cumsum(axis=1) / n
-    earlier = np.hstack([np.full((len(values), 1), guess), running[:, :-1]])
-    errors = (values - earlier) ** 2
-    squares = (errors * (n - 1) / n).cumsum(axis=1)
-    widths = radius(n[None, :], LEVEL, squares, errors.cumsum(axis=1))
-    # A value that never varies has an error of nothing but rounding.
-    missed = np.abs(running - means) > shrink * widths + 1e-12
-    return int(missed.any(axis=1).sum())
+@dataclass(frozen=True)
+class Paths:
+    """What N_PATHS races of one arm have seen: shape (N_PATHS, N_STEPS), and the true means."""
+
+    values: FloatArray
+    means: FloatArray | float
+    guess: float = 0.0
+
+    def missed(self, radius: Radius, shrink: float = 1.0) -> int:
+        """Count the paths whose running mean is ever further off than the radius."""
+        n = np.arange(1, N_STEPS + 1)
+        running = self.values.cumsum(axis=1) / n
+        earlier = np.hstack([np.full((N_PATHS, 1), self.guess), running[:, :-1]])
+        errors = (self.values - earlier) ** 2
+        squares = (errors * (n - 1) / n).cumsum(axis=1)
+        widths = radius(n[None, :], LEVEL, squares, errors.cumsum(axis=1))
+        # A value that never varies has an error of nothing but rounding.
+        off = np.abs(running - self.means) > shrink * widths + 1e-12
+        return int(off.any(axis=1).sum())
 
 
-def gaussian_paths(
-    rng: np.random.Generator, means: FloatArray | float, sigmas: FloatArray | float
-) -> FloatArray:
-    return np.asarray(means + sigmas * rng.standard_normal((N_PATHS, N_STEPS)))
+@pytest.fixture(scope="module")
+def gaussian() -> Paths:
+    values = 5.0 + 2.0 * np.random.default_rng(11).standard_normal((N_PATHS, N_STEPS))
+    return Paths(values, 5.0)
+
+
+@pytest.fixture(scope="module")
+def of_many_scales(gaussian: Paths) -> Paths:
+    """Standard deviations that span four powers of ten."""
+    rng = np.random.default_rng(13)
+    sigmas = 10.0 ** rng.uniform(-2.0, 2.0, (N_PATHS, 1))
+    means = rng.normal(0.0, 10.0, (N_PATHS, 1))
+    return Paths(means + sigmas * (gaussian.values - 5.0) / 2.0, means)
 
 
 @pytest.mark.parametrize(
-    "radius",
-    [HoeffdingRadius(2.0), StitchedRadius(2.0), MixtureRadius(2.0), MixtureRadius(2.0, 1000.0)],
-    ids=repr,
+    "radius", [HoeffdingRadius(2.0), StitchedRadius(2.0), MixtureRadius(2.0)], ids=repr
 )
-def test_sub_gaussian_radii_cover_gaussian_means(radius: Radius) -> None:
-    values = gaussian_paths(np.random.default_rng(11), 5.0, 2.0)
-    assert paths_missed(radius, values, np.array(5.0), 0.0) <= ALLOWED
+def test_sub_gaussian_radii_cover_gaussian_means(radius: Radius, gaussian: Paths) -> None:
+    assert gaussian.missed(radius) <= ALLOWED
 
 
-@pytest.mark.parametrize("tuned_for", [16.0, 64.0])
-def test_mixture_coverage_has_power(tuned_for: float) -> None:
-    values = gaussian_paths(np.random.default_rng(12), 5.0, 2.0)
-    radius = MixtureRadius(2.0, tuned_for)
-    assert paths_missed(radius, values, np.array(5.0), 0.0, shrink=0.8) > ALLOWED
+def test_student_covers_whatever_the_variance(of_many_scales: Paths) -> None:
+    for prior in (0.1, 1.0):
+        assert of_many_scales.missed(StudentMixtureRadius(prior)) <= ALLOWED
 
 
-def student_paths(seed: int) -> tuple[FloatArray, FloatArray]:
-    """Draw paths whose standard deviations span four powers of ten."""
-    rng = np.random.default_rng(seed)
-    sigmas = 10.0 ** rng.uniform(-2.0, 2.0, (N_PATHS, 1))
-    means = rng.normal(0.0, 10.0, (N_PATHS, 1))
-    return gaussian_paths(rng, means, sigmas), means
-
-
-@pytest.mark.parametrize("prior", [0.1, 1.0])
-def test_student_covers_whatever_the_variance(prior: float) -> None:
-    values, means = student_paths(13)
-    assert paths_missed(StudentMixtureRadius(prior), values, means, 0.0) <= ALLOWED
-
-
-def test_student_coverage_has_power() -> None:
-    values, means = student_paths(14)
-    assert paths_missed(StudentMixtureRadius(), values, means, 0.0, shrink=0.8) > ALLOWED
+def test_smaller_radii_do_not_cover(gaussian: Paths, of_many_scales: Paths) -> None:
+    """So the tests above could tell."""
+    assert gaussian.missed(MixtureRadius(2.0), shrink=0.75) > ALLOWED
+    assert of_many_scales.missed(StudentMixtureRadius(), shrink=0.75) > ALLOWED
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.1, 0.002])
-@pytest.mark.parametrize(
-    "radius", [EmpiricalBernsteinRadius(0.0, 1.0), default_radius(Bounded(0.0, 1.0), 0, 1)], ids=str
-)
-def test_bounded_radii_cover_bernoulli_means(radius: Radius, probability: float) -> None:
+def test_bounded_radii_cover_bernoulli_means(probability: float) -> None:
     rng = np.random.default_rng(15)
     values = (rng.random((N_PATHS, N_STEPS)) < probability).astype(np.float64)
-    assert paths_missed(radius, values, np.array(probability), 0.5) <= ALLOWED
-
-
-def test_bernoulli_coverage_has_power() -> None:
+    paths = Paths(values, probability, guess=0.5)
+    bernstein = EmpiricalBernsteinRadius(0.0, 1.0)
+    assert paths.missed(bernstein) <= ALLOWED
+    assert paths.missed(default_radius(Bounded(0.0, 1.0), 0, 1)) <= ALLOWED
     # The boundary is built for the worst case and is not sharp: only half of it fails.
-    rng = np.random.default_rng(16)
-    values = (rng.random((N_PATHS, N_STEPS)) < 0.1).astype(np.float64)
-    radius = EmpiricalBernsteinRadius(0.0, 1.0)
-    assert paths_missed(radius, values, np.array(0.1), 0.5, shrink=0.5) > ALLOWED
+    assert probability != 0.1 or paths.missed(bernstein, shrink=0.5) > ALLOWED

@@ -19,8 +19,8 @@ from mfhpo import (
     Recommendation,
     SubGaussian,
 )
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.sequential import Candidate
 from mfhpo.identification import BestArmPolicy
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
 
@@ -38,11 +38,11 @@ def test_by_hand() -> None:
 
 
 def test_a_right_sigma_is_hardly_ever_contradicted() -> None:
-    rng, n = np.random.default_rng(0), 1000
+    rng, n = np.random.default_rng(0), 500
     found = 0
     for _ in range(n):
         audit = NoiseAudit(1.0)
-        for square in rng.standard_normal(300) ** 2:
+        for square in rng.standard_normal(100) ** 2:
             audit.add(float(square), 0.0)
         found += audit.contradicted
     assert found <= binom.isf(0.001, n, 0.01)
@@ -130,14 +130,14 @@ def test_a_shortlist_is_compared_again_without_a_false_sigma() -> None:
 def test_a_false_sigma_is_noticed_at_each_fidelity() -> None:
     """Only the target's is too small: the race waits until that could be seen."""
     missed = certified = 0
-    for seed in range(100):
+    for seed in range(40):
         problem = Problem(2, (1.0, 5.0), Bias.max(0.1, 0.0), SubGaussian((1.0, 0.1)))
         policy = IISE(problem, delta=0.05, epsilon=0.5)
         answer = race(policy, [0.0, 2.0], [1.0, 1.0], seed, 1000)
         certified += answer.certified
         low, high = answer.interval
         missed += answer.certified and not low <= 2.0 <= high
-    assert certified >= 90
+    assert certified >= 35
     assert missed <= binom.isf(0.001, certified, 0.05)
 
 
@@ -156,48 +156,21 @@ def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited() -> None
         assert notice.startswith("too few repeats at fidelity 0 to see whether the declared sigma")
 
 
-def test_a_false_sigma_does_not_keep_a_race_at_a_noisy_fidelity() -> None:
-    """Declared for the cheap level, .02 looks like the best place to go; it is .3."""
-    costs = []
-    for sigma in (0.02, 0.3):
-        problem = Problem(3, (1.0, 5.0), Bias.max(0.1, 0.0), SubGaussian((sigma, 0.3)))
-        policy = IISE(problem, delta=0.05)
-        assert race(policy, [0.0, 0.2, 0.4], [0.3] * 3, 0, 20_000).arm == 2
-        costs.append(policy.cost)
-    assert costs[0] <= 3.0 * costs[1]
-
-
 def test_each_arm_has_its_own_variance_where_sigma_is_false() -> None:
     missed = certified = 0
-    for seed in range(60):
+    for seed in range(30):
         policy = IISE(Problem(5, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
         answer = race(policy, [1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.1, 0.1, 0.1, 0.1], seed, 1000)
         certified += answer.certified
         low, high = answer.interval
         missed += answer.certified and not low <= 1.0 <= high
-    assert certified >= 30
+    assert certified >= 15
     assert missed <= binom.isf(0.001, certified, 0.05)
-
-
-def test_a_shortlist_waits_for_the_audit_of_sigma() -> None:
-    candidates = [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(2)]
-    race = GroupSequentialCertification(
-        candidates, luckiest=0, maximise=True, sigma=0.1, epsilon=0.1, first_look=2
-    )
-    told = 0
-    while not race.finished:
-        arm = race.ask()
-        assert arm is not None
-        race.tell(arm, 5.0 * arm + 0.01 * told)
-        told += 1
-    # At 2 and 4 of each there are 2 and 6 repeats, at 8 of each 14.
-    assert (told, race.looks) == (16, 3)
-    assert race.certificate("all", "by hand").certified
 
 
 @pytest.mark.slow
 def test_a_sigma_of_half_the_truth_keeps_delta() -> None:
-    n, wrong = 200, 0
+    n, wrong = 80, 0
     for seed in range(n):
         policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.5)), delta=0.05)
         answer = race(policy, [0.2, 0.0], [1.0, 1.0], seed, 300)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom, skew, skewtest
+from scipy.stats import binom, skewtest
 
 from mfhpo.knowledge.normality import departure_in_words, notices_of
-from mfhpo.knowledge.statistics import PullStatistics
 
 
 def test_a_rare_divergence_is_named_with_its_remedy() -> None:
@@ -25,9 +24,9 @@ def test_a_second_mode_is_named() -> None:
     assert "are not normal" in notice
 
 
-@pytest.mark.parametrize("n", [8, 20, 100])
+@pytest.mark.parametrize("n", [8, 50])
 def test_normal_values_are_hardly_ever_named(n: int) -> None:
-    rng, repeats = np.random.default_rng(n), 10_000
+    rng, repeats = np.random.default_rng(n), 3_000
     named = sum(bool(notices_of([rng.standard_normal(n)], ["arm"])) for _ in range(repeats))
     assert named <= binom.isf(0.001, repeats, 0.001)
 
@@ -44,25 +43,3 @@ def test_the_skewness_is_judged_by_dagostinos_test() -> None:
     ends = float(values.mean()) - 1.0, float(values.mean()) + 1.0  # no outlier
     assert departure_in_words(60, float(values.mean()), moments, *ends, 2.02 * p_value)
     assert not departure_in_words(60, float(values.mean()), moments, *ends, 1.98 * p_value)
-
-
-def test_running_moments_are_those_of_the_values() -> None:
-    values = np.random.default_rng(3).exponential(size=40) + 5.0
-    seen = PullStatistics(1, 1)
-    for value in values:
-        seen.add(0, 0, float(value))
-    deviations = values - values.mean()
-    assert seen.squares[0, 0] == pytest.approx((deviations**2).sum())
-    assert seen.cubes[0, 0] == pytest.approx((deviations**3).sum())
-    assert (seen.lows[0, 0], seen.highs[0, 0]) == (values.min(), values.max())
-
-
-def test_the_skewness_is_that_of_the_values_shown() -> None:
-    values = np.random.default_rng(2).exponential(size=100)
-    deviations = values - values.mean()
-    moments = [float((deviations**power).sum()) for power in (2, 3)]
-    for sign in (1.0, -1.0):
-        words = departure_in_words(
-            100, float(values.mean()), moments, 0.0, 1.0, 0.05, lambda value, s=sign: s * value
-        )
-        assert f"skewness {sign * skew(values):.2g} " in words

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import polygamma
 from scipy.stats import norm, t
 
-from mfhpo.knowledge.variances import SharedVariance, _inverse_trigamma, share_variances
+from mfhpo.knowledge.variances import SharedVariance, share_variances
 
 
 def test_the_moderated_variance_by_hand() -> None:
@@ -28,11 +27,6 @@ def test_arms_without_spread_and_single_values_do_not_count() -> None:
     assert share_variances(squares, counts) == SharedVariance()
 
 
-@pytest.mark.parametrize("value", [1e-6, 0.1, 1.0, 10.0, 1e4])
-def test_the_inverse_of_trigamma(value: float) -> None:
-    assert polygamma(1, _inverse_trigamma(value)) == pytest.approx(value)
-
-
 def test_equal_variances_are_pooled_in_the_long_run() -> None:
     rng = np.random.default_rng(0)
     shared = share_variances(4.0 * rng.chisquare(49, 30), np.full(30, 50))
@@ -41,11 +35,10 @@ def test_equal_variances_are_pooled_in_the_long_run() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", [1.0, 3.0, 15.0])
-@pytest.mark.parametrize("count", [2, 5])
+@pytest.mark.parametrize(("spread", "count"), [(1.0, 5), (3.0, 2), (15.0, 5)])
 def test_a_mean_of_the_noisiest_of_five_arms_is_rarely_off(spread: float, count: int) -> None:
     # One arm is `spread` times as noisy as the other four.
-    rng, n, level = np.random.default_rng(1), 4000, 0.01
+    rng, n, level = np.random.default_rng(1), 2000, 0.01
     sigmas = np.array([spread, 1.0, 1.0, 1.0, 1.0])
     counts, missed = np.full(5, count), 0
     for _ in range(n):

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
-from mfhpo.certification.sequential import Candidate, Certification
+from mfhpo.certification.sequential import Certification
 from mfhpo.racing.claims import unseen_in_words, unseen_share
 from mfhpo.racing.race import ArmWithdrawnWarning
 

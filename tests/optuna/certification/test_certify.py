@@ -19,12 +19,11 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from mfhpo import ArmWithdrawnWarning, NoNoiseWarning
+from mfhpo import NoNoiseWarning
 from mfhpo_optuna import (
     Fidelity,
     IISESampler,
     RaceSampler,
-    RCUCBSampler,
     certify,
     time_limited,
     training_of,
@@ -99,32 +98,6 @@ def test_answer_is_made_of_new_evaluations_alone():
     assert [(t.number, t.value, t.params, t.user_attrs) for t in study.trials] == before
 
 
-def test_luckiest_trial_stands_beside_the_answer():
-    # The value of trial 1 was pure luck: 0.9 promised, 0.2 true.
-    study = points([0.5, 0.9, 0.45, 0.1], direction="maximize")
-    answer = certify(study, table([0.5, 0.2, 0.45, 0.1]), top=3, epsilon=0.1)
-    assert answer.certified
-    assert answer.params in ({"k": 0}, {"k": 2})
-    luckiest = answer.luckiest_result
-    assert (luckiest.name, luckiest.claim, luckiest.standing) == ("trial 1", 0.9, "worse")
-    low, high = luckiest.gap_interval
-    assert low < 0.7 < high
-    assert luckiest.gap == pytest.approx(0.7, abs=0.1)
-    assert [result.claim for result in answer.candidates] == [0.9, 0.5, 0.45]
-
-
-def test_text_says_it_all():
-    study = points([0.5, 0.9, None, 0.1], direction="maximize")
-    answer = certify(study, table([0.5, 0.2, 0.9, 0.1]), top=3, epsilon=0.1)
-    text = str(answer)
-    assert text.startswith("CERTIFIED: trial 0, k=0\n")
-    assert "within 0.1 of the best of the 3 best of 3 completed trials" in text
-    assert "luckiest    trial 1, promised 0.9 by the search" in text
-    assert "1 trials left out (pruned, failed or infeasible)" in text
-    assert answer.study_name in text
-    assert json.loads(json.dumps(answer.to_dict()))["certified"] is True
-
-
 def test_uncertified_answer_says_what_holds():
     truth = [0.5, 0.5, 0.5]
     study = points([0.5, 0.6, 0.7])
@@ -137,112 +110,29 @@ def test_uncertified_answer_says_what_holds():
     assert "budget of 30 is spent" in answer.reason
 
 
-def test_seeds_by_trial_number_are_not_those_of_the_search():
-    study = searched(n_trials=20)
-    seen = []
-
-    def objective(trial):
-        seen.append(trial.number)
-        assert isinstance(trial, optuna.Trial)
-        return bowl(trial)
-
-    certify(study, objective, top=3)
-    assert min(seen) == 20
-    assert len(set(seen)) == len(seen)
-
-
-def test_nothing_is_pruned_and_all_that_is_reported_is_kept():
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        trial.set_user_attr("square", x**2)
-        for step in range(3):
-            trial.report(x**2 + step, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return x**2 + noise(trial.number)
-
-    pruner = optuna.pruners.ThresholdPruner(upper=2.1, n_warmup_steps=1)
-    study = searched(objective, n_trials=40, pruner=pruner)
-    pruned = study.get_trials(states=(TrialState.PRUNED,))
-    assert pruned
-    study.pruner = optuna.pruners.ThresholdPruner(upper=-1.0)
-    answer = certify(study, objective, top=3)
-    assert answer.certified
-    trials = [t for t in record_of(study, answer).trials if "mfhpo:candidate" in t.user_attrs]
-    assert {t.state for t in trials} == {TrialState.COMPLETE}
-    assert all(len(t.intermediate_values) == 3 and "square" in t.user_attrs for t in trials)
-
-
-def test_conditional_parameters_are_replayed_exactly():
-    def objective(trial):
-        kind = trial.suggest_categorical("kind", ["a", "b"])
-        name = f"x_{kind}"
-        x = trial.suggest_float(name, 1e-3, 1, log=True)
-        trial.suggest_int("fixed", 3, 3)
-        return x + noise(trial.number)
-
-    study = searched(objective)
-    answer = certify(study, objective, top=5)
-    searched_params = {f"trial {t.number}": t.params for t in study.trials}
-    assert {len(r.params) for r in answer.candidates} == {3}
-    for trial in record_of(study, answer).trials[:-1]:
-        assert trial.params == searched_params[trial.user_attrs["mfhpo:candidate"]]
-
-
-def test_maximising_mirrors_minimising():
-    values, truth = [0.1, 0.2, 0.3, 0.9], [0.3, 0.2, 0.3, 0.9]
-    low = certify(points(values), table(truth), top=3, name="same seed")
-    mirrored = points([-value for value in values], direction="maximize")
-    high = certify(mirrored, lambda trial: -table(truth)(trial), top=3, name="same seed")
-    assert low.params == high.params
-    assert low.evaluations == high.evaluations
-    assert low.mean == pytest.approx(-high.mean)
-    assert low.interval == pytest.approx(tuple(-bound for bound in reversed(high.interval)))
-    assert low.within == pytest.approx(high.within)
-    for one, other in zip(low.candidates, high.candidates, strict=True):
-        assert one.gap == pytest.approx(other.gap)
-        assert one.standing == other.standing
-
-
-def test_repeats_of_a_configuration_are_one_candidate():
-    study = optuna.create_study()
-    for _ in range(3):
-        study.enqueue_trial({"x": 0.0})
-    study.enqueue_trial({"x": 0.5})
-    values = iter([0.3, 0.0, 0.6, 0.2])
-    study.optimize(lambda trial: trial.suggest_float("x", -1, 1) * 0 + next(values), n_trials=4)
-    answer = certify(study, bowl, top=5)
-    # Three values of 0.3 in the mean, the best of them by trial 1; the other one's is 0.2.
-    found = [(result.name, round(result.claim, 9)) for result in answer.candidates]
-    assert found == [("trial 3", 0.2), ("trial 1", 0.3)]
-    assert answer.luckiest == 1
-
-
-def test_best_trial_is_compared_even_where_its_mean_is_not_among_the_best():
+def test_repeats_are_one_candidate_and_the_best_trial_is_compared():
     study = optuna.create_study(direction="maximize")
-    values = {0: [0.9, 0.1], 1: [0.6], 2: [0.7], 3: [0.65]}
     distribution = optuna.distributions.IntDistribution(0, 99)
-    for k, several in values.items():
-        for value in several:
-            study.add_trial(
-                optuna.create_trial(params={"k": k}, distributions={"k": distribution}, value=value)
-            )
+    for k, value in ((0, 0.9), (0, 0.1), (1, 0.6), (2, 0.7), (3, 0.65)):
+        study.add_trial(
+            optuna.create_trial(params={"k": k}, distributions={"k": distribution}, value=value)
+        )
     answer = certify(study, table([0.5, 0.6, 0.7, 0.65]), top=2, epsilon=0.2)
-    assert [result.params["k"] for result in answer.candidates] == [2, 0]
+    # The best trial's configuration has a mean of 0.5, which is the last.
+    found = [(result.name, round(result.claim, 9)) for result in answer.candidates]
+    assert found == [("trial 3", 0.7), ("trial 0", 0.5)]
     assert answer.luckiest == 1
 
 
-@pytest.mark.parametrize("with_name", [True, False], ids=["with the fidelity's name", "without"])
 @pytest.mark.parametrize(
-    "make",
+    ("make", "name"),
     [
-        lambda: RaceSampler("epochs", trials=40, certify_share=0.0, seed=0),
-        lambda: RaceSampler("epochs", budget=9 * 30, seed=0),
-        lambda: IISESampler("epochs", arms=6, epsilon=0.5, sigma=SIGMA, seed=0),
+        (lambda: RaceSampler("epochs", budget=9 * 20, seed=0), None),
+        (lambda: IISESampler("epochs", arms=4, epsilon=0.5, sigma=SIGMA, seed=0), "epochs"),
     ],
-    ids=["search", "search with a certificate", "race"],
+    ids=["search with a certificate", "race"],
 )
-def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, with_name):
+def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, name):
     """Neither those at lower levels, which look better here, nor the answer that the race added."""
 
     def rising(trial):
@@ -253,7 +143,7 @@ def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, with_
     study.optimize(rising)
     pulls = [trial for trial in study.trials if "mfhpo:pull" in trial.user_attrs]
     whole = [trial for trial in pulls if trial.params["epochs"] == 9]
-    answer = certify(study, rising, budget=60, fidelity="epochs" if with_name else None)
+    answer = certify(study, rising, budget=60, fidelity=name)
     assert {tuple(sorted(result.params.items())) for result in answer.candidates} <= {
         tuple(sorted(trial.params.items())) for trial in whole
     }
@@ -286,13 +176,6 @@ def test_a_race_that_has_not_come_to_its_target_has_no_candidates():
     study.optimize(lambda trial: bowl(trial) + trial.suggest_int("epochs", 1, 81), n_trials=10)
     with pytest.raises(ValueError, match=r"0 different configurations.*at the target level count"):
         certify(study, bowl)
-
-
-def test_a_race_among_time_limits_has_its_whole_trials_as_candidates():
-    study = optuna.create_study(sampler=RCUCBSampler(4, [0.5, 5.0], horizon=30, seed=0))
-    study.optimize(bowl)
-    answer = certify(study, bowl, budget=40)
-    assert len(answer.candidates) == 4
 
 
 def test_each_evaluation_has_a_training_of_its_own():
@@ -332,6 +215,7 @@ def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():
     assert "4 trials left out (pruned, failed or infeasible)" in answer.shortlist
 
 
+@pytest.mark.filterwarnings("ignore:repeated evaluations")
 def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     study = searched()
     with pytest.warns(NoNoiseWarning, match=r"trial\.number") as caught:
@@ -351,15 +235,6 @@ def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     assert certify(study, bowl, top=4) == mended
 
 
-def test_objective_without_noise_is_certified_if_that_is_declared():
-    study = points([0.3, 0.2, 0.4])
-    answer = certify(study, table([0.3, 0.2, 0.4], scale=0.0), sigma=0, epsilon=0.0, measure=1)
-    assert answer.certified
-    assert answer.params == {"k": 1}
-    assert answer.interval == (0.2, 0.2)
-    assert answer.evaluations == 3
-
-
 def test_one_candidate_without_noise_is_pointed_out():
     def objective(trial):
         k = trial.suggest_int("k", 0, 99)
@@ -370,19 +245,7 @@ def test_one_candidate_without_noise_is_pointed_out():
     assert any("equal values of trial 0" in condition for condition in answer.conditions)
 
 
-def test_candidate_that_always_fails_leaves_with_a_warning():
-    def objective(trial):
-        return math.nan if trial.suggest_int("k", 0, 99) == 0 else table([0, 0.1, 0.5])(trial)
-
-    study = points([0.0, 0.1, 0.5])
-    with pytest.warns(ArmWithdrawnWarning, match="trial 0"):
-        answer = certify(study, objective, epsilon=0.1)
-    assert answer.certified
-    assert answer.params == {"k": 1}
-    assert answer.candidates[0].standing == "failed"
-    assert "no new evaluation gave a value" in str(answer)
-
-
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 def test_objective_that_prunes_itself_fails_and_is_told_so():
     def objective(trial):
         if trial.suggest_int("k", 0, 99) == 0:
@@ -452,31 +315,7 @@ def test_larger_budget_goes_on_and_a_timeout_of_zero_only_looks():
     assert len(record.trials) == len(record_of(study, again).trials)
 
 
-def test_timeout_ends_the_call():
-    study = points([0.3, 0.2, 0.4])
-    answer = certify(study, table([0.3, 0.3, 0.3]), epsilon=0.0, timeout=0.5)
-    assert not answer.finished
-    assert answer.evaluations > 3
-
-
-def test_threads_share_the_work():
-    study = searched()
-    answer = certify(study, bowl, top=4, n_jobs=4)
-    assert answer.certified
-    found = values_by_candidate(record_of(study, answer))
-    assert answer.evaluations == sum(map(len, found.values()))
-
-
-def test_study_that_has_grown_gets_another_shortlist():
-    study = searched()
-    first = certify(study, bowl, top=3, budget=6)
-    study.optimize(bowl, n_trials=5)
-    second = certify(study, bowl, top=3, budget=6)
-    assert first.study_name != second.study_name
-    assert "of 35 completed trials" in second.about
-
-
-def test_fidelity_is_at_its_target_in_all_evaluations():
+def test_fidelity_is_at_its_target_and_claims_are_those_of_the_highest_level():
     asked = []
 
     def objective(trial):
@@ -497,9 +336,6 @@ def test_fidelity_is_at_its_target_in_all_evaluations():
     asked.clear()
     certify(study, objective, top=3, budget=6)
     assert set(asked) <= {trial.params["epochs"] for trial in study.trials}
-
-
-def test_claim_is_the_mean_at_the_highest_level_that_was_seen():
     study = optuna.create_study()
     for x, size, value in ((0, "few", 9.0), (0, "all", 0.5), (0, "all", 0.7), (1, "few", 0.9)):
         study.add_trial(
@@ -512,25 +348,82 @@ def test_claim_is_the_mean_at_the_highest_level_that_was_seen():
                 value=value,
             )
         )
+    answer = certify(study, objective, fidelity="size", timeout=0)
+    assert [round(result.claim, 9) for result in answer.candidates] == [0.6, 0.9]
+
+
+def test_text_and_the_luckiest_trial():
+    # The value of trial 1 was pure luck: 0.9 promised, 0.2 true.
+    study = points([0.5, 0.9, 0.45, None, 0.1], direction="maximize")
+    answer = certify(study, table([0.5, 0.2, 0.45, 0.9, 0.1]), top=3, epsilon=0.1)
+    text = str(answer)
+    assert answer.params in ({"k": 0}, {"k": 2})
+    luckiest = answer.luckiest_result
+    assert (luckiest.name, luckiest.claim, luckiest.standing) == ("trial 1", 0.9, "worse")
+    low, high = luckiest.gap_interval
+    assert low < 0.7 < high
+    assert [result.claim for result in answer.candidates] == [0.9, 0.5, 0.45]
+    assert "within 0.1 of the best of the 3 best of 4 completed trials" in text
+    assert "luckiest    trial 1, promised 0.9 by the search" in text
+    assert "1 trials left out (pruned, failed or infeasible)" in text
+    assert answer.study_name in text
+    assert json.loads(json.dumps(answer.to_dict()))["certified"] is True
+
+
+def test_what_the_objective_sees():
+    """Numbers that go on, no pruning, conditional parameters and attributes as in the search."""
+    seen = []
 
     def objective(trial):
-        assert trial.suggest_categorical("size", ["few", "all"]) == "all"
-        return trial.suggest_int("x", 0, 1) + noise(trial.number)
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        x = trial.suggest_float(f"x_{kind}", 1e-3, 1, log=True)
+        seen.append(trial.number)
+        trial.set_user_attr("square", x**2)
+        for step in range(3):
+            trial.report(x + step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return x + noise(trial.number)
 
-    answer = certify(study, objective, fidelity="size")
-    found = [(result.params["x"], round(result.claim, 9)) for result in answer.candidates]
-    assert found == [(0, 0.6), (1, 0.9)]
-
-
-def test_user_attributes_of_the_study_are_there_for_the_objective():
-    study = searched()
+    pruner = optuna.pruners.ThresholdPruner(upper=2.1, n_warmup_steps=1)
+    study = searched(objective, n_trials=40, pruner=pruner)
+    assert study.get_trials(states=(TrialState.PRUNED,))
+    study.pruner = optuna.pruners.ThresholdPruner(upper=-1.0)
     study.set_user_attr("data", "here")
+    seen.clear()
+    answer = certify(study, objective, top=5, budget=30)
+    assert min(seen) == 40
+    assert len(set(seen)) == len(seen)
+    record = record_of(study, answer)
+    assert record.user_attrs["data"] == "here"
+    params = {f"trial {t.number}": t.params for t in study.trials}
+    trials = [t for t in record.trials if "mfhpo:pull" in t.user_attrs]
+    assert {t.state for t in trials} == {TrialState.COMPLETE}
+    for trial in trials:
+        assert trial.params == params[trial.user_attrs["mfhpo:candidate"]]
+        assert len(trial.intermediate_values) == 3
+        assert "square" in trial.user_attrs
 
-    def objective(trial):
-        assert trial.study.user_attrs["data"] == "here"
-        return bowl(trial)
 
-    assert certify(study, objective, top=3, budget=6).evaluations == 6
+def test_maximising_mirrors_minimising():
+    values, truth = [0.1, 0.2, 0.3, 0.9], [0.3, 0.2, 0.3, 0.9]
+    low = certify(points(values), table(truth), top=3, name="same seed")
+    mirrored = points([-value for value in values], direction="maximize")
+    high = certify(mirrored, lambda trial: -table(truth)(trial), top=3, name="same seed")
+    assert (low.params, low.evaluations) == (high.params, high.evaluations)
+    assert low.mean == pytest.approx(-high.mean)
+    assert low.interval == pytest.approx(tuple(-bound for bound in reversed(high.interval)))
+    for one, other in zip(low.candidates, high.candidates, strict=True):
+        assert one.gap == pytest.approx(other.gap)
+        assert one.standing == other.standing
+
+
+def test_threads_share_the_work_until_the_timeout():
+    study = searched()
+    answer = certify(study, bowl, top=4, n_jobs=4, timeout=0.5, epsilon=0.0)
+    assert not answer.finished
+    found = values_by_candidate(record_of(study, answer))
+    assert answer.evaluations == sum(map(len, found.values())) > 3
 
 
 SCRIPT = textwrap.dedent(
@@ -557,17 +450,14 @@ SCRIPT = textwrap.dedent(
     )
     if not study.trials:
         study.optimize(objective, n_trials=20)
-    if len(sys.argv) == 3:
-        answer = certify(study, objective, top=3, epsilon=0.2)
-        record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
-        print(answer.certified, answer.evaluations, len(record.trials), record.best_value)
+    print(certify(study, objective, top=3, epsilon=0.2).certified)
     """
 )
 
 
-def start(path, kill_at=-1, *more):
+def start(path, kill_at=-1):
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(path), str(kill_at), *more],
+        [sys.executable, "-c", SCRIPT, str(path), str(kill_at)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -575,38 +465,27 @@ def start(path, kill_at=-1, *more):
 
 
 @pytest.mark.slow
-def test_killed_call_goes_on(tmp_path):
+def test_two_processes_go_on_after_one_was_killed(tmp_path):
     path = tmp_path / "study.log"
     killed = start(path, 30)
-    killed.communicate(timeout=120)
+    killed.communicate(timeout=300)
     assert killed.returncode == -signal.SIGKILL
-    again = start(path)
-    output, _ = again.communicate(timeout=120)
-    certified, evaluations, trials, _ = output.split()
-    assert certified == "True"
-    # One trial was killed, and one is the answer.
-    assert int(trials) == int(evaluations) + 2
-
-
-@pytest.mark.slow
-def test_processes_share_the_work(tmp_path):
-    path = tmp_path / "study.log"
-    start(path, -1, "search only").communicate(timeout=120)
     workers = [start(path) for _ in range(2)]
-    outputs = [worker.communicate(timeout=300)[0].split() for worker in workers]
-    assert [output[0] for output in outputs] == ["True", "True"]
+    outputs = [worker.communicate(timeout=300)[0].strip() for worker in workers]
+    assert outputs == ["True", "True"]
     storage = JournalStorage(JournalFileBackend(str(path)))
     study = optuna.load_study(study_name="search", storage=storage)
     answer = certify(study, lambda trial: 0.0, top=3, epsilon=0.2, timeout=0)
-    found = values_by_candidate(record_of(study, answer))
+    values = values_by_candidate(record_of(study, answer)).values()
     assert answer.certified
-    assert answer.evaluations == sum(map(len, found.values()))
+    # The trial that was killed has no value.
+    assert answer.evaluations == sum(value is not None for found in values for value in found)
 
 
 @pytest.mark.slow
 def test_claims_hold_at_the_stated_rate():
     # 20 configurations with means in steps of 0.1, noise of 1: luck decides who leads the search.
-    runs, delta = 300, 0.2
+    runs, delta = 60, 0.2
     wrong = outside = luckiest_outside = promised_too_much = 0
     for run in range(runs):
         rng = np.random.default_rng(run)
@@ -619,13 +498,11 @@ def test_claims_hold_at_the_stated_rate():
             delta=delta,
             epsilon=1.5,
             measure=3,
-            name="race",
         )
         assert answer.certified
         means = [truth[result.params["k"]] for result in answer.candidates]
         wrong += means[answer.winner] < max(means) - answer.within - 1e-9
-        low, high = answer.interval
-        outside += not low <= means[answer.winner] <= high
+        outside += not answer.interval[0] <= means[answer.winner] <= answer.interval[1]
         low, high = answer.luckiest_result.gap_interval
         gap = answer.luckiest_result.claim - means[answer.luckiest]
         luckiest_outside += not low <= gap <= high

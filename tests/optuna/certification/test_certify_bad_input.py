@@ -28,18 +28,13 @@ def study():
     ("options", "error", "words"),
     [
         ({"top": 1}, ValueError, ["top", "at least 2", "1"]),
-        ({"top": 2.5}, TypeError, ["top", "whole number", "2.5"]),
-        ({"delta": 0.0}, ValueError, ["delta", "between 0 and 1", "0.0"]),
         ({"delta": "small"}, TypeError, ["delta", "'small'"]),
         ({"epsilon": -1.0}, ValueError, ["epsilon", "-1.0", "at least 0"]),
         ({"budget": 0}, ValueError, ["budget", "at least 1", "0"]),
-        ({"budget": 1.5}, TypeError, ["budget", "whole number", "1.5"]),
         ({"timeout": -1}, ValueError, ["timeout", "positive", "-1"]),
-        ({"sigma": -0.1}, ValueError, ["sigma", "-0.1"]),
         ({"sigma": "much"}, TypeError, ["sigma", "'much'"]),
         ({"fidelity": 3}, TypeError, ["fidelity", "3", "name"]),
         ({"fidelity": "epoch"}, ValueError, ["'epoch'", "Did you mean", "'epochs'"]),
-        ({"measure": -1}, ValueError, ["measure", "-1"]),
         ({"max_failures": 0}, ValueError, ["max_failures", "0"]),
         ({"lease": 0}, ValueError, ["lease", "positive", "0"]),
         ({"progress": 1}, TypeError, ["progress", "True", "1"]),
@@ -53,19 +48,6 @@ def test_bad_options(study, options, error, words):
     for word in words:
         assert word in str(caught.value)
     assert len(optuna.get_all_study_names(study._storage)) == before
-
-
-def test_what_is_no_study_and_what_is_no_function(study):
-    with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got \[\]"):
-        certify([], objective)
-    with pytest.raises(TypeError, match=r"objective must be a function of a trial, got 0\.5"):
-        certify(study, 0.5)
-
-
-def test_several_objectives():
-    study = optuna.create_study(directions=["minimize", "maximize"])
-    with pytest.raises(ValueError, match="has 2 objectives"):
-        certify(study, objective)
 
 
 def test_too_few_configurations():
@@ -90,27 +72,6 @@ def test_fidelity_with_several_upper_bounds():
         certify(study, growing, fidelity="epochs")
 
 
-def test_objective_that_asks_for_something_else(study):
-    def other(trial):
-        return objective(trial) + trial.suggest_float("y", 0, 1)
-
-    with pytest.raises(ValueError, match=r"asks for 'y'.*\['epochs', 'x'\]"):
-        certify(study, other, top=2, name="asks for more")
-
-
-def test_objective_that_asks_for_less(study):
-    with pytest.raises(ValueError, match="did not ask for 'epochs'"):
-        certify(study, lambda trial: trial.suggest_float("x", -1, 1), top=2, name="less")
-
-
-def test_objective_with_another_range(study):
-    def narrow(trial):
-        return trial.suggest_float("x", 5, 6) + trial.suggest_int("epochs", 1, 9)
-
-    with pytest.raises(ValueError, match=r"x=-?[\d.e-]+ of trial \d+ is not a value"):
-        certify(study, narrow, top=2, name="narrow")
-
-
 def test_names_that_are_taken(study):
     storage = study._storage
     optuna.create_study(storage=storage, study_name="mine").optimize(objective, n_trials=1)
@@ -119,3 +80,26 @@ def test_names_that_are_taken(study):
     certify(study, objective, top=2, name="record", budget=2)
     with pytest.raises(ValueError, match=r"'record' records another shortlist.*delete_study"):
         certify(study, objective, top=3, name="record")
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lambda t: objective(t) + t.suggest_float("y", 0, 1), r"asks for 'y'.*\['epochs', 'x'\]"),
+        (lambda t: t.suggest_float("x", -1, 1), "did not ask for 'epochs'"),
+        (lambda t: t.suggest_float("x", 5, 6), r"x=-?[\d.e-]+ of trial \d+ is not a value"),
+    ],
+    ids=["asks for more", "asks for less", "another range"],
+)
+def test_another_objective(study, other, words, request):
+    with pytest.raises(ValueError, match=words):
+        certify(study, other, top=2, name=request.node.callspec.id)
+
+
+def test_what_is_no_study_and_what_is_no_function(study):
+    with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got \[\]"):
+        certify([], objective)
+    with pytest.raises(TypeError, match=r"objective must be a function of a trial, got 0\.5"):
+        certify(study, 0.5)
+    with pytest.raises(ValueError, match="has 2 objectives"):
+        certify(optuna.create_study(directions=["minimize", "maximize"]), objective)

@@ -1,0 +1,139 @@
+"""The candidates of a shortlist: what the search promised, and what new evaluations say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from mfhpo.racing.failures import outcomes_in_words
+
+__all__ = ["Candidate", "CandidateResult", "Shortlist", "Standing", "best_of"]
+
+Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration of the shortlist, as the search has left it.
+
+    It has a `name`, such as "trial 41", and `params`; the `claim` is its value in the search (the
+    mean, where it has several).
+    """
+
+    name: str
+    params: dict[str, Any]
+    claim: float
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """What is compared, and where it comes from.
+
+    The candidates are sorted, the best first; `luckiest` is the position of the one that the search
+    would have handed over. `about` says what a claim is about, such as "the 8 best of 200 trials",
+    and `words` how they were chosen.
+    """
+
+    candidates: tuple[Candidate, ...]
+    luckiest: int
+    about: str
+    words: str
+
+
+def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]:
+    """The first `top` of a ranking and the luckiest one's place; it replaces the last if need be.
+
+    Examples
+    --------
+    >>> best_of("abcd", luckiest=3, top=2)
+    (['a', 'd'], 1)
+    """
+    kept = list(ranked[:top])
+    if luckiest >= top:
+        kept[-1], luckiest = ranked[luckiest], top - 1
+    return kept, luckiest
+
+
+@dataclass(frozen=True)
+class CandidateResult:
+    """What the new evaluations say of a candidate.
+
+    Parameters
+    ----------
+    name, params, claim
+        See `Candidate`.
+    evaluations
+        Number of new evaluations that gave a value and that the mean rests on.
+    mean
+        Their mean; NaN without any.
+    interval
+        Bounds on the true mean that hold for all candidates together, at all times, with
+        probability 1 - delta.
+    gap
+        By how much the claim was better than the mean: positive if it promised too much.
+    gap_interval
+        Bounds on by how much it was better than the true mean.
+    standing
+        "certified"; "best so far", if it leads without being certified; "not told apart" from the
+        leader; "worse" than another candidate; "failed", if it left because its evaluations fail
+        too often: it was not compared.
+    values, failures
+        Number of new evaluations with and without a value. The mean and the interval are those of
+        evaluations that do not fail.
+    """
+
+    name: str
+    params: dict[str, Any]
+    claim: float
+    evaluations: int
+    mean: float
+    interval: tuple[float, float]
+    gap: float
+    gap_interval: tuple[float, float]
+    standing: Standing
+    values: int = 0
+    failures: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        candidate: Candidate,
+        *,
+        sign: float,
+        count: int,
+        mean: float,
+        radius: float,
+        standing: Standing,
+        values: int | None = None,
+        failures: int = 0,
+    ) -> CandidateResult:
+        """Compare a candidate's claim with its new evaluations.
+
+        Their `mean` is not used where their `count` is 0; `sign` is 1 if larger values are better,
+        else -1; `values` is `count` by default.
+        """
+        mean = mean if count else math.nan
+        low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
+        gaps = sorted(sign * (candidate.claim - bound) for bound in (low, high))
+        return cls(
+            name=candidate.name,
+            params=dict(candidate.params),
+            claim=candidate.claim,
+            evaluations=count,
+            mean=mean,
+            interval=(low, high),
+            gap=sign * (candidate.claim - mean),
+            gap_interval=(gaps[0], gaps[1]),
+            standing=standing,
+            values=count if values is None else values,
+            failures=failures,
+        )
+
+    @property
+    def outcomes(self) -> str:
+        """How many of its evaluations failed, such as "failed 3 of 13"."""
+        return outcomes_in_words(self.values, self.failures)

@@ -1,0 +1,243 @@
+"""The certificate of a shortlist: which candidate is best, what it is worth, how sure that is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from mfhpo.certification.candidates import CandidateResult
+from mfhpo.problem import plain
+from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.failures import outcomes_in_words
+from mfhpo.racing.recommendation import short
+
+__all__ = ["Certificate"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Which configuration of a shortlist to be content with, what it is worth, how sure that is.
+
+    ``print`` it: the text says all of it.
+
+    Parameters
+    ----------
+    candidates
+        The shortlist, in the order of the search.
+    winner
+        Position of the winner among them, or None when all of them failed.
+    luckiest
+        Position of the candidate that the search would have handed over.
+    delta, epsilon
+        The error probability and the tolerance that were asked for; epsilon is NaN as long as it is
+        to be derived from a noise that is not known.
+    within
+        The smallest tolerance that holds now: with probability at least 1 - delta, no compared
+        candidate is better than the winner by more than this. At most epsilon where that is
+        certified; infinite where nothing can be said.
+    finished
+        Whether the race is over: certified, out of budget, or without a noise that can be seen.
+    certified
+        Whether epsilon is reached.
+    reason
+        Why, or why not.
+    evaluations
+        Number of evaluations that were paid for, failures included.
+    remaining
+        A guess at how many more a certificate takes: 0 when certified, infinite for a tie with
+        epsilon = 0, None when too little is known.
+    about
+        What the claim is about, such as "the 8 best of 200 trials".
+    shortlist
+        How these were chosen.
+    assumptions
+        How it was found, where that matters.
+    conditions
+        What must be true for the claim and the intervals, as clauses: "wrong with probability at
+        most delta if ...".
+    unseen
+        Which rare outcomes the evaluations of the winner and of its closest rival cannot exclude;
+        empty if nothing rests on that.
+    notices
+        What was observed that speaks against the conditions.
+
+    Notes
+    -----
+    The tolerance that is certified and `within` rest on one event of probability 1 - delta; the
+    intervals, which say what each candidate is worth, on another one.
+    """
+
+    candidates: tuple[CandidateResult, ...]
+    winner: int | None
+    luckiest: int
+    delta: float
+    epsilon: float
+    within: float
+    finished: bool
+    certified: bool
+    reason: str
+    evaluations: int
+    remaining: float | None
+    about: str
+    shortlist: str
+    assumptions: tuple[str, ...]
+    conditions: tuple[str, ...] = field(default=(), kw_only=True)
+    unseen: str = field(default="", kw_only=True)
+    notices: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def not_compared(self) -> tuple[CandidateResult, ...]:
+        """The candidates that left because their evaluations fail too often."""
+        return tuple(result for result in self.candidates if result.standing == "failed")
+
+    @property
+    def compared(self) -> int:
+        """Number of candidates that the claim is about."""
+        return len(self.candidates) - len(self.not_compared)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The winner's parameters; empty when all candidates failed."""
+        return {} if self.winner is None else dict(self.candidates[self.winner].params)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the winner's new evaluations; NaN without any."""
+        return math.nan if self.winner is None else self.candidates[self.winner].mean
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Bounds on the winner's true mean."""
+        if self.winner is None:
+            return -math.inf, math.inf
+        return self.candidates[self.winner].interval
+
+    @property
+    def luckiest_result(self) -> CandidateResult:
+        """What became of the candidate that the search would have handed over."""
+        return self.candidates[self.luckiest]
+
+    def without_claim(self) -> Certificate:
+        """The same where no noise can be seen, so that nothing holds but what was observed."""
+        return replace(self, within=math.inf, assumptions=(), conditions=(), unseen="", notices=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as plain JSON values (what is not finite becomes None)."""
+        content: dict[str, Any] = plain(asdict(self))
+        return content
+
+    def __str__(self) -> str:
+        lines = [*self._head(), *self._luckiest_in_words(), *self._cost_in_words()]
+        lines.append(f"  shortlist   {self.shortlist}")
+        lines += [
+            f"  not compared  {result.name}: {result.outcomes} evaluations"
+            for result in self.not_compared
+        ]
+        lines += [f"  notice      {notice}" for notice in self.notices]
+        lines += [f"  rests on    {assumption}" for assumption in self.assumptions]
+        return "\n".join([*lines, *_table(self.candidates)])
+
+    def _head(self) -> list[str]:
+        if self.winner is None:
+            return ["NOT CERTIFIED: no candidate gave a value", f"  because     {self.reason}"]
+        winner = self.candidates[self.winner]
+        params = ", ".join(f"{name}={short(value)}" for name, value in winner.params.items())
+        lines = [
+            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, {params}",
+            f"  value       {_value(winner)}, of {_evaluations(winner)}",
+            *self._claim_in_words(),
+        ]
+        if not self.certified:
+            epsilon = "one standard deviation of the noise"
+            if math.isfinite(self.epsilon):
+                epsilon = f"{self.epsilon:.3g}"
+            lines.append(f"  aim         epsilon = {epsilon}, delta = {self.delta:g}")
+        return [*lines, f"  because     {self.reason}"]
+
+    def _claim_in_words(self) -> list[str]:
+        """The claim and all that it is subject to."""
+        lines = []
+        wrong = wrong_in_words(self.delta, self.conditions)
+        tolerance = self.epsilon if self.certified else self.within
+        if math.isfinite(tolerance):
+            among = self.about
+            if self.not_compared:
+                among = f"the {self.compared} compared, of {self.about}"
+            lines.append(
+                f"  {'claim' if self.certified else 'what holds':12}within {tolerance:.3g} of the "
+                f"best of {among}, {wrong}"
+            )
+            wrong = "wrong with the same probability on top, under the same conditions"
+        if any(map(_is_known, self.candidates)):
+            lines.append(f"  intervals   at least one of them {wrong}")
+        if self.unseen and lines:
+            lines.append(f"  not excluded  {self.unseen}")
+        return lines
+
+    def _luckiest_in_words(self) -> list[str]:
+        result = self.luckiest_result
+        who = "the same" if self.luckiest == self.winner else result.name
+        words = f"  luckiest    {who}, promised {result.claim:.5g} by the search; "
+        if not result.evaluations:
+            return [f"{words}no new evaluation gave a value"]
+        words += f"{_value(result)} in {_evaluations(result)}"
+        better = "too much" if result.gap >= 0.0 else "too little"
+        low, high = result.gap_interval
+        if not math.isfinite(high - low):
+            return [words]
+        amount = f"promised {abs(result.gap):.3g} {better} (too much by {low:.3g} to {high:.3g})"
+        return [words, f"              {amount}"]
+
+    def _cost_in_words(self) -> list[str]:
+        failures = sum(result.failures for result in self.candidates)
+        cost = f"  cost        {self.evaluations} evaluations"
+        if failures:
+            values = sum(result.values for result in self.candidates)
+            cost += f"; {outcomes_in_words(values, failures)}, all values are those of the others"
+        if self.certified or self.remaining is None:
+            return [cost]
+        if math.isinf(self.remaining):
+            return [cost, "  to certify  no number will do (a tie); set epsilon above 0"]
+        return [cost, f"  to certify  about {self.remaining:.3g} more"]
+
+
+def _is_known(result: CandidateResult) -> bool:
+    low, high = result.interval
+    return math.isfinite(high - low)
+
+
+def _value(result: CandidateResult) -> str:
+    if not _is_known(result):
+        return f"{result.mean:.5g}"
+    low, high = result.interval
+    return f"{result.mean:.5g} ± {(high - low) / 2.0:.2g} (in [{low:.5g}, {high:.5g}])"
+
+
+def _evaluations(result: CandidateResult) -> str:
+    words = f"{result.evaluations} new evaluation{'s' * (result.evaluations != 1)}"
+    return f"{words} ({result.outcomes})" if result.failures else words
+
+
+def _table(results: tuple[CandidateResult, ...]) -> list[str]:
+    rows = [("candidate", "promised", "evaluations", "mean", "interval", "", "")]
+    for result in results:
+        low, high = result.interval
+        rows.append(
+            (
+                result.name,
+                f"{result.claim:.5g}",
+                str(result.evaluations),
+                f"{result.mean:.5g}" if result.evaluations else "-",
+                f"[{low:.5g}, {high:.5g}]" if _is_known(result) else "-",
+                result.standing,
+                result.outcomes if result.failures else "",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            ["", *(cell.ljust(width) for cell, width in zip(row, widths, strict=True))]
+        ).rstrip()
+        for row in rows
+    ]
