@@ -77,14 +77,13 @@ class MFEliminationScheduler(ArmScheduler):
 
     Notes
     -----
-    * The order. Whoever wants to be certain has to train every trial that may still end above the
-      best one. So, where trials pause at no cost, all come to the first level, and from there on
-      the one that may get highest goes first: one at a time, that trains no level in vain. (The
-      heuristic compares values at the same level; all trials come to a level before any goes on,
-      and the best goes first.) A trial that pauses without a checkpoint begins anew, which costs
-      more than the order saves: such trials run on until they are stopped, like those of ASHA.
-      A training function shows with every result whether it was saved, and a class whether it can
-      be; where neither can be told, one trial pauses to show it.
+    * The order. Where trials pause at no cost, all come to the first level, and from there on the
+      one that may get highest goes first: one at a time, that trains no level in vain. (In the
+      heuristic, all trials come to a level before any goes on, and the best goes first.) A trial
+      that pauses without a checkpoint begins anew, which costs more than the order saves: such
+      trials run on until they are stopped. A training function shows with every result whether it
+      was saved, and a class whether it can be; where neither can be told, one trial pauses to show
+      it.
     * Replicates. With bounds, an arm's second trial starts only when its first has come to its end
       and left open whether the arm is the best. In the heuristic all replicates count, by their
       mean at the last level to which all that have begun have come.
@@ -92,17 +91,13 @@ class MFEliminationScheduler(ArmScheduler):
       trial fails that crashes for good, runs into its `limit`, or reports a value that is no finite
       number, at which it is stopped. A trial that is lost with its node has failed too, unless
       Tune may run it again (``max_failures``).
-    * "Would have ended" is about arms' mean final values. With noise, which of two arms is the
-      better one by its single final value is another matter.
     * Where a trial that has ended contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so once for each level, the bound is widened as far as
       needed, trials that were stopped before stay stopped, and nothing is certified any more.
     * Everything observed is written to the experiment's storage at once: after a crash of the
-      driver, ``Tuner.restore`` goes on with all of it. An arm that Ray restores no trial of, or
-      none that may go on, stays in the race with what it has shown, and in the way of a certificate
-      while it may still be the best. The cost of the answer is the time trained
-      in the unit of `time_attr`, repeats included, but for what trials were trained between their
-      last level and a crash.
+      driver, ``Tuner.restore`` goes on with all of it. An arm that Ray restores no trial of stays
+      in the race with what it has shown. The cost of the answer is the time trained in the unit of
+      `time_attr`, repeats included, but for what was trained between a last level and a crash.
 
     Examples
     --------

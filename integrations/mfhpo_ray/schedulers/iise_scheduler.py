@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Repeater
 from ray.tune.utils import flatten_dict
@@ -30,12 +29,12 @@ from mfhpo.racing.declaration import (
 )
 from mfhpo.racing.options import EstimatedBias
 from mfhpo_ray.experiment.losses import with_losses
-from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.level_order import Arrived, Place
 from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import levels_of, saved_metrics, time_in
+from mfhpo_ray.schedulers.levels import levels_of
+from mfhpo_ray.schedulers.meter import Meter
 from mfhpo_ray.schedulers.room import searchers_of
 from mfhpo_ray.schedulers.runs import Run
 
@@ -49,11 +48,11 @@ class IISEScheduler(ArmScheduler):
     """Races configurations over replicates, short runs first, and certifies the best.
 
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
-    Trials run to a level of `time_attr` and pause there. `mfhpo.IISE` decides which one to start,
-    to resume or to stop. When an arm leaves the race, its running trials are stopped at once; those
-    that wait stay until the end, in case that the arm is put back because values contradict the
-    declared bias. The race ends when one arm is left, or the leader is within `epsilon` of all
-    others, or no replicates are left to tell. `recommendation` has the answer, and how sure it is.
+    Trials run to a level of `time_attr` and pause there; `mfhpo.IISE` decides which one to start,
+    to resume or to stop. The trials of an arm that leaves the race are stopped if they run; those
+    that wait stay until the end, in case that values contradict the declared bias. The race ends
+    when one arm is left, or the leader is within `epsilon` of all others, or no replicates are left
+    to tell. `recommendation` has the answer, and how sure it is.
 
     With probability at least 1 - `delta`, the certified arm is at most `epsilon` worse than the
     best one, provided that what was declared is true. Where no bias is declared, only values at the
@@ -125,23 +124,20 @@ class IISEScheduler(ArmScheduler):
 
     Notes
     -----
-    Replicates are what an answer is made of: ``{"seed": tune.grid_search(list(range(20)))}`` gives
-    each configuration twenty. Where the noise is estimated, nothing is certified before the winner
-    has 17 values (at ``delta=0.05``). Where `sigma` is declared, it is audited by some 8 repeats
-    at each level that has values.
+    Each configuration needs replicates: ``{"seed": tune.grid_search(list(range(20)))}`` gives it
+    twenty. Where the noise is estimated, nothing is certified before the winner has 17 values (at
+    ``delta=0.05``). Where `sigma` is declared, it is audited by some 8 repeats at each level that
+    has values.
 
     Trials that save checkpoints go on where they paused. Those that do not begin anew at each
-    level, which costs more, and is counted.
-
-    No more trials are started than the cluster has room for: one that grows on demand is not asked
-    to, so begin with the nodes that you want.
+    level, which costs more, and is counted. No more trials are started than the cluster has room
+    for: one that grows on demand is not asked to, so begin with the nodes that you want.
 
     Values of an arm at a level count in the order in which its trials were sent there, those that
-    fail too. A trial that ends before an earlier one pauses until that one is there; without a
-    checkpoint it then begins anew. The race never gives up on a slow trial: once ten wait for it,
-    or three for each busy trial, no more of that arm are sent to that level. `recommendation` names
-    the trial that is waited for. A trial whose process dies, and that Ray does not run again, is
-    left out, which is right if its value had nothing to do with that.
+    fail too. A trial that ends before an earlier one pauses until that one is there. The race never
+    gives up on a slow trial: once ten wait for it, or three for each busy trial, no more of that
+    arm are sent to that level, and `recommendation` names it. A trial whose process dies, and that
+    Ray does not run again, is left out, which is right if its value had nothing to do with that.
 
     Everything observed is written to the experiment's storage at once: after a crash of the
     driver, ``Tuner.restore`` goes on with all of it. Trials that others waited for keep their
@@ -206,9 +202,8 @@ class IISEScheduler(ArmScheduler):
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
         given = levels_of(levels, max_t, grace_period, reduction_factor)
         self._fidelity = Fidelity(time_attr, given, costs)
-        self._prices = Prices(prices, self._fidelity.costs)
+        self._meter = Meter(self._fidelity, prices)
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
-        self._costs = self._fidelity.costs_of(self._levels)
         self._variant = variant
         kind: Kind = "order" if variant == "order" else "max"
         self._declaration = Declaration.of(self._fidelity, sigma, bias, kind)
@@ -418,7 +413,7 @@ class IISEScheduler(ArmScheduler):
     def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
         if run.granted is None:
             return str(TrialScheduler.CONTINUE)
-        self._note_time(run, result)
+        self._meter.note(run, result)
         if run.shown < self._levels[run.granted]:
             return str(TrialScheduler.CONTINUE)
         failed = self._observe(run, result, bisect_right(self._levels, run.shown) - 1)
@@ -435,7 +430,7 @@ class IISEScheduler(ArmScheduler):
         if self._metric not in result:
             self._on_failure(run)
             return
-        self._note_time(run, result)
+        self._meter.note(run, result)
         level = self._levels[run.granted]
         if run.shown < level and not self._warned_of_length:
             self._warned_of_length = True
@@ -451,7 +446,7 @@ class IISEScheduler(ArmScheduler):
     def _on_retry(self, run: Run) -> None:
         # Not the arm's fault as long as Ray tries: a node that dies takes many trials with it.
         if run.granted is not None:
-            run.owed = self._paid(run)
+            run.owed = self._meter.pay(run)
             if not run.trial.should_recover() and not self._over:
                 self._lost.add(run.trial.trial_id)
                 self._note(run, is_over=False)
@@ -460,7 +455,7 @@ class IISEScheduler(ArmScheduler):
     def _on_failure(self, run: Run) -> None:
         granted, run.granted = run.granted, None
         if granted is not None and self._is_open:
-            failure = Observation(None, self._paid(run))
+            failure = Observation(None, self._meter.pay(run))
             self._tell(run, Pull(run.arm, granted), failure, is_over=False)
 
     def _leave(self, run: Run) -> None:
@@ -478,18 +473,6 @@ class IISEScheduler(ArmScheduler):
 
     # What is observed.
 
-    def _note_time(self, run: Run, result: Mapping[str, Any]) -> None:
-        """Take in how far a run has come, and where it set out if this is its first result."""
-        shown = time_in(result, self._fidelity.name)
-        if run.began_at is None:
-            run.began_at, run.began_with = 0.0, 0.0
-            saved = saved_metrics(run.trial)
-            time = float(saved.get(self._fidelity.name, 0.0))
-            if 0.0 < time < shown:  # else it has begun anew, though it may have a checkpoint
-                run.began_at, run.began_with = time, float(saved.get("time_total_s", 0.0))
-        run.shown = shown
-        run.seconds = float(result.get("time_total_s", 0.0))
-
     def _observe(self, run: Run, result: Mapping[str, Any], last: int) -> bool:
         """Tell the policy of a run at its level; return whether it gave no value.
 
@@ -499,7 +482,7 @@ class IISEScheduler(ArmScheduler):
         assert run.granted is not None
         first, run.granted = run.granted, None
         for fidelity in range(first, max(first, last) + 1):
-            observation = Observation(self._value(result), self._paid(run))
+            observation = Observation(self._value(result), self._meter.pay(run))
             run.reached = fidelity
             is_over = fidelity == len(self._levels) - 1 or observation.failed
             self._tell(run, Pull(run.arm, fidelity), observation, is_over=is_over)
@@ -550,20 +533,3 @@ class IISEScheduler(ArmScheduler):
             self._doom(run)
         if self._over:
             self._note_answer()
-
-    def _paid(self, run: Run) -> float:
-        """What a run has cost since it was last paid for, as far as it has reported."""
-        owed, run.owed = run.owed, 0.0
-        if run.began_at is None:
-            return owed
-        before, seconds_before = run.began_at, run.began_with
-        run.began_at, run.began_with = run.shown, run.seconds
-        if self._costs is None:
-            seconds = max(0.0, run.seconds - seconds_before)
-            return owed + seconds * self._prices.per_second(run.trial)
-        return owed + max(0.0, self._cost_at(run.shown) - self._cost_at(before))
-
-    def _cost_at(self, time: float) -> float:
-        """The declared cost of a trial up to a time, linear between the levels."""
-        assert self._costs is not None
-        return float(np.interp(time, (0.0, *self._levels), (0.0, *self._costs)))

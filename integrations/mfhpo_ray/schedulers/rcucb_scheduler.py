@@ -26,9 +26,8 @@ _MOST_LIMITS = 50
 class RCUCBScheduler(ArmScheduler):
     """Chooses which trial to start next, and the time limit that it runs with.
 
-    When to use it: when the trials themselves count, and their time. `mfhpo.RCUCB` says what is
-    maximised. A trial is one replicate of an arm: the arm is the configuration without the
-    replicate's key.
+    For when the trials themselves count, and their time: `mfhpo.RCUCB` says what is maximised. A
+    trial is one replicate of an arm: the arm is the configuration without the replicate's key.
 
     A trial beyond its limit is stopped, also if it hangs; it is TERMINATED, counts as no error,
     and its last result has the limit as ``"mfhpo/censored_at"``: the scheduler learns from it as

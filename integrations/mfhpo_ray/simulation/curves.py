@@ -47,8 +47,7 @@ class Curves(Protocol):
         config
             The trial's configuration.
         iteration
-            The iteration, from 1. It follows the last one that was saved in a checkpoint, if
-            there is one.
+            From 1; it follows the last one that was saved in a checkpoint, if there is one.
         """
 
 

@@ -54,9 +54,9 @@ def simulate(
     slots
         Number of trials that run at once.
     max_t
-        Iterations of a trial (``stop={"training_iteration": max_t}``). As in Tune, the scheduler
-        gets the result that ends a trial in ``on_trial_complete`` only. None: until the curves
-        end or the scheduler stops it.
+        Iterations of a trial (``stop={"training_iteration": max_t}``); the scheduler gets the
+        result that ends a trial in ``on_trial_complete`` only. None: until the curves end or the
+        scheduler stops it.
     metric, mode
         Name of what is reported, and whether the largest or the smallest is the best; a scheduler
         or a searcher with its own keeps it.
@@ -85,11 +85,6 @@ def simulate(
     poll_seconds
         How long the loop waits for an event before it asks the scheduler again. None: 0.1 as in
         Tune for a scheduler or a searcher with a clock, and otherwise for ever.
-
-    Returns
-    -------
-    SimulatedRun
-        What became of it.
 
     Raises
     ------

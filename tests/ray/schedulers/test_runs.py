@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ray.tune.experiment import Trial
 
-from mfhpo_ray.schedulers.ladder import Ladder
+from mfhpo_ray.schedulers.level_race import Ladder
 from mfhpo_ray.schedulers.runs import Run, Runs
 from mfhpo_ray.simulation.trial import SimulatedTrial
 
