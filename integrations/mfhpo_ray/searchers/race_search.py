@@ -224,10 +224,10 @@ class RaceSearch(FidelitySearch):
         return self._race(sign, options["seed"])
 
     def _race(self, sign: float, seed: int) -> SearchRace:
-        return self._declared.race(self._levels, seed=seed, sign=sign, params=self._params)
+        def params(arm: int) -> Config:
+            return dict(self._known_arms().shown(arm))
 
-    def _params(self, arm: int) -> Config:
-        return dict(self._known_arms().shown(arm))
+        return self._declared.race(self._levels, seed=seed, sign=sign, params=params)
 
     def _answer(self, policy: Policy) -> TuneRaceRecommendation:
         answer = vars(super()._answer(policy))

@@ -11,11 +11,7 @@ from collections import Counter
 import numpy as np
 import optuna
 import pytest
-from optuna.samplers import (
-    QMCSampler,
-    RandomSampler,
-    TPESampler,
-)
+from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RaceSampler, plot_race, training_of
@@ -236,6 +232,7 @@ def test_a_conditional_space():
     assert study.best_params["depth"] <= 3
 
 
+@pytest.mark.slow
 def test_a_space_that_grows_late():
     """A parameter of the target alone, and one that appears after some trials."""
 
@@ -394,15 +391,14 @@ def test_trials_of_another_sampler_do_not_disturb():
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize(
-    "make",
+    ("make", "fidelity"),
     [
-        lambda: TPESampler(seed=0),
-        lambda: TPESampler(seed=0, multivariate=True, group=True),
-        lambda: QMCSampler(seed=0, warn_independent_sampling=False),
+        (lambda: TPESampler(seed=0), "epochs"),
+        (lambda: TPESampler(seed=0, multivariate=True, group=True), None),
+        (lambda: QMCSampler(seed=0, warn_independent_sampling=False), "epochs"),
     ],
     ids=["TPE", "group", "QMC"],
 )
-@pytest.mark.parametrize("fidelity", ["epochs", None])
 def test_proposers(make, fidelity):
     def objective(trial):
         y = trial.suggest_int("y", 0, 3)

@@ -19,7 +19,8 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, RaceSampler
-from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
+from tests.optuna.samplers.races import PULL, pulls
+from tests.optuna.samplers.search.test_race_sampler import answers, configurations
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -104,17 +105,6 @@ def valley(trial):
     return (x - 0.3) ** 2 + 0.2 / epochs + noise
 
 
-def configurations(study):
-    """What each arm number stands for; fails if it stands for two different configurations."""
-    arms = {}
-    for trial in pulls(study):
-        params = {name: value for name, value in trial.params.items() if name != "epochs"}
-        known = arms.setdefault(trial.user_attrs[PULL]["arm"], params)
-        assert {**known, **params} == {**params, **known}, "an arm changed"
-        known.update(params)
-    return arms
-
-
 def finished(study):
     return [
         (without_worker(t), t.params, t.value)
@@ -130,10 +120,6 @@ def without_worker(trial):
 def shortlists(study):
     tags = [trial.user_attrs[PULL] for trial in pulls(study)]
     return [tuple(tag["shortlist"]) for tag in tags if "shortlist" in tag]
-
-
-def answers(study):
-    return [trial for trial in study.trials if CERTIFICATE in trial.user_attrs]
 
 
 def check(study, budget, most_under_way):
