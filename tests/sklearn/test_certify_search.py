@@ -19,13 +19,10 @@ from sklearn.model_selection import (
     GroupKFold,
     KFold,
     LeaveOneOut,
-    RandomizedSearchCV,
     ShuffleSplit,
     StratifiedKFold,
     TimeSeriesSplit,
 )
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from mfhpo_sklearn import certify
@@ -117,18 +114,6 @@ def test_splits_are_like_those_of_the_search_or_as_given():
     assert answer.certified
     assert answer.best_params_["alpha"] < 1e4
     assert "ShuffleSplit into 64 samples and 16" in str(answer)
-
-
-def test_settings_may_be_estimators():
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    space = {
-        "logisticregression__C": np.logspace(-3, 2, 20),
-        "standardscaler": [StandardScaler(), StandardScaler(with_mean=False)],
-    }
-    search = RandomizedSearchCV(pipeline, space, n_iter=6, random_state=0, cv=3).fit(X, y)
-    answer = certify(search, X, y, top=3, budget=12, random_state=0)
-    assert set(answer.best_params_) == set(space)
-    assert answer.best_estimator_.predict(X).shape == (120,)
 
 
 def test_text_and_plain_values():

@@ -100,26 +100,6 @@ def test_failures_are_paid_and_reported():
     json.dumps(answer.to_dict())
 
 
-def test_all_fail():
-    race = Certification(candidates([1, 2]), luckiest=1, maximise=True, max_failures=1)
-    for arm in (0, 1):
-        with pytest.warns(UserWarning, match="leaves the race"):
-            race.tell(arm, None)
-    answer = race.certificate("two", "by hand")
-    assert race.finished
-    assert race.ask() is None
-    assert (answer.winner, answer.params) == (None, {})
-    assert math.isnan(answer.mean)
-    assert str(answer).startswith("NOT CERTIFIED: no candidate gave a value")
-
-
-def test_too_few_candidates_and_no_such_luckiest():
-    with pytest.raises(ValueError, match="candidates must be at least 2, got 1"):
-        Certification(candidates([1.0]), luckiest=0, maximise=True)
-    with pytest.raises(ValueError, match="luckiest must be 0 to 1, got 2"):
-        Certification(candidates([1.0, 2.0]), luckiest=2, maximise=True)
-
-
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
 def test_equal_values_in_other_candidates_do_not_hide_the_noise():
     race = Certification(candidates([0, 0, 0, 0]), luckiest=0, maximise=True)

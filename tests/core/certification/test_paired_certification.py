@@ -58,13 +58,6 @@ def test_minimising_mirrors():
     assert up.interval == tuple(-bound for bound in reversed(down.interval))
 
 
-def test_winner_is_evaluated_until_its_value_is_known():
-    answer = run([0.0, 5.0], own=0.1, epsilon=0.01, measure=25)
-    assert answer.certified
-    assert answer.candidates[1].evaluations == 25
-    assert answer.candidates[0].evaluations < 12
-
-
 def test_budget_pays_for_whole_rounds():
     answer = run([0.0, 0.0, 0.0], epsilon=1e-3, budget=20)
     assert answer.evaluations == 18
@@ -96,17 +89,6 @@ def test_rounded_differences_are_not_believed_too_soon():
     assert race.certificate("", "").certified
 
 
-def test_noise_that_is_hidden():
-    race = race_of(2)
-    while not race.finished:
-        race.tell({arm: 0.1 * arm for arm in race.ask()})
-    answer = race.certificate("both", "by hand")
-    assert answer.evaluations == 20
-    assert not answer.certified
-    assert "exactly the same value" in answer.reason
-    assert math.isinf(answer.within)
-
-
 def test_a_few_rounds_may_agree_by_chance():
     """As scores of few values do, of all candidates at once: here the first nine."""
     race = race_of(4)
@@ -129,16 +111,6 @@ def test_failures_count_and_a_failed_leader_gives_back_what_it_had_beaten():
     assert answer.winner == 1
     assert [one.name for one in answer.not_compared] == ["row 2"]
     assert not answer.certified
-
-
-def test_all_fail():
-    race = race_of(2, max_failures=1)
-    race.tell({0: None, 1: math.inf})
-    answer = race.certificate("both", "by hand")
-    assert race.finished
-    assert race.ask() == []
-    assert answer.winner is None
-    assert answer.reason == "no candidate gave a value"
 
 
 @pytest.mark.slow

@@ -221,24 +221,6 @@ def test_no_variance_and_no_sigma_are_zero() -> None:
     assert at(MixtureRadius(0.0), 20) == 0.0
 
 
-@given(count=counts, level=levels, scale=st.floats(1e-6, 1e6), squares=st.floats(1e-3, 1e3))
-@settings(max_examples=60, deadline=None)
-def test_radii_have_the_unit_of_the_values(
-    count: int, level: float, scale: float, squares: float
-) -> None:
-    pairs: list[tuple[Radius, Radius]] = [
-        (HoeffdingRadius(1.0), HoeffdingRadius(scale)),
-        (StitchedRadius(1.0), StitchedRadius(scale)),
-        (MixtureRadius(1.0), MixtureRadius(scale)),
-        (EmpiricalBernsteinRadius(-0.5, 0.5), EmpiricalBernsteinRadius(-0.5 * scale, 0.5 * scale)),
-        (StudentMixtureRadius(), StudentMixtureRadius()),
-    ]
-    scaled_squares = squares * scale**2
-    for unit, scaled in pairs:
-        expected = scale * at(unit, count, level, squares, squares)
-        assert at(scaled, count, level, scaled_squares, scaled_squares) == pytest.approx(expected)
-
-
 def test_a_missing_spread_is_named() -> None:
     with pytest.raises(ValueError, match="StudentMixtureRadius needs squares"):
         StudentMixtureRadius()(np.array([3]), 0.05, prediction_errors=np.ones(1))

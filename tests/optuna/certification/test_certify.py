@@ -98,18 +98,6 @@ def test_answer_is_made_of_new_evaluations_alone():
     assert [(t.number, t.value, t.params, t.user_attrs) for t in study.trials] == before
 
 
-def test_uncertified_answer_says_what_holds():
-    truth = [0.5, 0.5, 0.5]
-    study = points([0.5, 0.6, 0.7])
-    answer = certify(study, table(truth), epsilon=1e-3, budget=30)
-    assert not answer.certified
-    assert answer.finished
-    assert answer.evaluations == 30
-    assert 1e-3 < answer.within < 1.0
-    assert f"what holds  within {answer.within:.3g} of the best" in str(answer)
-    assert "budget of 30 is spent" in answer.reason
-
-
 def test_repeats_are_one_candidate_and_the_best_trial_is_compared():
     study = optuna.create_study(direction="maximize")
     distribution = optuna.distributions.IntDistribution(0, 99)
@@ -171,13 +159,6 @@ def test_of_a_race_it_does_not_matter_how_a_trial_came_to_the_target():
     assert 0.3 in [result.params["x"] for result in answer.candidates]
 
 
-def test_a_race_that_has_not_come_to_its_target_has_no_candidates():
-    study = optuna.create_study(sampler=RaceSampler("epochs", seed=0))
-    study.optimize(lambda trial: bowl(trial) + trial.suggest_int("epochs", 1, 81), n_trials=10)
-    with pytest.raises(ValueError, match=r"0 different configurations.*at the target level count"):
-        certify(study, bowl)
-
-
 def test_each_evaluation_has_a_training_of_its_own():
     """None goes on from the search's checkpoints, nor from another evaluation's."""
     done: dict[str, int] = {}
@@ -233,16 +214,6 @@ def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     assert mended.certified
     assert mended.study_name == f"{answer.study_name} (2)"
     assert certify(study, bowl, top=4) == mended
-
-
-def test_one_candidate_without_noise_is_pointed_out():
-    def objective(trial):
-        k = trial.suggest_int("k", 0, 99)
-        return 0.5 * k + (0.0 if k == 0 else noise(trial.number))
-
-    answer = certify(points([0.0, 0.5, 1.0]), objective)
-    assert answer.certified
-    assert any("equal values of trial 0" in condition for condition in answer.conditions)
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
@@ -403,19 +374,6 @@ def test_what_the_objective_sees():
         assert trial.params == params[trial.user_attrs["mfhpo:candidate"]]
         assert len(trial.intermediate_values) == 3
         assert "square" in trial.user_attrs
-
-
-def test_maximising_mirrors_minimising():
-    values, truth = [0.1, 0.2, 0.3, 0.9], [0.3, 0.2, 0.3, 0.9]
-    low = certify(points(values), table(truth), top=3, name="same seed")
-    mirrored = points([-value for value in values], direction="maximize")
-    high = certify(mirrored, lambda trial: -table(truth)(trial), top=3, name="same seed")
-    assert (low.params, low.evaluations) == (high.params, high.evaluations)
-    assert low.mean == pytest.approx(-high.mean)
-    assert low.interval == pytest.approx(tuple(-bound for bound in reversed(high.interval)))
-    for one, other in zip(low.candidates, high.candidates, strict=True):
-        assert one.gap == pytest.approx(other.gap)
-        assert one.standing == other.standing
 
 
 def test_threads_share_the_work_until_the_timeout():

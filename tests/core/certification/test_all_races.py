@@ -1,0 +1,115 @@
+"""What all races among a shortlist's candidates have in common."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from mfhpo import Bounded, Gaussian
+from mfhpo.certification.candidates import Candidate
+from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo.certification.paired import PairedCertification
+from mfhpo.certification.sequential import Certification
+
+KINDS = [Certification, GroupSequentialCertification, PairedCertification]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def race_of(kind, n=2, **options):
+    candidates = [Candidate(f"row {k}", {"k": k}, claim=1.0) for k in range(n)]
+    return kind(candidates, **{"luckiest": 0, "maximise": True, **options})
+
+
+def tell(race, values):
+    """A value of each candidate."""
+    if isinstance(race, PairedCertification):
+        race.tell(dict(enumerate(values)))
+        return
+    for arm, value in enumerate(values):
+        race.tell(arm, value)
+
+
+@every_kind
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+def test_all_fail(kind):
+    race = race_of(kind, max_failures=1)
+    for failure in (None, math.nan, math.inf):
+        tell(race, [failure, failure])
+    answer = race.certificate("both", "by hand")
+    assert race.finished
+    assert not race.ask()
+    assert (answer.winner, answer.params, answer.certified, answer.compared) == (None, {}, False, 0)
+    assert math.isnan(answer.mean)
+    assert answer.evaluations == 6
+    assert str(answer).startswith("NOT CERTIFIED: no candidate gave a value")
+    json.dumps(answer.to_dict(), allow_nan=False)
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
+@pytest.mark.parametrize(
+    ("kind", "options", "needed"),
+    [
+        (Certification, {}, 3),
+        (GroupSequentialCertification, {}, 3),
+        (GroupSequentialCertification, {"sigma": 1.0}, 3),
+        (GroupSequentialCertification, {"sigma": Bounded(0.0, 1.0)}, 3),
+        (PairedCertification, {}, 10),
+    ],
+)
+def test_noise_that_is_hidden(kind, options, needed):
+    race = race_of(kind, **options)
+    for _ in range(needed):
+        assert not race.finished
+        assert not race.noise_is_hidden
+        tell(race, [0.0, 0.1])
+    answer = race.certificate("both", "by hand")
+    assert race.finished
+    assert race.noise_is_hidden
+    assert (answer.winner, answer.certified, answer.evaluations) == (1, False, 2 * needed)
+    assert "exactly the same value" in answer.reason
+    assert math.isinf(answer.within)
+    assert math.isnan(answer.epsilon)
+    assert answer.interval == (-math.inf, math.inf)
+    assert answer.assumptions == answer.conditions == answer.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "error", "match"),
+    [
+        *[(kind, {"n": 1}, ValueError, "candidates must be at least 2, got 1") for kind in KINDS],
+        *[(kind, {"luckiest": 2}, ValueError, "luckiest must be 0 to 1") for kind in KINDS],
+        *[(kind, {"delta": 1.0}, ValueError, "delta must lie strictly between") for kind in KINDS],
+        *[(kind, {"delta": "0.1"}, TypeError, "delta must be a number") for kind in KINDS],
+        *[(kind, {"epsilon": -0.5}, ValueError, "epsilon must be .* at least 0") for kind in KINDS],
+        *[(kind, {"epsilon": "small"}, TypeError, "epsilon must be a num") for kind in KINDS],
+        *[(kind, {"max_failures": 0}, ValueError, "max_failures must be at") for kind in KINDS],
+        (Certification, {"sigma": math.nan}, ValueError, "sigma must be .* got nan"),
+        (Certification, {"budget": 0}, ValueError, "budget must be at least 1, got 0"),
+        (GroupSequentialCertification, {"sigma": [1.0, 2.0]}, ValueError, "sigma has 2 values"),
+        (GroupSequentialCertification, {"first_look": 1}, ValueError, "first_look must be"),
+    ],
+)
+def test_wrong_arguments(kind, options, error, match):
+    with pytest.raises(error, match=match):
+        race_of(kind, **options)
+
+
+def test_no_such_candidate():
+    for arm in (-1, 2):
+        with pytest.raises(ValueError, match=f"arm must be 0 to 1, got {arm}"):
+            race_of(GroupSequentialCertification).tell(arm, 1.0)
+        with pytest.raises(ValueError, match=f"arm must be 0 to 1, got {arm}"):
+            race_of(PairedCertification).tell({arm: 1.0})
+
+
+def test_conditions_follow_what_is_declared():
+    for sigma, words in (
+        (Gaussian(), "the noise of each candidate is normal"),
+        (2.0, "the noise is sub-Gaussian with sigma = 2"),
+        (Bounded(0.0, 1.0), "all values lie within the declared bounds"),
+        (0.0, "evaluations have no noise"),
+    ):
+        race = race_of(GroupSequentialCertification, sigma=sigma)
+        assert words in race.certificate("both", "by hand").conditions
