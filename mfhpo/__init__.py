@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
+from mfhpo.certification.choice import PolicyChoice, recommend_policy
 from mfhpo.identification import (
     IISE,
     MFLUCB,
@@ -22,7 +23,6 @@ from mfhpo.identification import (
     predict_cost,
     tight_cost_lower_bound,
 )
-from mfhpo.identification.choice import PolicyChoice, recommend_policy
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import (
     EmpiricalBernsteinRadius,

@@ -16,7 +16,8 @@ __all__ = ["distribution_of", "identity_of", "valid_runs"]
 _ROOT = Path(__file__).parents[2]
 _CODE = (
     "mfhpo/search/*.py",
-    "mfhpo/certification/group_sequential.py",
+    "mfhpo/certification/*.py",
+    "mfhpo/knowledge/space.py",
     "integrations/mfhpo_optuna/samplers/*.py",
     "integrations/mfhpo_optuna/study/*.py",
 )

@@ -28,10 +28,10 @@ import numpy as np
 
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, verdict, write
+from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
 from mfhpo.identification.bounds.tight_bound import tight_cost_lower_bound
-from mfhpo.identification.choice import recommend_policy
 from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.identification.engine import Elimination
 from mfhpo.identification.gradient import MFGrad

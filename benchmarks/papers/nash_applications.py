@@ -12,7 +12,7 @@ from scipy.stats import qmc
 
 from benchmarks.papers.nash_games import PowerAllocation, RandomAccess
 from mfhpo.games import MFUCBPNE, GamePolicy, Query
-from mfhpo.search.space import Numeric, Point
+from mfhpo.knowledge.space import Numeric, Point
 
 __all__ = ["Game", "access", "informed_power", "played", "power"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy, Query
-from mfhpo.search.space import Numeric
+from mfhpo.knowledge.space import Numeric
 
 __all__ = ["decisions"]
 

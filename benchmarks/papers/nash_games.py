@@ -15,7 +15,7 @@ from scipy.special import exp1
 from scipy.stats import gamma
 
 from mfhpo._validation import check_count, check_positive
-from mfhpo.search.space import Numeric, Point
+from mfhpo.knowledge.space import Numeric, Point
 
 __all__ = ["PowerAllocation", "RandomAccess", "RandomGame"]
 

@@ -19,8 +19,8 @@ from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY, Block
 from mfhpo.censored.policy import CensoredPolicy
-from mfhpo.native.compiled import compiled
 from mfhpo.problem import Pull
+from mfhpo.racing.native import compiled
 
 __all__ = ["LimitThompson", "LimitUCB"]
 

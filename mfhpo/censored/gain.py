@@ -35,7 +35,7 @@ from mfhpo.censored.kernel import (
     record_all,
 )
 from mfhpo.censored.limits import check_limits
-from mfhpo.native.compiled import compiled
+from mfhpo.racing.native import compiled
 
 __all__ = ["GainEstimates", "Survival", "check_range"]
 

@@ -20,8 +20,8 @@ from mfhpo.censored.kernel import (
     play,
 )
 from mfhpo.censored.policy import CensoredPolicy
-from mfhpo.native.compiled import compiled
 from mfhpo.problem import Pull
+from mfhpo.racing.native import compiled
 
 __all__ = ["IndexPolicy"]
 

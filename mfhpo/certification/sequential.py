@@ -18,8 +18,8 @@ import numpy.typing as npt
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.choice import recommend_policy
 from mfhpo.certification.contest import HIDDEN_NOISE, Contest
-from mfhpo.identification.choice import recommend_policy
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
 from mfhpo.knowledge.bias import Bias

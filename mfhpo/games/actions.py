@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
-from mfhpo.search.space import Numeric, OneOf, Point, SearchSpace
+from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 
 __all__ = ["Actions"]
 

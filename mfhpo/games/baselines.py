@@ -12,7 +12,7 @@ import numpy.typing as npt
 from mfhpo._validation import check_count
 from mfhpo.games.equilibrium import Query
 from mfhpo.games.policy import Awaited, GamePolicy
-from mfhpo.search.space import Numeric, OneOf
+from mfhpo.knowledge.space import Numeric, OneOf
 
 __all__ = ["ProbabilityOfEquilibrium"]
 

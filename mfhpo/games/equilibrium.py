@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mfhpo.search.space import Point
+from mfhpo.knowledge.space import Point
 
 __all__ = ["Deviation", "Dissatisfaction", "Equilibrium", "Query", "Utility"]
 

@@ -14,7 +14,7 @@ from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
 from mfhpo.games.policy import Awaited, GamePolicy
-from mfhpo.search.space import Numeric, OneOf
+from mfhpo.knowledge.space import Numeric, OneOf
 
 __all__ = ["MFUCBPNE", "UCBPNE"]
 
@@ -86,7 +86,7 @@ class MFUCBPNE(UCBPNE):
 
     Examples
     --------
-    >>> from mfhpo.search.space import Numeric
+    >>> from mfhpo.knowledge.space import Numeric
     >>> policy = MFUCBPNE({"row": {"x": Numeric()}, "column": {"y": Numeric()}}, [1, 8], budget=64)
     >>> while (query := policy.ask()) is not None:
     ...     x, y = query.profile["x"], query.profile["y"]

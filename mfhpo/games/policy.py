@@ -21,8 +21,8 @@ from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.learning import LearnedUtility, checked
 from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
-from mfhpo.native.threads import one_thread
-from mfhpo.search.space import Numeric, OneOf, Point
+from mfhpo.knowledge.space import Numeric, OneOf, Point
+from mfhpo.racing.native import one_thread
 
 __all__ = ["Awaited", "Episode", "GamePolicy"]
 

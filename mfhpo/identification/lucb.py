@@ -38,8 +38,8 @@ from mfhpo.identification.explore import (
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
 from mfhpo.knowledge.noise import declared_sigmas
-from mfhpo.native.compiled import compiled
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.native import compiled
 from mfhpo.racing.options import Explore, Schedule
 
 __all__ = ["MFLUCB", "FidelityExhaustedWarning"]

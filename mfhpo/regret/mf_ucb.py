@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_positive
-from mfhpo.native.compiled import compiled as compile_function
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
+from mfhpo.racing.native import compiled as compile_function
 from mfhpo.regret.kernel import DRAWS, SPENT, STALE, play_candidates
 from mfhpo.regret.reward import RewardPolicy, RunningSums
 

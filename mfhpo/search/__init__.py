@@ -1,12 +1,12 @@
 """Search: which configurations are worth trying, and how far each of them is evaluated."""
 
+from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.declared import DeclaredSearch, has_levels
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import Begin, Replicate, SearchPolicy
 from mfhpo.search.race import SearchRace
-from mfhpo.search.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 
 __all__ = [
     "Begin",

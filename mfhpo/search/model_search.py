@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from mfhpo.native.threads import one_thread
 from mfhpo.problem import Pull
+from mfhpo.racing.native import one_thread
 from mfhpo.search.acquisition import best_place, expected_improvement
 from mfhpo.search.policy import Begin, SearchPolicy
 from mfhpo.search.process import LevelData, LevelProcess

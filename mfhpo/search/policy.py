@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_increasing
+from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.space import Point, SearchSpace
 
 __all__ = ["Begin", "Replicate", "SearchPolicy"]
 

@@ -16,12 +16,12 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.group_sequential import (
     GroupSequentialCertification,
 )
+from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike, check_options
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import Begin, Replicate, SearchPolicy
-from mfhpo.search.space import Point
 
 __all__ = ["SearchRace"]
 

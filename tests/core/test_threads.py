@@ -10,9 +10,9 @@ import pytest
 
 from mfhpo.games import UCBPNE, Query
 from mfhpo.games.model.mogp import MultiOutputGP
-from mfhpo.native import threads
-from mfhpo.native.threads import one_thread
 from mfhpo.problem import Observation, Pull
+from mfhpo.racing import native
+from mfhpo.racing.native import one_thread
 from mfhpo.search import ModelSearch, Numeric, SearchSpace
 from mfhpo.search.process import LevelProcess
 
@@ -71,7 +71,7 @@ def test_two_that_overlap() -> None:
 
 
 def test_without_what_sets_them_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_controller", lambda: None)
+    monkeypatch.setattr(native, "_controller", lambda: None)
     with one_thread():
         assert counts() == {2}
 

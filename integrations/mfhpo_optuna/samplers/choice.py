@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo import Policy, Problem
-from mfhpo.identification.choice import (
+from mfhpo.certification.choice import (
     LOSSES_ARE_MAXIMISED,
     PolicyChoice,
     check_parts,

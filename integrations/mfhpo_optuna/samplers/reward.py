@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import Policy
-from mfhpo.identification.choice import LOSSES_ARE_MAXIMISED
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
 from mfhpo.regret import MFUCB, MFElimination

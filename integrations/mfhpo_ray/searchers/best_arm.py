@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import IISE, Policy, Problem
-from mfhpo.identification.choice import make_elimination, make_lucb
+from mfhpo.certification.choice import make_elimination, make_lucb
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.fidelity import Fidelity

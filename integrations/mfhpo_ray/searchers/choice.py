@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import Policy, Problem
-from mfhpo.identification.choice import (
+from mfhpo.certification.choice import (
     LOSSES_ARE_MAXIMISED,
     PolicyChoice,
     check_parts,

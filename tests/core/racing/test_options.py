@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from mfhpo import IISE, Bounded, EmpiricalBernsteinRadius, Fidelity
-from mfhpo.identification.choice import make_lucb
+from mfhpo.certification.choice import make_lucb
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.confidence import MixtureRadius, TightestRadius

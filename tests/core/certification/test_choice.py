@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mfhpo.identification.choice import recommend_policy
+from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.elimination import IISE
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo

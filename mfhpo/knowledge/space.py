@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_count
-from mfhpo.search.conditions import Question, explain
+from mfhpo.knowledge.conditions import Question, explain
 
 __all__ = ["Numeric", "OneOf", "Point", "SearchSpace", "place_in_range"]
 
@@ -173,7 +173,7 @@ class SearchSpace:
         """Find out from configurations which values make which parameters apply.
 
         A parameter that some configurations lack is taken to depend on parameters that more
-        configurations have, by up to three questions in a row (`mfhpo.search.conditions.explain`).
+        configurations have, by up to three questions in a row (`explain`).
         What is not explained so is taken to apply always.
         """
         self._conditions.clear()

@@ -1,1 +1,0 @@
-"""Machine code: loops that are compiled where Numba is installed, and threads of linear algebra."""
