@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mfhpo.censored.user_recommendation import UserLimitRecommendation
+from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
 

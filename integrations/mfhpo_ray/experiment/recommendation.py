@@ -10,7 +10,7 @@ from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
 
 from mfhpo.censored import SurvivalPoint
-from mfhpo.censored.user_recommendation import UserLimitRecommendation
+from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
@@ -122,7 +122,7 @@ class TuneRaceRecommendation(TuneRecommendation):
 class TuneLimitRecommendation(UserLimitRecommendation):
     """Which configuration to run, for how long, and the gain of that.
 
-    The fields are those of `mfhpo.censored.user_recommendation.UserLimitRecommendation`, and:
+    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and:
 
     Parameters
     ----------
