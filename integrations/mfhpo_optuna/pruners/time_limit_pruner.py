@@ -10,8 +10,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_limit
 from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY
-from mfhpo_optuna.time_limits.limits import limit_of
-from mfhpo_optuna.time_limits.objective_clock import objective_seconds
+from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
 
 __all__ = ["TimeLimitPruner"]
 
