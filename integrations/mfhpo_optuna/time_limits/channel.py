@@ -81,7 +81,13 @@ class Channel:
     def _read(self, size: int, timeout: float | None) -> None:
         self.end.settimeout(timeout)
         while len(self._received) < size:
-            self._received += _receive_some(self.end, min(_CHUNK, size - len(self._received)))
+            try:
+                chunk = self.end.recv(min(_CHUNK, size - len(self._received)))
+            except ConnectionError:
+                chunk = b""
+            if not chunk:
+                raise EOFError("the other side is closed.")
+            self._received += chunk
 
     def close(self) -> None:
         """Close the socket."""
@@ -99,15 +105,11 @@ def receive_exactly(end: socket.socket, size: int, timeout: float | None = None)
         left = None if give_up_at is None else max(0.0, give_up_at - time.monotonic())
         if not wait([end], left):
             raise TimeoutError(f"nothing came within {timeout} s.")
-        received += _receive_some(end, size - len(received))
-    return received
-
-
-def _receive_some(end: socket.socket, at_most: int) -> bytes:
-    try:
-        received = end.recv(at_most)
-    except ConnectionError:
-        received = b""
-    if not received:
-        raise EOFError("the other side is closed.")
+        try:
+            chunk = end.recv(size - len(received))
+        except ConnectionError:
+            chunk = b""
+        if not chunk:
+            raise EOFError("the other side is closed.")
+        received += chunk
     return received

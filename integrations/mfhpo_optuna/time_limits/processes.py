@@ -61,7 +61,7 @@ def die_with_parent() -> None:
 def descendants(pid: int) -> list[int]:
     """Processes below one, parents before their children; it is a snapshot and may lack some."""
     if not _HAS_PROC:
-        return _below(pid, _children_by_parent(_process_table()))
+        return _below(pid, _process_table())
     found = _children(pid)
     for member in found:
         found += _children(member)
@@ -88,8 +88,8 @@ def memory_below(at_most: float = 0.0) -> int:
     own = os.getpid()
     if not _HAS_PROC:
         table = _process_table()
-        tree = _below(own, _children_by_parent(table))
-        return max(0, sum(table[pid][1] for pid in tree) - table[own][1])
+        held = sum(table[pid][1] for pid in _below(own, table))
+        return max(0, held - table[own][1])
     tree = descendants(own)
     resident = sum(map(_resident, tree))
     if resident <= at_most:
@@ -195,14 +195,10 @@ def _process_table() -> dict[int, tuple[int, int]]:
     return {pid: (parent, 1024 * kilobytes) for pid, parent, kilobytes in rows}
 
 
-def _children_by_parent(table: dict[int, tuple[int, int]]) -> dict[int, list[int]]:
+def _below(pid: int, table: dict[int, tuple[int, int]]) -> list[int]:
     children: dict[int, list[int]] = {}
-    for pid, (parent, _) in table.items():
-        children.setdefault(parent, []).append(pid)
-    return children
-
-
-def _below(pid: int, children: dict[int, list[int]]) -> list[int]:
+    for child, (parent, _) in table.items():
+        children.setdefault(parent, []).append(child)
     found = list(children.get(pid, []))
     for member in found:
         found += children.get(member, [])

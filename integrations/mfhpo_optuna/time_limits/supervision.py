@@ -59,9 +59,8 @@ def supervise(worker: KeptWorker, channel: Channel, trial: BaseTrial, limit: flo
     Raises KeyboardInterrupt if the program was interrupted and only waits for its threads.
     """
     clock = _Clock(limit)
-    answers = Answers(trial)
     with serving(clock.seconds):
-        return _supervise(worker, channel, answers, clock, limit)
+        return _supervise(worker, channel, Answers(trial), clock, limit)
 
 
 def _supervise(

@@ -168,14 +168,9 @@ def time_limited(
 
 
 class TimeLimited:
-    """An objective with limits; see `time_limited`, which makes it.
+    """An objective with limits; see `time_limited`, which makes it, for the arguments.
 
     It can be pickled and copied if the objective can; the processes stay where they are.
-
-    Parameters
-    ----------
-    objective, limit, memory_limit, start_method, warm
-        See `time_limited`.
     """
 
     def __init__(

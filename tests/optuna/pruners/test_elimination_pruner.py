@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import pickle
 import warnings
 
-import numpy as np
 import optuna
 import pytest
 from hypothesis import given, settings
@@ -25,10 +23,6 @@ WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 
 # What `learn` gains after steps 1, 3 and 9: its height times exp(-step / 2).
 LEARN = {step: (0.0, math.exp(-step / 2)) for step in (1, 3, 9)}
-
-
-def mirrored(bias):
-    return {step: (-high, -low) for step, (low, high) in bias.items()}
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
@@ -136,34 +130,11 @@ def test_bounds_that_are_contradicted_are_widened_with_one_warning_each():
 
 @settings(max_examples=30)
 @given(
-    st.lists(st.tuples(st.floats(0, 1), st.floats(-1, 1), st.floats(-1, 1)), min_size=2),
-    st.sampled_from(["maximize", "minimize"]),
-)
-def test_the_best_trial_is_never_stopped_while_the_bounds_hold(rows, direction):
-    sign = 1.0 if direction == "maximize" else -1.0
-    pruner = MFEliminationPruner(bias={1: 0.3, 3: 0.1}, final_step=9)
-    study = optuna.create_study(direction=direction, pruner=pruner)
-    finals = []
-    for final, first, second in rows:
-        trial = study.ask()
-        finals.append(final)
-        for step, value in ((1, final + 0.3 * first), (3, final + 0.1 * second), (9, final)):
-            trial.report(sign * value, step)
-            if trial.should_prune():
-                study.tell(trial, state=TrialState.PRUNED)
-                break
-        else:
-            study.tell(trial, sign * final)
-    assert sign * study.best_value == max(finals)
-
-
-@settings(max_examples=30)
-@given(
     st.lists(st.tuples(*[st.floats(0, 1)], *[st.floats(-1, 1)] * 5), min_size=2, max_size=12),
-    st.floats(0.01, 0.3),
+    st.just(0.0) | st.floats(0.01, 0.3),
     st.sampled_from(["maximize", "minimize"]),
 )
-def test_with_noise_the_arm_with_the_best_mean_is_never_stopped(rows, noise, direction):
+def test_the_arm_with_the_best_mean_is_never_stopped_while_the_bounds_hold(rows, noise, direction):
     """Values are off their arm's means by as much as was declared, in any way."""
     sign = 1.0 if direction == "maximize" else -1.0
     pruner = MFEliminationPruner(bias={1: 0.3, 3: 0.1}, noise=noise, final_step=9)
@@ -273,44 +244,6 @@ def test_a_new_pruner_on_a_stored_study_decides_the_same(options):
     assert outcome(study) == outcome(whole)
 
 
-@pytest.mark.parametrize("options", KINDS)
-def test_one_pruner_serves_several_studies_threads_and_copies(options):
-    pruner = MFEliminationPruner(**options)
-    studies = [
-        optuna.create_study(
-            direction="maximize", pruner=pruner, sampler=optuna.samplers.RandomSampler(seed=seed)
-        )
-        for seed in (0, 1)
-    ]
-    for study in studies:
-        study.optimize(learn, n_trials=60, n_jobs=4)
-    copy = pickle.loads(pickle.dumps(pruner))
-    for study in studies:
-        states = [state for state, _ in outcome(study)]
-        assert states.count(TrialState.PRUNED) > 5
-        assert states.count(TrialState.FAIL) == 0
-        for value in (0.0, 0.2, 0.4, 0.6):
-            assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(st.tuples(*[st.floats(-100, 100)] * 3), max_size=25),
-    st.floats(-100, 100),
-    st.sampled_from([1, 3]),
-    st.sampled_from([None, {1: (-300.0, 250.0), 3: (-200.0, 250.0)}]),
-)
-@pytest.mark.filterwarnings("ignore::mfhpo.BiasContradictedWarning")
-def test_maximising_and_minimising_are_mirror_images(curves, value, step, bias):
-    decisions = []
-    for direction, sign in (("maximize", 1.0), ("minimize", -1.0)):
-        declared = bias if sign > 0 or bias is None else mirrored(bias)
-        pruner = MFEliminationPruner(bias=declared, n_startup_trials=0)
-        study = study_of(curves, pruner, direction, (1, 3, 9), sign)
-        decisions.append(verdict(study, sign * value, step))
-    assert decisions[0] == decisions[1]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -406,22 +339,3 @@ def test_a_function_whose_bounds_grow_is_named_when_it_is_asked():
     study = study_of([(0.1, 0.2, 0.3)], MFEliminationPruner(bias=lambda s: s), steps=(1, 3, 9))
     with pytest.raises(ValueError, match=r"bias must not grow with the step: bias\[3\]"):
         study.pruner.prune(study, running(0.0))
-
-
-def test_trials_with_arms_of_their_own_are_read_once():
-    """Reading as trials finish is the same as reading anew."""
-    rng = np.random.default_rng(7)
-    study = optuna.create_study(direction="maximize", pruner=MFEliminationPruner(bias={1: 2, 3: 1}))
-    under_way = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BiasContradictedWarning)
-        for k in range(45):
-            trial = study.ask()
-            for step, value in zip((1, 3, 9)[: 2 + k % 2], rng.normal(size=3), strict=False):
-                trial.report(value, step)
-            under_way.append(trial)
-            if k % 3 == 0:
-                study.tell(under_way.pop(int(rng.integers(len(under_way)))), 1.0)
-            probe = running(float(rng.normal() - 3.0))
-            fresh = MFEliminationPruner(bias={1: 2, 3: 1})
-            assert study.pruner.prune(study, probe) == fresh.prune(study, probe)

@@ -9,8 +9,6 @@ import time
 import numpy as np
 import optuna
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
@@ -123,21 +121,6 @@ def test_explored_trials_are_never_stopped_and_chosen_by_seed_and_number():
     assert not any(chosen(1, explore=1.0))
 
 
-curves_of_values = st.lists(st.tuples(*[st.floats(-100, 100)] * 3), min_size=0, max_size=25)
-
-
-@settings(max_examples=25)
-@given(curves_of_values, st.floats(-100, 100), st.sampled_from([1, 3]))
-def test_maximising_and_minimising_are_mirror_images(curves, value, step):
-    decisions = [
-        verdict(study_of(curves, small(), direction, (1, 3, 9), sign), sign * value, step)
-        for direction, sign in (("maximize", 1.0), ("minimize", -1.0))
-    ]
-    assert decisions[0] == decisions[1]
-    if len(curves) < 4:  # with nine at the least, were it not for ties
-        assert not decisions[0]
-
-
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_easy_curves_cost_much_less_and_the_best_is_kept(direction):
     sampler = optuna.samplers.TPESampler(seed=1)
@@ -158,52 +141,6 @@ def test_easy_curves_cost_much_less_and_the_best_is_kept(direction):
     trials = study.get_trials(deepcopy=False)
     nearest = min(trials, key=lambda trial: abs(trial.params["x"] - 0.3))
     assert study.best_trial.number == nearest.number
-
-
-def test_grid_search_over_seeds_finds_the_best_mean():
-    space = {"x": [0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0], "seed": list(range(6))}
-    pruner = IISEPruner(replicate_params=["seed"], coverage=0.7)
-    sampler = optuna.samplers.GridSampler(space, seed=0)
-    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
-
-    def objective(trial):
-        x, seed = trial.suggest_float("x", 0, 1), trial.suggest_int("seed", 0, 5)
-        rng = np.random.default_rng((seed, int(100 * x)))
-        value = math.nan
-        for step in range(1, 10):
-            value = -abs(x - 0.3) - 0.3 / step + 0.02 * rng.normal()
-            trial.report(value, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return value
-
-    study.optimize(objective)
-    states = [trial.state for trial in study.trials]
-    assert len(states) == 48
-    assert states.count(TrialState.PRUNED) > 5
-    assert all(t.state == TrialState.COMPLETE for t in study.trials if t.params["x"] == 0.3)
-
-
-def test_a_new_pruner_on_a_stored_study_decides_the_same():
-    options = {"coverage": 0.7, "explore": 0.1, "seed": 3}
-    whole = optuna.create_study(
-        direction="maximize",
-        sampler=optuna.samplers.RandomSampler(seed=5),
-        pruner=IISEPruner(**options),
-    )
-    whole.optimize(learn, n_trials=30)
-    assert TrialState.PRUNED in {state for state, _ in outcome(whole)}
-
-    storage = optuna.storages.InMemoryStorage()
-    study = optuna.create_study(study_name="s", storage=storage, direction="maximize")
-    for trial in whole.trials[:20]:
-        study.add_trial(trial)
-    for number in range(20, 30, 5):
-        study = optuna.load_study(study_name="s", storage=storage, pruner=IISEPruner(**options))
-        for trial in whole.trials[number : number + 5]:
-            study.enqueue_trial(trial.params)  # a sampler would start anew: give it what it drew
-        study.optimize(learn, n_trials=5)
-    assert outcome(study) == outcome(whole)
 
 
 def test_incremental_reading_equals_reading_anew():

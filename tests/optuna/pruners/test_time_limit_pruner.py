@@ -85,16 +85,6 @@ def test_within_the_limit_the_other_pruner_decides() -> None:
     assert asks(TimeLimitPruner(60.0, goes_on), 61.0)[0]
 
 
-def test_both_enforcers_go_together() -> None:
-    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.1))
-    with time_limited(reports, limit=3.0) as limited:
-        study.optimize(limited, n_trials=1)
-    (trial,) = study.trials
-    assert trial.state == TrialState.PRUNED
-    assert trial.user_attrs[CENSORED_KEY] == 0.1
-    assert 0.1 < trial.user_attrs[SECONDS_KEY] < 3.0
-
-
 def test_both_enforcers_read_the_same_clock() -> None:
     class Slow(optuna.samplers.RandomSampler):
         def sample_independent(self, *arguments: Any) -> Any:

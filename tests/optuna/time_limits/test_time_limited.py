@@ -39,7 +39,6 @@ from tests.optuna.time_limits.processes import (
     hangs_if_odd,
     only,
     open_files,
-    process_number,
     run,
     sleeps,
     until,
@@ -295,19 +294,6 @@ def test_limits_nest() -> None:
         return 0.0
 
     assert only(run(hangs_inside, limit=0.5)).state == TrialState.PRUNED
-
-
-def test_two_wrappers_at_once() -> None:
-    first, second = optuna.create_study(), optuna.create_study()
-    with (
-        time_limited(hangs_if_odd, limit=0.2) as one,
-        time_limited(process_number, limit=0.3) as other,
-    ):
-        for _ in range(2):
-            first.optimize(one, n_trials=1)
-            second.optimize(other, n_trials=1)
-    assert [trial.state.name for trial in first.trials] == ["COMPLETE", "PRUNED"]
-    assert len({trial.value for trial in second.trials}) == 1
 
 
 def test_closing_ends_trials_and_the_wrapper_can_go_on() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
-import socket
 import subprocess
 import sys
 import warnings
@@ -15,7 +13,6 @@ import pytest
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.time_limits import crew
-from mfhpo_optuna.time_limits.worker import Order
 from tests.optuna.time_limits.processes import (
     alive,
     below,
@@ -157,15 +154,3 @@ def test_what_is_no_longer_used_ends() -> None:
     study = optuna.create_study()
     study.optimize(time_limited(process_number, limit=30.0), n_trials=1)
     assert until(lambda: below() <= before)
-
-
-def test_nothing_stays_open_where_no_worker_can_start() -> None:
-    ours, theirs = socket.socketpair()
-    theirs.close()
-    worker = crew.KeptWorker(ours, watched=False)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert worker.begin(Order(0, 0, (1, 2))) is None
-        gc.collect()
-    assert [warning for warning in caught if warning.category is ResourceWarning] == []
-    assert worker.lost
