@@ -252,7 +252,7 @@ def test_interrupted_calls_leave_the_connection_whole() -> None:
 
     class Slow(optuna.samplers.RandomSampler):
         def sample_independent(self, *arguments: Any) -> Any:
-            time.sleep(0.05)
+            time.sleep(0.2)
             return super().sample_independent(*arguments)
 
     def interrupt(number: int, frame: Any) -> None:
@@ -260,8 +260,8 @@ def test_interrupted_calls_leave_the_connection_whole() -> None:
 
     def objective(trial: optuna.Trial) -> float:
         signal.signal(signal.SIGALRM, interrupt)
-        for i in range(4):
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
+        for i in range(3):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)  # while it waits for the answer
             with pytest.raises(Interrupted):
                 trial.suggest_float(f"x{i}", i, i + 0.5)
         return trial.suggest_float("y", 10.0, 11.0)
