@@ -25,12 +25,7 @@ from optuna.trial import TrialState
 
 from benchmarks import time_limit as benchmark
 from mfhpo_optuna import MFSampler, time_limited
-from mfhpo_optuna.study.limit_attributes import (
-    CENSORED_KEY,
-    ENFORCER_KEY,
-    LIMIT_KEY,
-    SECONDS_KEY,
-)
+from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from tests.optuna.time_limits.processes import (
     LIMIT,
     SOON,

@@ -26,15 +26,9 @@ from optuna.terminator import report_cross_validation_scores
 from optuna.trial import TrialState
 
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.study.limit_attributes import (
-    SECONDS_KEY,
-)
+from mfhpo_optuna.study.limit_attributes import SECONDS_KEY
 from mfhpo_optuna.time_limits.crossing import pack_error
-from tests.optuna.time_limits.processes import (
-    MEGABYTE,
-    only,
-    run,
-)
+from tests.optuna.time_limits.processes import MEGABYTE, only, run
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

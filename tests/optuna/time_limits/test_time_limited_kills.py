@@ -20,21 +20,8 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.study.limit_attributes import (
-    CENSORED_KEY,
-    MEMORY_KEY,
-    SECONDS_KEY,
-)
-from tests.optuna.time_limits.processes import (
-    LIMIT,
-    SOON,
-    Notes,
-    alive,
-    below,
-    only,
-    run,
-    until,
-)
+from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
+from tests.optuna.time_limits.processes import LIMIT, SOON, Notes, alive, below, only, run, until
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

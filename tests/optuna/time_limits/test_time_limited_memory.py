@@ -13,18 +13,9 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna.study.limit_attributes import (
-    CENSORED_KEY,
-    MEMORY_KEY,
-    SECONDS_KEY,
-)
+from mfhpo_optuna.study.limit_attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
 from mfhpo_optuna.time_limits import processes
-from tests.optuna.time_limits.processes import (
-    MEGABYTE,
-    only,
-    run,
-    until,
-)
+from tests.optuna.time_limits.processes import MEGABYTE, only, run, until
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
