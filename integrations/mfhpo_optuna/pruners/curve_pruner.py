@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo._validation import check_count, check_number
 from mfhpo.identification.curves.curves import check_steps, read_curve
 
-__all__ = ["CurveHistory", "CurvePruner"]
+__all__ = ["CurveHistory", "CurvePruner", "last_check"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -67,19 +67,7 @@ class CurvePruner(BasePruner):
         """Begin to read a study; `sign` is -1 where it minimises."""
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Judge a trial by what it has reported; called by ``trial.should_prune()``.
-
-        Parameters
-        ----------
-        study
-            The study, with one objective.
-        trial
-            The running trial.
-
-        Returns
-        -------
-        bool
-            Whether to stop it.
+        """Whether to stop a trial, by what it has reported; see `optuna.pruners.BasePruner.prune`.
 
         Raises
         ------
@@ -149,15 +137,7 @@ class CurvePruner(BasePruner):
 
 
 class CurveHistory(abc.ABC):
-    """One study's trials, each read once when it has finished and turned into a race of curves.
-
-    Attributes
-    ----------
-    running
-        The trials under way that have reported something.
-    steps
-        The steps that count as fidelities.
-    """
+    """One study's trials, each read once when it has finished and turned into a race of curves."""
 
     def __init__(self, pruner: CurvePruner, sign: float) -> None:
         self._pruner = pruner
@@ -167,7 +147,7 @@ class CurveHistory(abc.ABC):
         self._longest = 0
         self._warned_of_steps = False
         self._unfinished: set[int] = set()
-        self.running: list[FrozenTrial] = []
+        self.running: list[FrozenTrial] = []  # those that have reported something
         self._begin(pruner._final_step or 0)
 
     @abc.abstractmethod
@@ -225,6 +205,14 @@ class CurveHistory(abc.ABC):
         self._final_step = final_step
         self.steps = self._pruner._steps(final_step)
         self._restart()
+
+
+def last_check(curve: FloatArray) -> int | None:
+    """The last fidelity that a curve has reached, None if it is the final one or there is none."""
+    checked = np.flatnonzero(~np.isnan(curve))
+    if not checked.size or checked[-1] == len(curve) - 1:
+        return None
+    return int(checked[-1])
 
 
 def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:

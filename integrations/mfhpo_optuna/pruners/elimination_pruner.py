@@ -21,7 +21,7 @@ from mfhpo.identification.curves.curve_elimination import (
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
 
 __all__ = ["MFEliminationPruner"]
 
@@ -86,8 +86,7 @@ class MFEliminationPruner(CurvePruner):
         reported, where trials that end while `bias` still allows them to gain or lose are no
         finished curves. Declare it when trials may report beyond it, or end earlier.
     replicate_params
-        Names of parameters that distinguish repeats of the same arm, such as a seed or a fold: an
-        arm is never stopped by its own repeats.
+        See `IISEPruner`; an arm is never stopped by its own repeats.
 
     Raises
     ------
@@ -194,11 +193,6 @@ class MFEliminationPruner(CurvePruner):
             f"n_warmup_steps={self._n_warmup_steps} on{before}. Declare a bound at such a step."
         )
 
-    def _gains(self, steps: Sequence[int], sign: float) -> FloatArray:
-        """Bounds on the gains in values that are maximised, shape (M, 2)."""
-        assert self._bias is not None
-        return gains_of(self._bias, steps, sign)
-
 
 class _EliminationHistory(CurveHistory):
     """One study's curves, finished or under way, and what is logged of them."""
@@ -235,10 +229,9 @@ class _EliminationHistory(CurveHistory):
         if self._n_begun < self._pruner._n_startup_trials:
             return False
         curve = self.curve(trial)
-        checked = np.flatnonzero(~np.isnan(curve))
-        if not checked.size or checked[-1] == len(self.steps) - 1:
+        fidelity = last_check(curve)
+        if fidelity is None:
             return False
-        fidelity = int(checked[-1])
         others = [
             (self._pruner._arm(other), self.curve(other))
             for other in self.running
@@ -267,7 +260,9 @@ class _Bounds(_EliminationHistory):
         super().__init__(pruner, sign)
 
     def _restart(self) -> None:
-        gains = self._pruner._gains(self.steps, self._sign)
+        bias = self._pruner._bias
+        assert bias is not None
+        gains = gains_of(bias, self.steps, self._sign)
         self._race = BoundedCurves(gains, self._pruner._noise)
 
     def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:

@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_number, check_probability
 from mfhpo.identification.curves.curves import CurveRace
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
 
 __all__ = ["IISEPruner"]
 
@@ -184,10 +184,9 @@ class _History(CurveHistory):
         if race.n_curves < pruner._n_startup_trials:
             return False
         curve = self.curve(trial)
-        checked = np.flatnonzero(~np.isnan(curve))
-        if not checked.size or checked[-1] == len(self.steps) - 1:
+        fidelity = last_check(curve)
+        if fidelity is None:
             return False
-        fidelity = int(checked[-1])
         verdict = race.judge(pruner._arm(trial), fidelity, float(curve[fidelity]))
         if not verdict.stop or pruner._explored(trial.number):
             return False

@@ -10,8 +10,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_limit
 from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY
-from mfhpo_optuna.time_limits.limits import limit_of
-from mfhpo_optuna.time_limits.objective_clock import objective_seconds
+from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
 
 __all__ = ["TimeLimitPruner"]
 
@@ -87,14 +86,7 @@ class TimeLimitPruner(BasePruner):
         self._pruner = pruner
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Whether the trial is to stop.
-
-        Parameters
-        ----------
-        study
-            The trial's study.
-        trial
-            A running trial.
+        """Whether to stop a trial; see `optuna.pruners.BasePruner.prune`.
 
         Raises
         ------

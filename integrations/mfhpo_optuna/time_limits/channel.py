@@ -25,10 +25,7 @@ _private: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 def close_in_forked_children(end: socket.socket) -> None:
     """Keep an end of a connection from being inherited, so that it closes when this process dies.
 
-    Parameters
-    ----------
-    end
-        A socket of this process; Python sees to it that programs it executes do not inherit it.
+    Only forks matter: Python itself keeps it from programs that this process executes.
     """
     _private.add(end)
 
@@ -44,13 +41,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Channel:
-    """Pickled messages over a connected socket.
-
-    Parameters
-    ----------
-    end
-        The socket, which is closed with the channel.
-    """
+    """Pickled messages over a connected socket, which is closed with the channel."""
 
     def __init__(self, end: socket.socket) -> None:
         self.end = end
@@ -60,12 +51,7 @@ class Channel:
     def send(self, message: Any, timeout: float | None = None) -> None:
         """Send a message; raise TimeoutError if the other side does not take it in time.
 
-        Parameters
-        ----------
-        message
-            Anything that can be pickled; nothing is sent of what cannot.
-        timeout
-            Seconds, or None to wait.
+        If it cannot be pickled, nothing of it is sent.
         """
         payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         if self._sending:
@@ -80,21 +66,10 @@ class Channel:
         self._sending = False
 
     def receive(self, timeout: float | None = None) -> Any:
-        """Receive a message.
+        """Receive a message, which must begin to arrive within `timeout` seconds.
 
-        An interrupted call loses nothing: the next one goes on where it ended.
-
-        Parameters
-        ----------
-        timeout
-            Seconds until a message must begin to arrive, or None to wait.
-
-        Raises
-        ------
-        TimeoutError
-            If none does, or it stops half way.
-        EOFError
-            If the other side is closed.
+        An interrupted call loses nothing: the next one goes on where it ended. Raises TimeoutError
+        if no message arrives or one stops half way, and EOFError if the other side is closed.
         """
         self._read(_LENGTH.size, timeout)
         (length,) = _LENGTH.unpack_from(self._received)
@@ -120,23 +95,9 @@ class Channel:
 
 
 def receive_exactly(end: socket.socket, size: int, timeout: float | None = None) -> bytes:
-    """Receive a message of known size.
+    """Receive so many bytes within `timeout` seconds.
 
-    Parameters
-    ----------
-    end
-        The socket.
-    size
-        Bytes.
-    timeout
-        Seconds for all of it, or None to wait.
-
-    Raises
-    ------
-    TimeoutError
-        If it does not arrive in time.
-    EOFError
-        If the other side is closed.
+    Raises TimeoutError if they do not arrive in time, and EOFError if the other side is closed.
     """
     give_up_at = None if timeout is None else time.monotonic() + timeout
     received = b""

@@ -32,39 +32,18 @@ _COLD_START = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Report:
-    """What a keeper tells of its worker.
+    """What a keeper tells about its worker."""
 
-    Attributes
-    ----------
-    kind
-        What has happened, by the names in `warden`.
-    number
-        What belongs to it: a process, a wait status, or bytes.
-    """
-
-    kind: bytes
-    number: int
+    kind: bytes  # what has happened, by the names in `warden`
+    number: int  # what belongs to it: a process, a wait status, or bytes
 
 
 class KeptWorker:
-    """A keeper, and the worker that it keeps at the moment.
-
-    Parameters
-    ----------
-    control
-        Leads to the keeper.
-    watched
-        Whether its memory has a limit.
-
-    Attributes
-    ----------
-    lost
-        Whether the keeper has ended, or does not get its worker to end.
-    """
+    """A keeper, and the worker that it keeps at the moment, whose memory may be watched."""
 
     def __init__(self, control: socket.socket, watched: bool) -> None:
         self.control = control
-        self.lost = False
+        self.lost = False  # whether the keeper has ended, or does not get its worker to end
         self._channel: Channel | None = None
         self._watched = watched
 
@@ -102,14 +81,9 @@ class KeptWorker:
             self.close()
 
     def end(self, timeout: float, otherwise: bytes = b"") -> Report | None:
-        """How the worker ended, or None if nothing was heard for this many seconds.
+        """How the worker ended, or None if nothing was heard for `timeout` seconds.
 
-        Parameters
-        ----------
-        timeout
-            Seconds.
-        otherwise
-            A kind of report that is not about its end.
+        A report of the kind `otherwise` is returned, too, and is not about its end.
         """
         try:
             report = self._report(timeout)
@@ -174,15 +148,7 @@ class KeptWorker:
 
 
 class Crew:
-    """The workers of one wrapper; they start when they are first needed.
-
-    Parameters
-    ----------
-    start_method
-        "fork", "forkserver" or "spawn".
-    memory_limit
-        Bytes that each worker may take, or None.
-    """
+    """The workers of one wrapper; they start when they are first needed."""
 
     def __init__(self, start_method: str, memory_limit: int | None) -> None:
         self._start_method = start_method
@@ -198,10 +164,7 @@ class Crew:
     def worker(self, objective: Objective) -> Iterator[KeptWorker]:
         """A worker that no other trial uses meanwhile; an exception lets go of it.
 
-        Parameters
-        ----------
-        objective
-            What workers run; the one of the first call counts.
+        All workers run the objective of the first call.
         """
         worker = self._hire(objective)
         try:

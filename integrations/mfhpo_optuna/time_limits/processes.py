@@ -61,7 +61,7 @@ def die_with_parent() -> None:
 def descendants(pid: int) -> list[int]:
     """Processes below one, parents before their children; it is a snapshot and may lack some."""
     if not _HAS_PROC:
-        return _below(pid, _children_by_parent(_process_table()))
+        return _below(pid, _process_table())
     found = _children(pid)
     for member in found:
         found += _children(member)
@@ -69,13 +69,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def end_strays(known: Collection[int]) -> None:
-    """Kill the children of the calling process that it does not know, and what is below them.
-
-    Parameters
-    ----------
-    known
-        Those that it has started itself.
-    """
+    """Kill the children of this process but those `known` to it, and what is below them."""
     for child in _children(os.getpid()) if _HAS_PROC else ():
         if child not in known:
             for pid in (child, *descendants(child)):
@@ -88,18 +82,14 @@ def memory_below(at_most: float = 0.0) -> int:
 
     Memory that processes share is divided among them where the system tells it (Linux: the
     proportional set size), and then what is shared with this process does not count. Elsewhere
-    shared memory counts for each of them, less what this process holds.
-
-    Parameters
-    ----------
-    at_most
-        A cheaper upper bound is enough if it does not exceed this.
+    shared memory counts for each of them, less what this process holds. A cheaper upper bound is
+    returned where it does not exceed `at_most`.
     """
     own = os.getpid()
     if not _HAS_PROC:
         table = _process_table()
-        tree = _below(own, _children_by_parent(table))
-        return max(0, sum(table[pid][1] for pid in tree) - table[own][1])
+        held = sum(table[pid][1] for pid in _below(own, table))
+        return max(0, held - table[own][1])
     tree = descendants(own)
     resident = sum(map(_resident, tree))
     if resident <= at_most:
@@ -118,18 +108,10 @@ def memory_below(at_most: float = 0.0) -> int:
 
 
 def end_all(within: float) -> bool:
-    """Kill everything below the calling process, and wait until it is gone.
+    """Kill everything below this process, and wait for its end; return whether all are gone.
 
-    Parameters
-    ----------
-    within
-        Seconds after which to give up: a process in an uninterruptible wait of the kernel dies
-        only after it.
-
-    Returns
-    -------
-    bool
-        Whether all are gone.
+    A process in an uninterruptible wait of the kernel dies only after it: `within` so many seconds
+    we give up.
     """
     give_up_at = time.monotonic() + within
     pause = 0.0005
@@ -147,10 +129,7 @@ def end_all(within: float) -> bool:
 def reap(noted: Callable[[int, int], None]) -> bool:
     """Take in the children that have ended; return whether there are others.
 
-    Parameters
-    ----------
-    noted
-        Called with the process and its wait status, for each that has ended.
+    `noted` is called with the process and the wait status of each.
     """
     while True:
         try:
@@ -163,15 +142,8 @@ def reap(noted: Callable[[int, int], None]) -> bool:
 
 
 def reap_one(pid: int, within: float) -> bool:
-    """Wait for a child to end; return whether it has.
-
-    Parameters
-    ----------
-    pid
-        The child. Whoever else waits for all children may have taken it in already.
-    within
-        Seconds.
-    """
+    """Wait for a child to end, `within` so many seconds; return whether it has."""
+    # Whoever else waits for all children may have taken it in already.
     give_up_at = time.monotonic() + within
     with suppress(ChildProcessError):
         while os.waitpid(pid, os.WNOHANG) == (0, 0):
@@ -223,14 +195,10 @@ def _process_table() -> dict[int, tuple[int, int]]:
     return {pid: (parent, 1024 * kilobytes) for pid, parent, kilobytes in rows}
 
 
-def _children_by_parent(table: dict[int, tuple[int, int]]) -> dict[int, list[int]]:
+def _below(pid: int, table: dict[int, tuple[int, int]]) -> list[int]:
     children: dict[int, list[int]] = {}
-    for pid, (parent, _) in table.items():
-        children.setdefault(parent, []).append(pid)
-    return children
-
-
-def _below(pid: int, children: dict[int, list[int]]) -> list[int]:
+    for child, (parent, _) in table.items():
+        children.setdefault(parent, []).append(child)
     found = list(children.get(pid, []))
     for member in found:
         found += children.get(member, [])

@@ -6,14 +6,11 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, overload
+from typing import Any
 
-from optuna.distributions import BaseDistribution, CategoricalChoiceType
-from optuna.study import StudyDirection
-from optuna.trial import BaseTrial, FrozenTrial, TrialState
+from optuna.trial import BaseTrial, TrialState
 
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
@@ -25,36 +22,24 @@ __all__ = ["Answer", "Answers", "Call", "RemoteTrial", "Requests"]
 class Call:
     """A method or attribute of the trial that the objective asks for.
 
-    Attributes
-    ----------
-    number
-        Counts the calls, so that an answer whose call was interrupted is not taken for another's.
-    name
-        Dotted, from the trial on: "suggest_float", "study.direction".
-    seconds
-        How long the objective had run, what its sampler took left out.
+    The number keeps the answer to an interrupted call from being taken for another's. The name is
+    dotted, from the trial on: "suggest_float", "study.direction".
     """
 
     number: int
     name: str
     arguments: tuple[Any, ...]
     options: dict[str, Any]
-    seconds: float
+    seconds: float  # how long the objective had run, without its sampler
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the real trial returned or raised.
-
-    Attributes
-    ----------
-    sampling
-        Seconds that this took and that are not the objective's, but its sampler's.
-    """
+    """What the real trial returned or raised."""
 
     number: int
     outcome: PackedValue | PackedError
-    sampling: float
+    sampling: float  # seconds that this took its sampler, which are not the objective's
 
 
 class Answers:
@@ -62,11 +47,6 @@ class Answers:
 
     A sampler computes when a parameter is asked for that is not known yet, and only that is not
     the objective's own time: otherwise one that asks without end would never reach its limit.
-
-    Parameters
-    ----------
-    trial
-        The real trial.
     """
 
     def __init__(self, trial: BaseTrial) -> None:
@@ -74,13 +54,7 @@ class Answers:
         self._sampled: set[Any] = set()
 
     def to(self, call: Call) -> Answer:
-        """Answer one call.
-
-        Parameters
-        ----------
-        call
-            What was asked for.
-        """
+        """Answer one call."""
         samples = self._samples(call)
         began = time.monotonic()
         outcome = _done(self._trial, call)
@@ -112,15 +86,7 @@ def _done(trial: BaseTrial, call: Call) -> PackedValue | PackedError:
 
 
 class Requests:
-    """Asks the process of the study, for one trial; any thread may.
-
-    Parameters
-    ----------
-    channel
-        Leads to the process of the study.
-    number
-        The trial's number.
-    """
+    """Asks the process of the study, for the trial with this number; any thread may."""
 
     def __init__(self, channel: Channel, number: int) -> None:
         self._channel = channel
@@ -181,22 +147,19 @@ class Requests:
             ) from error
 
 
-class RemoteTrial(BaseTrial):
-    """A trial that forwards everything to the real one.
+def _forwarded(name: str) -> Any:
+    """A property of the real trial."""
+    return property(lambda trial: trial._ask(name))
 
-    Parameters
-    ----------
-    requests
-        Leads to the real trial.
-    number, trial_id
-        Those of the real trial.
-    """
+
+class RemoteTrial(BaseTrial):
+    """A trial that forwards everything to the real one."""
 
     def __init__(self, requests: Requests, number: int, trial_id: int | None) -> None:
         self._ask = requests.ask
         self._number = number
         self._trial_id = trial_id
-        self.study = RemoteStudy(requests)
+        self.study = _RemoteStudy(requests)
         self.storage = _RemoteStorage(requests)
 
     def __repr__(self) -> str:
@@ -231,20 +194,6 @@ class RemoteTrial(BaseTrial):
         value: int = self._ask("suggest_int", name, low, high, step=step, log=log)
         return value
 
-    @overload
-    def suggest_categorical(self, name: str, choices: Sequence[None]) -> None: ...
-    @overload
-    def suggest_categorical(self, name: str, choices: Sequence[bool]) -> bool: ...
-    @overload
-    def suggest_categorical(self, name: str, choices: Sequence[int]) -> int: ...
-    @overload
-    def suggest_categorical(self, name: str, choices: Sequence[float]) -> float: ...
-    @overload
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str: ...
-    @overload
-    def suggest_categorical(
-        self, name: str, choices: Sequence[CategoricalChoiceType]
-    ) -> CategoricalChoiceType: ...
     def suggest_categorical(self, name: str, choices: Any) -> Any:
         """Suggest one of the choices; see `optuna.trial.Trial.suggest_categorical`."""
         return self._ask("suggest_categorical", name, choices)
@@ -265,41 +214,12 @@ class RemoteTrial(BaseTrial):
         """Set a constraint; see `optuna.trial.Trial.set_constraint`."""
         self._ask("set_constraint", key, _as_number(value, float))
 
-    @property
-    def params(self) -> dict[str, Any]:
-        """What was suggested so far."""
-        params: dict[str, Any] = self._ask("params")
-        return params
-
-    @property
-    def relative_params(self) -> dict[str, Any]:
-        """What the sampler drew together."""
-        params: dict[str, Any] = self._ask("relative_params")
-        return params
-
-    @property
-    def distributions(self) -> dict[str, BaseDistribution]:
-        """From which ranges it was suggested."""
-        distributions: dict[str, BaseDistribution] = self._ask("distributions")
-        return distributions
-
-    @property
-    def user_attrs(self) -> dict[str, Any]:
-        """The user attributes."""
-        attributes: dict[str, Any] = self._ask("user_attrs")
-        return attributes
-
-    @property
-    def constraints(self) -> dict[str, float]:
-        """The constraints' values."""
-        constraints: dict[str, float] = self._ask("constraints")
-        return constraints
-
-    @property
-    def datetime_start(self) -> datetime | None:
-        """When the trial began."""
-        began: datetime | None = self._ask("datetime_start")
-        return began
+    params = _forwarded("params")
+    relative_params = _forwarded("relative_params")
+    distributions = _forwarded("distributions")
+    user_attrs = _forwarded("user_attrs")
+    constraints = _forwarded("constraints")
+    datetime_start = _forwarded("datetime_start")
 
     @property
     def number(self) -> int:
@@ -307,90 +227,43 @@ class RemoteTrial(BaseTrial):
         return self._number
 
 
-class RemoteStudy:
-    """What callbacks of other libraries read of a trial's study.
+_STUDY_ATTRIBUTES = (
+    "direction",
+    "directions",
+    "study_name",
+    "user_attrs",
+    "metric_names",
+    "trials",
+    "best_trial",
+    "best_value",
+    "best_params",
+    "best_trials",
+)
 
-    Parameters
-    ----------
-    requests
-        Leads to the real trial.
-    """
+
+class _RemoteStudy:
+    """What callbacks of other libraries read of a trial's study."""
 
     def __init__(self, requests: Requests) -> None:
         self._ask = requests.ask
 
     def __getattr__(self, name: str) -> Any:
+        if name == "trials":
+            return self.get_trials()
+        if name in _STUDY_ATTRIBUTES:
+            return self._ask(f"study.{name}")
         raise AttributeError(
             f"trial.study.{name} cannot be reached below time_limited: the study lives in another "
-            f"process. Read direction, directions, study_name, user_attrs, metric_names, trials, "
-            f"best_trial, best_value, best_params or best_trials, call get_trials() or stop(), or "
-            f"do it in a callback of study.optimize."
+            f"process. Read {', '.join(_STUDY_ATTRIBUTES)}, call get_trials() or stop(), or do it "
+            f"in a callback of study.optimize."
         )
-
-    @property
-    def direction(self) -> StudyDirection:
-        """Whether the study maximises."""
-        direction: StudyDirection = self._ask("study.direction")
-        return direction
-
-    @property
-    def directions(self) -> list[StudyDirection]:
-        """The directions of all objectives."""
-        directions: list[StudyDirection] = self._ask("study.directions")
-        return directions
-
-    @property
-    def study_name(self) -> str:
-        """The study's name."""
-        return str(self._ask("study.study_name"))
-
-    @property
-    def user_attrs(self) -> dict[str, Any]:
-        """The study's user attributes."""
-        attributes: dict[str, Any] = self._ask("study.user_attrs")
-        return attributes
-
-    @property
-    def metric_names(self) -> list[str] | None:
-        """The names of the objectives."""
-        names: list[str] | None = self._ask("study.metric_names")
-        return names
-
-    @property
-    def trials(self) -> list[FrozenTrial]:
-        """All trials."""
-        return self.get_trials()
-
-    @property
-    def best_trial(self) -> FrozenTrial:
-        """The best trial so far."""
-        trial: FrozenTrial = self._ask("study.best_trial")
-        return trial
-
-    @property
-    def best_value(self) -> float:
-        """The best value so far."""
-        return float(self._ask("study.best_value"))
-
-    @property
-    def best_params(self) -> dict[str, Any]:
-        """The best trial's parameters."""
-        params: dict[str, Any] = self._ask("study.best_params")
-        return params
-
-    @property
-    def best_trials(self) -> list[FrozenTrial]:
-        """The trials of the Pareto front."""
-        trials: list[FrozenTrial] = self._ask("study.best_trials")
-        return trials
 
     def get_trials(
         self, deepcopy: bool = True, states: tuple[TrialState, ...] | None = None
-    ) -> list[FrozenTrial]:
+    ) -> Any:
         """All trials in the given states; always copies, whatever `deepcopy` is."""
         del deepcopy
-        trials: list[FrozenTrial] = self._ask("study.get_trials", deepcopy=False, states=states)
-        return trials
+        return self._ask("study.get_trials", deepcopy=False, states=states)
 
     def stop(self) -> None:
         """Stop the study after the trials that are running."""

@@ -12,26 +12,17 @@ from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crew import KeptWorker
-from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
-from mfhpo_optuna.time_limits.objective_clock import serving
+from mfhpo_optuna.time_limits.limits import serving
 from mfhpo_optuna.time_limits.remote_trial import Answers
 from mfhpo_optuna.time_limits.warden import EXITED, OUT_OF_MEMORY
 from mfhpo_optuna.time_limits.worker import Done
 
-__all__ = ["Died", "End", "Finished", "OutOfMemory", "OutOfTime", "supervise"]
+__all__ = ["Died", "End", "OutOfMemory", "OutOfTime", "supervise"]
 
 _SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
 _DAY = 86400.0  # seconds; longer waits do not fit into what the system counts in
 _LOOK_FOR_PROGRAM = 1.0  # seconds after which to see whether the program still waits for us
 _LAST_WORDS = 2.0  # seconds that a worker's keeper needs at most to tell how it ended
-
-
-@dataclass(frozen=True)
-class Finished:
-    """The objective returned or raised in time."""
-
-    outcome: PackedValue | PackedError
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -57,33 +48,19 @@ class Died:
     seconds: float
 
 
-End = Finished | OutOfTime | OutOfMemory | Died
+End = Done | OutOfTime | OutOfMemory | Died
 
 
 def supervise(worker: KeptWorker, channel: Channel, trial: BaseTrial, limit: float) -> End:
-    """Serve a worker that has begun, until the trial has ended one way or the other.
+    """Serve a worker that has begun, until the trial has ended: `Done` only if it is in time.
 
-    A trial is in time if the worker's own clock says so; that of this process only tells when to
-    kill. Neither runs while a sampler computes, and both do while the trial answers anything else.
-
-    Parameters
-    ----------
-    worker, channel
-        The worker, and what leads to it.
-    trial
-        The real trial.
-    limit
-        Seconds; infinity for none.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If the program was interrupted and only waits for its threads, of which this is one.
+    The worker's own clock says whether a trial is in time; the clock of this process only says when
+    to kill. Both stop while a sampler computes, and run while the trial answers anything else.
+    Raises KeyboardInterrupt if the program was interrupted and only waits for its threads.
     """
     clock = _Clock(limit)
-    answers = Answers(trial)
     with serving(clock.seconds):
-        return _supervise(worker, channel, answers, clock, limit)
+        return _supervise(worker, channel, Answers(trial), clock, limit)
 
 
 def _supervise(
@@ -109,7 +86,7 @@ def _supervise(
                     worker.kill()
                 return OutOfTime(clock.seconds())
             if isinstance(message, Done):
-                return Finished(message.outcome, message.seconds)
+                return message
             clock.set(message.seconds)
             answered = answers.to(message)
             clock.spare(answered.sampling)

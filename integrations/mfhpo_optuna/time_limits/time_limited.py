@@ -27,10 +27,9 @@ from mfhpo_optuna.study.attributes import (
     SECONDS_KEY,
 )
 from mfhpo_optuna.time_limits.crew import Crew
-from mfhpo_optuna.time_limits.global_random import draw_seeds
 from mfhpo_optuna.time_limits.limits import limit_of
-from mfhpo_optuna.time_limits.supervision import Died, End, Finished, OutOfMemory, supervise
-from mfhpo_optuna.time_limits.worker import Order
+from mfhpo_optuna.time_limits.supervision import Died, End, OutOfMemory, supervise
+from mfhpo_optuna.time_limits.worker import Done, Order, draw_seeds
 
 __all__ = ["TimeLimited", "time_limited"]
 
@@ -169,14 +168,9 @@ def time_limited(
 
 
 class TimeLimited:
-    """An objective with limits; see `time_limited`, which makes it.
+    """An objective with limits; see `time_limited`, which makes it, for the arguments.
 
     It can be pickled and copied if the objective can; the processes stay where they are.
-
-    Parameters
-    ----------
-    objective, limit, memory_limit, start_method, warm
-        See `time_limited`.
     """
 
     def __init__(
@@ -218,11 +212,6 @@ class TimeLimited:
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
         """Run the objective on a trial.
 
-        Parameters
-        ----------
-        trial
-            The trial.
-
         Raises
         ------
         optuna.TrialPruned
@@ -235,7 +224,7 @@ class TimeLimited:
             trial.set_user_attr(ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
         trial.set_user_attr(SECONDS_KEY, end.seconds)
-        if isinstance(end, Finished):
+        if isinstance(end, Done):
             self._suspects_fork = False
             value: float | Sequence[float] = end.outcome.unpack()
             return value

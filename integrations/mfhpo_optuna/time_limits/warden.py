@@ -74,11 +74,7 @@ _END_WITHIN = 60.0  # seconds, for processes that wait for a device
 def begin_process(run: Callable[[], None]) -> int:
     """Fork a process that runs a function and nothing else; return its number.
 
-    Parameters
-    ----------
-    run
-        What it does. The process leaves nothing undone in the way of the interpreter's exit: that
-        belongs to the process that it was forked from.
+    It skips the interpreter's exit, which belongs to the process that it was forked from.
     """
     pid = fork()
     if pid:
@@ -94,17 +90,7 @@ def begin_process(run: Callable[[], None]) -> int:
 
 
 def guard(lifeline: socket.socket, objective: Objective, memory_limit: int | None) -> None:
-    """Be a warden until the study's process closes the lifeline, or ends.
-
-    Parameters
-    ----------
-    lifeline
-        Leads to the study's process.
-    objective
-        What the workers run.
-    memory_limit
-        Bytes that each worker may take, or None.
-    """
+    """Be a warden until the study's process closes its end of the lifeline, or ends."""
     parent = os.getppid()
     os.setsid()
     gc.freeze()  # collecting garbage would copy the pages that are shared with the workers
@@ -129,15 +115,7 @@ def guard(lifeline: socket.socket, objective: Objective, memory_limit: int | Non
 
 
 def guard_unpickled(lifeline: socket.socket, pickled: bytes, memory_limit: int | None) -> None:
-    """Be a warden in a new interpreter.
-
-    Parameters
-    ----------
-    lifeline, memory_limit
-        See `guard`.
-    pickled
-        The objective.
-    """
+    """Be a warden in a new interpreter, to which the objective was sent."""
     status = 1
     try:
         objective = pickle.loads(pickled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import sys
@@ -16,24 +17,17 @@ from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error, pack_value
-from mfhpo_optuna.time_limits.global_random import seed_globals
 from mfhpo_optuna.time_limits.processes import die_with_parent
 from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
 
-__all__ = ["Begun", "Done", "Objective", "Order", "work"]
+__all__ = ["Begun", "Done", "Objective", "Order", "draw_seeds", "work"]
 
 Objective = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
 class Order:
-    """A trial to run.
-
-    Attributes
-    ----------
-    seeds
-        For the global generators of `random` and `numpy.random`.
-    """
+    """A trial to run, with seeds for the global generators of `random` and `numpy.random`."""
 
     number: int
     trial_id: int | None
@@ -47,28 +41,27 @@ class Begun:
 
 @dataclass(frozen=True)
 class Done:
-    """The objective has returned or raised.
-
-    Attributes
-    ----------
-    seconds
-        How long it ran, what its sampler took left out.
-    """
+    """The objective has returned or raised; `seconds` leave out what its sampler took."""
 
     outcome: PackedValue | PackedError
     seconds: float
 
 
-def work(end: socket.socket, objective: Objective) -> None:
-    """Run trials until the process of the study closes the connection.
+def draw_seeds() -> tuple[int, int]:
+    """Seeds for an `Order`, drawn from the same generators in this process.
 
-    Parameters
-    ----------
-    end
-        Leads to the process of the study.
-    objective
-        What to run.
+    So they differ from call to call, and whoever seeds the generators here gets the same again.
     """
+    return random.getrandbits(32), _numpy_random().randint(0, 2**32, dtype="uint32")
+
+
+def _numpy_random() -> Any:
+    # No algorithm of ours draws from it: it is meant as the state that objectives may use.
+    return sys.modules["numpy"].random
+
+
+def work(end: socket.socket, objective: Objective) -> None:
+    """Run trials until the process of the study closes its end of the connection."""
     die_with_parent()
     os.setsid()
     signal.set_wakeup_fd(-1)
@@ -84,7 +77,9 @@ def work(end: socket.socket, objective: Objective) -> None:
 
 
 def _run(channel: Channel, objective: Objective, order: Order) -> Done:
-    seed_globals(*order.seeds)
+    seed, numpy_seed = order.seeds
+    random.seed(seed)
+    _numpy_random().seed(numpy_seed)
     channel.send(Begun())
     requests = Requests(channel, order.number)
     trial: BaseTrial = RemoteTrial(requests, order.number, order.trial_id)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import math
-import pickle
 import warnings
 
-import numpy as np
 import optuna
 import pytest
 from hypothesis import given, settings
@@ -16,7 +13,7 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo import BiasContradictedWarning
-from mfhpo_optuna import IISEPruner, MFEliminationPruner
+from mfhpo_optuna import MFEliminationPruner
 from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -26,10 +23,6 @@ WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 
 # What `learn` gains after steps 1, 3 and 9: its height times exp(-step / 2).
 LEARN = {step: (0.0, math.exp(-step / 2)) for step in (1, 3, 9)}
-
-
-def mirrored(bias):
-    return {step: (-high, -low) for step, (low, high) in bias.items()}
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
@@ -96,14 +89,6 @@ def test_bounds_as_a_function_are_asked_at_a_geometric_grid():
     assert sorted(set(asked)) == [1, 3, 9]
 
 
-def test_warmup_steps_are_not_checked():
-    bias = {1: 0.4, 3: 0.1}
-    curves = [(early, final, final) for early, final in WORKED]
-    study = study_of(curves, MFEliminationPruner(bias=bias, n_warmup_steps=2), steps=(1, 3, 9))
-    assert not verdict(study, -5.0, step=1)
-    assert verdict(study, -5.0, step=3)
-
-
 def test_a_trial_is_not_stopped_while_its_latest_report_is_nan():
     study = study_of(WORKED, MFEliminationPruner(bias={1: 0.4}))
     assert study.pruner.prune(study, running(0.0, 0.0))
@@ -145,34 +130,11 @@ def test_bounds_that_are_contradicted_are_widened_with_one_warning_each():
 
 @settings(max_examples=30)
 @given(
-    st.lists(st.tuples(st.floats(0, 1), st.floats(-1, 1), st.floats(-1, 1)), min_size=2),
-    st.sampled_from(["maximize", "minimize"]),
-)
-def test_the_best_trial_is_never_stopped_while_the_bounds_hold(rows, direction):
-    sign = 1.0 if direction == "maximize" else -1.0
-    pruner = MFEliminationPruner(bias={1: 0.3, 3: 0.1}, final_step=9)
-    study = optuna.create_study(direction=direction, pruner=pruner)
-    finals = []
-    for final, first, second in rows:
-        trial = study.ask()
-        finals.append(final)
-        for step, value in ((1, final + 0.3 * first), (3, final + 0.1 * second), (9, final)):
-            trial.report(sign * value, step)
-            if trial.should_prune():
-                study.tell(trial, state=TrialState.PRUNED)
-                break
-        else:
-            study.tell(trial, sign * final)
-    assert sign * study.best_value == max(finals)
-
-
-@settings(max_examples=30)
-@given(
     st.lists(st.tuples(*[st.floats(0, 1)], *[st.floats(-1, 1)] * 5), min_size=2, max_size=12),
-    st.floats(0.01, 0.3),
+    st.just(0.0) | st.floats(0.01, 0.3),
     st.sampled_from(["maximize", "minimize"]),
 )
-def test_with_noise_the_arm_with_the_best_mean_is_never_stopped(rows, noise, direction):
+def test_the_arm_with_the_best_mean_is_never_stopped_while_the_bounds_hold(rows, noise, direction):
     """Values are off their arm's means by as much as was declared, in any way."""
     sign = 1.0 if direction == "maximize" else -1.0
     pruner = MFEliminationPruner(bias={1: 0.3, 3: 0.1}, noise=noise, final_step=9)
@@ -192,49 +154,28 @@ def test_with_noise_the_arm_with_the_best_mean_is_never_stopped(rows, noise, dir
     assert max(finished) == max(row[0] for row in rows)
 
 
-@pytest.mark.parametrize(
-    "sampler", [optuna.samplers.RandomSampler(seed=1), optuna.samplers.TPESampler(seed=1)]
-)
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize(("declared", "share"), [(True, 0.6), (False, 0.95)])
-def test_easy_curves_cost_less_and_the_best_is_kept(sampler, direction, declared, share):
+def test_easy_curves_cost_less_and_the_best_is_kept(declared, share):
     """The simulation on which `IISEPruner` is tested."""
-    sign = 1.0 if direction == "minimize" else -1.0
+    sampler = optuna.samplers.TPESampler(seed=1)
     bias = {step: 1.0 / step for step in (1, 3, 9)} if declared else None
-    study = optuna.create_study(
-        direction=direction, sampler=sampler, pruner=MFEliminationPruner(bias=bias)
-    )
+    study = optuna.create_study(sampler=sampler, pruner=MFEliminationPruner(bias=bias))
 
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         loss = math.nan
         for epoch in range(1, 28):
             loss = abs(x - 0.3) + 1.0 / epoch
-            trial.report(sign * loss, epoch)
+            trial.report(loss, epoch)
             if trial.should_prune():
                 raise optuna.TrialPruned
-        return sign * loss
+        return loss
 
     study.optimize(objective, n_trials=60)
     assert steps_used(study) < share * 60 * 27
     trials = study.get_trials(deepcopy=False)
     nearest = min(trials, key=lambda trial: abs(trial.params["x"] - 0.3))
     assert study.best_trial.number == nearest.number
-
-
-def test_true_bounds_stop_more_than_learned_ones_and_keep_the_best():
-    def steps_and_best(pruner):
-        study = optuna.create_study(
-            direction="maximize", sampler=optuna.samplers.RandomSampler(seed=2), pruner=pruner
-        )
-        study.optimize(lambda trial: learn(trial, speed=2.0), n_trials=60)
-        return steps_used(study), study.best_trial.number
-
-    nothing = steps_and_best(optuna.pruners.NopPruner())
-    declared = steps_and_best(MFEliminationPruner(bias=LEARN))
-    learned = steps_and_best(IISEPruner())
-    assert declared[1] == nothing[1]
-    assert declared[0] < learned[0] < nothing[0]
 
 
 # Without bounds.
@@ -277,7 +218,7 @@ def test_equal_first_values_stop_nothing_at_the_first_check():
 
 # Both kinds.
 
-KINDS = [{"bias": LEARN}, {"bias": LEARN, "noise": 0.01}, {}]
+KINDS = [{"bias": LEARN, "noise": 0.01}, {}]
 
 
 @pytest.mark.parametrize("options", KINDS)
@@ -303,58 +244,6 @@ def test_a_new_pruner_on_a_stored_study_decides_the_same(options):
     assert outcome(study) == outcome(whole)
 
 
-@pytest.mark.parametrize("options", KINDS)
-def test_one_pruner_serves_several_studies_threads_and_copies(options):
-    pruner = MFEliminationPruner(**options)
-    studies = [
-        optuna.create_study(
-            direction="maximize", pruner=pruner, sampler=optuna.samplers.RandomSampler(seed=seed)
-        )
-        for seed in (0, 1)
-    ]
-    for study in studies:
-        study.optimize(learn, n_trials=120, n_jobs=4)
-    copy = pickle.loads(pickle.dumps(pruner))
-    for study in studies:
-        states = [state for state, _ in outcome(study)]
-        assert states.count(TrialState.PRUNED) > 15
-        assert states.count(TrialState.FAIL) == 0
-        for value in (0.0, 0.2, 0.4, 0.6):
-            assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(st.tuples(*[st.floats(-100, 100)] * 3), max_size=25),
-    st.floats(-100, 100),
-    st.sampled_from([1, 3]),
-    st.sampled_from([None, {1: (-300.0, 250.0), 3: (-200.0, 250.0)}]),
-)
-@pytest.mark.filterwarnings("ignore::mfhpo.BiasContradictedWarning")
-def test_maximising_and_minimising_are_mirror_images(curves, value, step, bias):
-    decisions = []
-    for direction, sign in (("maximize", 1.0), ("minimize", -1.0)):
-        declared = bias if sign > 0 or bias is None else mirrored(bias)
-        pruner = MFEliminationPruner(bias=declared, n_startup_trials=0)
-        study = study_of(curves, pruner, direction, (1, 3, 9), sign)
-        decisions.append(verdict(study, sign * value, step))
-    assert decisions[0] == decisions[1]
-
-
-def test_why_a_trial_was_stopped_is_logged(caplog):
-    study = study_of(WORKED, MFEliminationPruner(bias={1: 0.4}), "minimize", sign=-1.0)
-    optuna.logging.enable_propagation()
-    try:
-        with caplog.at_level(logging.DEBUG, logger="optuna"):
-            verdict(study, -0.45)
-    finally:
-        optuna.logging.disable_propagation()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-    message = next(message for message in caplog.messages if "hopeless" in message)
-    assert "step 1: from -0.45 it gets to -0.85 at best" in message
-    assert "is beyond -0.9" in message
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -366,11 +255,6 @@ def test_why_a_trial_was_stopped_is_logged(caplog):
         ({"bias": {3: 0.2, 1: 0.1}}, r"bias must not grow with the step: bias\[3\]"),
         ({"bias": {-1: 0.2}}, r"step must be at least 0, got -1"),
         ({"noise": -0.1}, "noise must be a finite number of at least 0, got -0.1"),
-        ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
-        ({"n_warmup_steps": -1}, "n_warmup_steps must be at least 0, got -1"),
-        ({"reduction_factor": 1.0}, "reduction_factor must be above 1, got 1.0"),
-        ({"final_step": 0}, "final_step must be at least 1, got 0"),
-        ({"replicate_params": "seed"}, r"write \('seed',\)"),
     ],
 )
 def test_wrong_arguments_are_named(options, message):
@@ -385,21 +269,11 @@ def test_wrong_arguments_are_named(options, message):
         ({"bias": {1: None}}, r"bias\[1\] must be a number or a pair of numbers, got None"),
         ({"bias": {1: (0.0, "a")}}, r"bias\[1\]\[1\] must be a number, got 'a'"),
         ({"noise": "0.1"}, "noise must be a number, got '0.1'"),
-        ({"reduction_factor": "3"}, "reduction_factor must be a number, got '3'"),
-        ({"final_step": 2.5}, "final_step must be a whole number, got 2.5"),
-        ({"n_warmup_steps": 1.5}, "n_warmup_steps must be a whole number, got 1.5"),
-        ({"n_startup_trials": True}, "n_startup_trials must be a whole number, got True"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(options, message):
     with pytest.raises(TypeError, match=message):
         MFEliminationPruner(**options)
-
-
-def test_a_pair_may_be_an_array():
-    study = study_of(WORKED, MFEliminationPruner(bias={1: np.array([0.0, 0.4])}))
-    assert verdict(study, 0.45)
-    assert not verdict(study, 0.55)
 
 
 def test_a_function_without_an_answer_is_named():
@@ -418,6 +292,7 @@ def test_a_function_without_an_answer_is_named():
         ({"bias": {30: 0.2, 100: 0.1}, "final_step": 27}, ["[30, 100]", "final step 27"]),
         ({"bias": {30: 0.2}, "final_step": 30}, ["[30]", "final step 30"]),
         ({"bias": {1: 0.2}, "final_step": 27, "n_warmup_steps": 3}, ["n_warmup_steps=3"]),
+        ({"bias": {1: 0.4, 3: 0.1}, "n_warmup_steps": 5}, ["[1, 3]", "n_warmup_steps=5"]),
         ({"final_step": 2}, ["final_step=2", "reduction_factor=3"]),
         ({"final_step": 27, "n_warmup_steps": 10}, ["n_warmup_steps=10", "final_step=27"]),
     ],
@@ -427,11 +302,6 @@ def test_steps_of_which_none_is_checked_are_refused(options, words):
         MFEliminationPruner(**options)
     for word in words:
         assert word in str(caught.value)
-
-
-def test_all_bounds_before_the_warm_up_are_refused_without_a_final_step():
-    with pytest.raises(ValueError, match=r"bias has steps \[1, 3\], none .* n_warmup_steps=5"):
-        MFEliminationPruner(bias={1: 0.4, 3: 0.1}, n_warmup_steps=5)
 
 
 @pytest.mark.parametrize("options", [{"bias": {30: 0.2}}, {"n_warmup_steps": 10}])
@@ -469,31 +339,3 @@ def test_a_function_whose_bounds_grow_is_named_when_it_is_asked():
     study = study_of([(0.1, 0.2, 0.3)], MFEliminationPruner(bias=lambda s: s), steps=(1, 3, 9))
     with pytest.raises(ValueError, match=r"bias must not grow with the step: bias\[3\]"):
         study.pruner.prune(study, running(0.0))
-
-
-def test_several_objectives_are_refused():
-    pruner = MFEliminationPruner()
-    study = optuna.create_study(directions=["maximize", "minimize"], pruner=pruner)
-    with pytest.raises(
-        ValueError, match=r"MFEliminationPruner needs .* one objective, but .* has 2"
-    ):
-        pruner.prune(study, running(0.0))
-
-
-def test_trials_with_arms_of_their_own_are_read_once():
-    """Reading as trials finish is the same as reading anew."""
-    rng = np.random.default_rng(7)
-    study = optuna.create_study(direction="maximize", pruner=MFEliminationPruner(bias={1: 2, 3: 1}))
-    under_way = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BiasContradictedWarning)
-        for k in range(90):
-            trial = study.ask()
-            for step, value in zip((1, 3, 9)[: 2 + k % 2], rng.normal(size=3), strict=False):
-                trial.report(value, step)
-            under_way.append(trial)
-            if k % 3 == 0:
-                study.tell(under_way.pop(int(rng.integers(len(under_way)))), 1.0)
-            probe = running(float(rng.normal() - 3.0))
-            fresh = MFEliminationPruner(bias={1: 2, 3: 1})
-            assert study.pruner.prune(study, probe) == fresh.prune(study, probe)

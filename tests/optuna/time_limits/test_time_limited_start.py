@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
-import socket
 import subprocess
 import sys
 import warnings
@@ -15,7 +13,6 @@ import pytest
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.time_limits import crew
-from mfhpo_optuna.time_limits.worker import Order
 from tests.optuna.time_limits.processes import (
     alive,
     below,
@@ -49,6 +46,7 @@ def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch: pytest.Mon
     assert len(caught) == 1
 
 
+@pytest.mark.slow
 def test_openmp_is_seen() -> None:
     program = """if True:
         from mfhpo_optuna.time_limits.time_limited import _uses_openmp
@@ -128,6 +126,10 @@ class Unloadable:
 def test_what_cannot_be_sent_to_a_new_process_is_explained() -> None:
     with pytest.raises(TypeError, match=r"(?s)cannot be pickled.*top level.*start_method=\"fork\""):
         time_limited(lambda trial: 0.0, limit=1.0, start_method="spawn")
+
+
+@pytest.mark.slow
+def test_what_cannot_be_loaded_in_a_new_process_is_explained() -> None:
     with pytest.raises(TypeError, match=r"cannot be loaded in a new process.*data.csv"):
         run(Unloadable(), start_method="forkserver")
     end_helpers()
@@ -152,15 +154,3 @@ def test_what_is_no_longer_used_ends() -> None:
     study = optuna.create_study()
     study.optimize(time_limited(process_number, limit=30.0), n_trials=1)
     assert until(lambda: below() <= before)
-
-
-def test_nothing_stays_open_where_no_worker_can_start() -> None:
-    ours, theirs = socket.socketpair()
-    theirs.close()
-    worker = crew.KeptWorker(ours, watched=False)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert worker.begin(Order(0, 0, (1, 2))) is None
-        gc.collect()
-    assert [warning for warning in caught if warning.category is ResourceWarning] == []
-    assert worker.lost
