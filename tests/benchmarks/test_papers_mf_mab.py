@@ -78,6 +78,7 @@ def test_the_index_is_cheaper_than_the_target_alone_where_that_is_dear() -> None
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_json_and_figure(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ["--parts", "table3", "--algorithms", "top", "--runs", "3", "--workers", "1"]
         written, drawn = tmp_path / "new" / "mf_mab.json", tmp_path / "mf_mab.html"
@@ -93,18 +94,3 @@ class TestCommand:
         assert "Table 3" in page
         assert "target alone" in page
         assert len(page) < 200_000  # the library itself is not in it
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--runs", "1"], "--runs must be at least 2, got 1"),
-            (["--workers", "0"], "--workers must be at least 1, got 0"),
-            (["--parts", "table9"], "invalid choice: 'table9'"),
-        ],
-    )
-    def test_wrong_arguments(
-        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        with pytest.raises(SystemExit):
-            main(arguments)
-        assert message in capsys.readouterr().err

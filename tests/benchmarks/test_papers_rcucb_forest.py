@@ -17,7 +17,6 @@ from benchmarks.papers.rcucb_forest import (
     Row,
     Settings,
     build,
-    default_table,
     load,
     main,
     problem,
@@ -44,6 +43,7 @@ def table(tmp_path: Path) -> Path:
 
 
 class TestTable:
+    @pytest.mark.slow
     def test_forests_are_trained(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rcucb_forest, "TREES", (1, 2, 3, 4, 5, 6, 7))
         made = build(splits=1, seed=3)
@@ -55,18 +55,6 @@ class TestTable:
         # More trees are better on the whole.
         quality = made.rewards.reshape(-1, 7).mean(axis=0)
         assert quality[6] > quality[0] + 0.02
-
-    def test_it_is_read_as_written(self, table: Path) -> None:
-        read, made = load(table), made_up()
-        assert np.array_equal(read.rewards, made.rewards)
-        assert np.array_equal(read.seconds, made.seconds)
-
-    def test_where_it_is_kept(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert default_table() == tmp_path / "mfhpo" / "random_forest.npz"
-        monkeypatch.delenv("XDG_CACHE_HOME")
-        monkeypatch.setenv("HOME", str(tmp_path / "home"))
-        assert default_table() == tmp_path / "home" / ".cache" / "mfhpo" / "random_forest.npz"
 
     def test_what_is_no_table(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match="build it with --build"):
@@ -102,11 +90,6 @@ class TestProblem:
 
 
 class TestRows:
-    def test_figures_do_not_depend_on_the_number_of_processes(self, table: Path) -> None:
-        settings = Settings(table, repetitions=2, rounds=700)
-        one, two = (list(rows(replace(settings, workers=workers))) for workers in (1, 2))
-        assert one == two
-
     def test_a_row_adds_up(self, table: Path) -> None:
         found = list(rows(Settings(table, repetitions=2, rounds=900)))
         assert [row.method for row in found] == [
@@ -138,6 +121,7 @@ class TestWhatMustHold:
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_it_builds_and_writes_json_and_figure(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -158,29 +142,3 @@ class TestCommand:
         assert {"scikit-learn", "numpy"} <= set(report["versions"])
         assert "mean cumulative reward" in figure.read_text(encoding="utf-8")
         assert "always the best pair" in capsys.readouterr().out
-
-    def test_a_table_is_not_built_again(self, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def never(*_: object) -> ForestTable:
-            raise AssertionError("there is a table")
-
-        monkeypatch.setattr(rcucb_forest, "build", never)
-        arguments = ["--build", "--table", str(table), "--repetitions", "2", "--rounds", "10"]
-        assert main([*arguments, "--workers", "1"]) in (0, 1)
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--table", "nowhere.npz"], "There is no table nowhere.npz; build it with --build"),
-            (["--repetitions", "1"], "--repetitions must be at least 2"),
-            (["--rounds", "0"], "--rounds must be at least 1"),
-            (["--workers", "0"], "--workers must be at least 1"),
-            (["--seed", "-1"], "--seed must be at least 0"),
-        ],
-    )
-    def test_errors(
-        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        assert stopped.value.code == 2
-        assert message in capsys.readouterr().err

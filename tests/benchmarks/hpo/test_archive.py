@@ -61,16 +61,6 @@ def test_what_is_kept_is_restored(played: Path, tmp_path: Path) -> None:
     }
 
 
-def test_nothing_is_written_or_added_twice(played: Path, tmp_path: Path) -> None:
-    archive = tmp_path / "archive"
-    contents = {file.name: file.read_bytes() for file in keep(played, archive)}
-    assert keep(played, archive) == []
-    assert restore(archive, played) == 0
-    restore(archive, tmp_path / "again")
-    other = keep(tmp_path / "again", tmp_path / "other archive")
-    assert {file.name: file.read_bytes() for file in other} == contents
-
-
 def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(
     played: Path, tmp_path: Path
 ) -> None:
@@ -86,15 +76,6 @@ def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(
     assert len(found) == len(RECORDS) + 1
     assert found[anew.run] == anew
     assert found[more.run] == more
-
-
-def test_what_is_there_is_not_replaced_by_what_is_archived(played: Path, tmp_path: Path) -> None:
-    keep(played, tmp_path / "archive")
-    other = replace(ONE, identity="other")
-    here = tmp_path / "here"
-    append(other, file_of(other.method, other.problem, here))
-    assert restore(tmp_path / "archive", here) == len(RECORDS) - 1
-    assert everything(here)[other.run] == other
 
 
 def test_what_our_present_code_played_counts_wherever_it_is(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from benchmarks.hpo import certificate_races, certificates
+from benchmarks.hpo import certificates
 from benchmarks.hpo.certificate_outcomes import Outcome, Statement, statement
 from benchmarks.hpo.certificate_races import Job, Play, kind_of, place_of, play
 from benchmarks.hpo.certificate_summary import holds, markdown, rate, summary
@@ -128,18 +128,6 @@ def test_a_run_holds_the_certificate_against_the_truth():
     assert Outcome.of_record(json.loads(json.dumps(asdict(outcome)))) == outcome
 
 
-def test_a_certificate_that_is_told_the_noise_is_of_the_same_search():
-    job = Job("branin", 5.0, seed=3, budget=20.0, share=0.5)
-    estimated, declared = play(job), play(replace(job, declared=True))
-    assert declared.value_before == estimated.value_before
-    assert declared.value_alone == estimated.value_alone
-    assert estimated.certificate.epsilon != 5.0
-    assert declared.certificate.epsilon == 5.0  # one standard deviation of the noise, by default
-    # Two candidates, five evaluations, half of delta: 5 sqrt(2 log(2 * 2 / .025) / 5).
-    assert declared.certificate.half_width == pytest.approx(7.124, abs=1e-3)
-    assert estimated.certificate.half_width != pytest.approx(7.124, abs=0.1)
-
-
 class Grid(NoisyProblem):
     """Few configurations, so that some are drawn again; the best one is in the middle."""
 
@@ -156,6 +144,7 @@ class Grid(NoisyProblem):
         return np.array(values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_configuration_that_is_drawn_again_is_no_second_arm(seed):
     race = Play(Grid(15), seed=seed, budget=24.0, share=0.4)
@@ -167,17 +156,6 @@ def test_a_configuration_that_is_drawn_again_is_no_second_arm(seed):
     shortlist = [drawn[arm] for arm in race.race.shortlist]
     assert len(set(shortlist)) == len(shortlist) >= 2
     assert [drawn.index(one) for one in shortlist] == list(race.race.shortlist)
-
-
-def test_a_budget_for_more_than_there_is_is_refused():
-    with pytest.raises(ValueError, match=r"budget=500.0 is too large for 'grid'"):
-        Play(Grid(2), seed=0, budget=500.0, share=0.4).search()
-
-
-def test_problems_without_known_values_are_refused(monkeypatch):
-    monkeypatch.setattr(certificate_races, "problem_named", lambda *args, **options: object())
-    with pytest.raises(ValueError, match="no known true values"):
-        play(Job("svm digits", 0.5, seed=0))
 
 
 # The truth of a certificate.
@@ -240,14 +218,6 @@ def test_what_has_no_interval_is_neither_right_nor_wrong():
     assert said.gap_covered is None
     assert said.covered is None
     assert said.all_covered is None
-
-
-def test_a_winner_misses_what_is_claimed_of_it():
-    assert not SAID.misses
-    assert replace(SAID, short_of_best=0.6).misses
-    # Certified, so that epsilon counts, not what holds besides.
-    assert not replace(SAID, short_of_best=0.45).misses
-    assert replace(SAID, short_of_best=0.45, certified=False).misses
 
 
 # Summing up.
@@ -337,37 +307,6 @@ def test_wrong_statements_and_lost_regret_are_told():
 COMMAND = ["--tasks", "branin", "hartmann3", "--sigma", "5", "--budget", "12", "--share", "0.4"]
 
 
-def test_a_stopped_command_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
-    done: list[tuple[str, float, int]] = []
-
-    def made_up(job: Job) -> Outcome:
-        if len(done) == 2:
-            raise KeyboardInterrupt
-        done.append(job.key)
-        return replace(OUTCOME, task=job.task, sigma=job.sigma, seed=job.seed, value=-1.0)
-
-    monkeypatch.setattr(certificates, "play", made_up)
-    file = tmp_path / "certificates.json"
-    command = [*COMMAND, "--runs", "3", "--output", str(file)]
-    assert main(command) == 130
-    assert not json.loads(file.read_text())["complete"]
-    done = [("made", 0.0, 0)]
-    main(command)
-    assert done[1:] == [("branin", 5.0, 1)]
-    report = json.loads(file.read_text())
-    assert report["complete"]
-    assert [(one["task"], one["seed"]) for one in report["records"]] == [
-        ("branin", 0),
-        ("hartmann3", 0),
-        ("branin", 1),
-    ]
-    assert "| regret of the search alone, mean" in capsys.readouterr().out
-    # What is complete is done anew.
-    done = []
-    assert main(command) == 130
-    assert len(json.loads(file.read_text())["records"]) == 2
-
-
 class MadeUp:
     """Plays runs without any work, and is interrupted after so many."""
 
@@ -408,52 +347,7 @@ def test_more_runs_go_on_and_others_are_not_overwritten(tmp_path, monkeypatch, c
     assert runs.done == [("branin", 5.0, 0)]
 
 
-def test_a_report_can_be_given_a_further_noise(tmp_path, monkeypatch, capsys):
-    runs = MadeUp(most=9)
-    monkeypatch.setattr(certificates, "play", runs)
-    file = tmp_path / "certificates.json"
-    command = ["--tasks", "branin", "--budget", "12", "--runs", "2", "--output", str(file)]
-    main([*command, "--sigma", "5"])
-    runs.done = []
-    main([*command, "--sigma", "5", "2"])
-    assert runs.done == [("branin", 2.0, 0), ("branin", 2.0, 1)]
-    report = json.loads(file.read_text())
-    assert report["settings"]["sigma"] == [5.0, 2.0]
-    assert len(report["records"]) == 4
-    assert [row["sigma"] for row in report["rows"] if row["tasks"] == "all"] == [2.0, 5.0]
-    runs.done, runs.most = [], 1
-    assert main([*command, "--sigma", "5", "2", "8"]) == 130
-    assert main([*command, "--sigma", "8"]) == 2
-    assert "of more runs or noises than are asked for" in capsys.readouterr().err
-    runs.done, runs.most = [], 9
-    main([*command, "--sigma", "5", "2", "8"])
-    assert runs.done == [("branin", 8.0, 1)]
-
-
-def test_what_certificates_are_told_is_recorded(tmp_path, monkeypatch):
-    told: list[bool] = []
-
-    def made_up(job: Job) -> Outcome:
-        told.append(job.declared)
-        if len(told) == 2:
-            raise KeyboardInterrupt
-        return replace(OUTCOME, task=job.task, sigma=job.sigma, seed=job.seed)
-
-    monkeypatch.setattr(certificates, "play", made_up)
-    file = tmp_path / "certificates.json"
-    command = [*COMMAND, "--runs", "2", "--output", str(file)]
-    assert main([*command, "--declared"]) == 130
-    report = json.loads(file.read_text())
-    assert report["settings"]["declared"] is True
-    assert "--declared" in report["command"]
-    file.unlink()
-    main(command)
-    assert told == [True, True, False, False]
-    report = json.loads(file.read_text())
-    assert report["settings"]["declared"] is False
-    assert "--declared" not in report["command"]
-
-
+@pytest.mark.slow
 def test_the_command_plays(tmp_path, capsys):
     file = tmp_path / "certificates.json"
     main([*COMMAND, "--runs", "2", "--output", str(file)])
@@ -465,18 +359,3 @@ def test_the_command_plays(tmp_path, capsys):
     out = capsys.readouterr().out
     for told, true in report["holds"].items():
         assert f"{'yes' if true else 'NO'}: {told}" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--runs", "0"], "--runs must be at least 1"),
-        (["--sigma", "0"], "--sigma must be positive"),
-        (["--budget", "5"], "--budget must be at least 10"),
-        (["--share", "1"], "--share must be between 0 and 1"),
-    ],
-)
-def test_what_cannot_be_run_is_told(arguments, words, capsys):
-    with pytest.raises(SystemExit):
-        main(arguments)
-    assert words in capsys.readouterr().err

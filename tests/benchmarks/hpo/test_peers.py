@@ -7,7 +7,6 @@ import math
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks.hpo.meter import BudgetSpent, Meter
@@ -22,9 +21,6 @@ from benchmarks.hpo.space import (
     Integer,
     same_configuration,
 )
-from benchmarks.peers._check import main as check
-from benchmarks.peers._levels import level_of, step_of
-from benchmarks.peers._values import plain
 
 PEERS = Path(__file__).parents[3] / "benchmarks" / "peers"
 METHODS = {**methods_of("random_search"), **methods_of("optuna"), **methods_of("ray")}
@@ -114,15 +110,6 @@ def test_the_recommendation_is_the_best_at_the_target_level(name: str) -> None:
     assert claims == sorted(claims, key=float)
 
 
-def test_ray_recommends_the_best_of_all_last_reports() -> None:
-    problem = Curves()
-    meter = played(METHODS["ray asha"], problem, budget=6.0)
-    last: dict[object, float] = {}
-    for step, (configuration, _, value) in zip(meter.steps, problem.seen, strict=True):
-        last[same_configuration(configuration)] = value
-        assert step.claim == max(last.values()) == last[same_configuration(step.configuration)]
-
-
 def test_the_seed_decides(name: str) -> None:
     first, again, other = (
         played(METHODS[name], Curves(), budget=4.0, seed=seed) for seed in (3, 3, 4)
@@ -168,37 +155,6 @@ def test_failures_are_survived_and_not_recommended(name: str) -> None:
     assert all(step.configuration["layers"] % 2 for step in meter.steps)
 
 
-def test_levels_stand_for_resources_a_factor_of_three_apart() -> None:
-    assert [step_of(level) for level in range(5)] == [1, 3, 9, 27, 81]
-    assert [level_of(step) for step in (1, 3.0000001, 8.99999, 0.11111 * 81, 27)] == [0, 1, 2, 2, 3]
-
-
-def test_numpys_values_become_pythons() -> None:
-    values = plain({"a": np.float64(0.5), "b": np.int64(2), "c": np.str_("x"), "d": "y"})
-    assert values == {"a": 0.5, "b": 2, "c": "x", "d": "y"}
-    assert [type(value) for value in values.values()] == [float, int, str, str]
-
-
-def test_the_check_says_what_runs_and_what_does_not(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(meter: Meter, seed: int) -> None:
-        raise RuntimeError("no model")
-
-    def silent(meter: Meter, seed: int) -> None:
-        raise BudgetSpent
-
-    assert check(["random_search"]) == 0
-    assert re.match(r"random: 8 evaluations, -\d", capsys.readouterr().out)
-    monkeypatch.setattr(
-        "benchmarks.peers._check.methods_of", lambda peer: {"broken": broken, "silent": silent}
-    )
-    assert check(["any"]) == 1
-    said = capsys.readouterr().err
-    assert "RuntimeError: no model" in said
-    assert "silent: recommends nothing" in said
-
-
 def test_every_environment_is_pinned_and_has_its_module() -> None:
     for file in (PEERS / "requirements").glob("*.txt"):
         assert (PEERS / f"{file.stem.replace('-', '_')}.py").is_file(), file.name
@@ -207,9 +163,3 @@ def test_every_environment_is_pinned_and_has_its_module() -> None:
         assert loose in ([], ["--editable ."]), file.name
         # One version of what evaluates, or the peers would not see the same values.
         assert "onnxruntime==1.31.1" in lines, file.name
-
-
-def test_the_list_of_peers_holds_every_module() -> None:
-    text = (PEERS / "README.md").read_text()
-    for file in PEERS.glob("[!_]*.py"):
-        assert f"`{file.stem}`" in text, file.name

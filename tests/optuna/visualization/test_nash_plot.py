@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,6 @@ from tests.optuna.games.nash_games import (
 
 pytest.importorskip("plotly")
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-
-LEVELS = [1, 3, 9]
 
 
 def play_mirrored(
@@ -102,10 +100,6 @@ def traces(figure: Any, name: str) -> list[Any]:
     return found
 
 
-def number_of(text: str) -> int:
-    return int(text.split(":")[0].removeprefix("trial "))
-
-
 # Maps.
 
 
@@ -147,45 +141,6 @@ def test_the_map_of_gains_follows_from_the_others(finished: optuna.Study, figure
     assert shown.y[lowest[0]] == pytest.approx(EQUILIBRIUM["y"], abs=0.06)
 
 
-def test_every_evaluation_is_on_every_map(finished: optuna.Study, figure: Any) -> None:
-    seen = []
-    for level in LEVELS:
-        copies = traces(figure, f"seconds = {level}")
-        assert len(copies) == 3
-        assert len({copy.x for copy in copies}) == 1
-        assert [copy.showlegend for copy in copies] == [True, False, False]
-        shown = copies[0]
-        for x, y, symbol, text in zip(
-            shown.x, shown.y, shown.marker.symbol, shown.text, strict=True
-        ):
-            trial = finished.trials[number_of(text)]
-            assert trial.params["seconds"] == level
-            assert (x, y) == pytest.approx((trial.params["x"], trial.params["y"]))
-            assert symbol == ("x" if trial.number == 2 else "circle")
-            seen.append(trial.number)
-    assert sorted(seen) == [trial.number for trial in finished.trials]
-
-
-def test_maps_of_choices_and_logarithms() -> None:
-    def objective(trial: optuna.Trial) -> Sequence[float]:
-        mode = trial.suggest_categorical("mode", ["a", "b", "c"])
-        threads = trial.suggest_int("threads", 1, 16, log=True)
-        row = {"a": 0.0, "b": 1.0, "c": 0.3}[mode]
-        return row, -abs(np.log2(threads) - (3.0 if mode == "b" else 1.0))
-
-    players = {"row": ["mode"], "column": ["threads"]}
-    study = play(objective, ["maximize"] * 2, players=players, budget=10)
-    figure = plot_equilibrium(study)
-    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("category", "log")
-    assert figure.layout.xaxis.title.text == "mode (row)"
-    assert figure.layout.yaxis.title.text == "threads (column)"
-    shown = next(trace for trace in figure.data if trace.type == "heatmap")
-    assert list(shown.x) == ["a", "b", "c"]
-    assert list(shown.y) == list(range(1, 17))
-    assert np.array(shown.z).shape == (16, 3)
-    assert traces(figure, "evaluated")[0].x == tuple(t.params["mode"] for t in study.trials)
-
-
 # Slices.
 
 
@@ -222,21 +177,7 @@ def test_dissatisfaction_over_cost(coarse: optuna.Study, over_cost: Any) -> None
     np.testing.assert_allclose(line.y, np.max([player.y for player in players], axis=0))
 
 
-def test_the_band_goes_from_the_largest_lower_to_the_largest_upper_end(
-    coarse: optuna.Study, over_cost: Any
-) -> None:
-    answer = coarse.sampler.equilibrium(coarse)
-    (band,) = traces(over_cost, "interval, probability 0.9")
-    (line,) = traces(over_cost, "largest of all players")
-    n = len(line.x)
-    assert band.x == (*line.x, *reversed(line.x))
-    upper, lower = np.array(band.y[:n]), np.array(band.y[n:])[::-1]
-    assert (upper >= lower).all()
-    assert upper[-1] == pytest.approx(answer.at_most, rel=1e-5, abs=1e-12)
-    ends = [gain.interval[0] for gain in answer.dissatisfaction.values()]
-    assert lower[-1] == pytest.approx(max(ends), rel=1e-5, abs=1e-12)
-
-
+@pytest.mark.slow
 def test_a_stage_is_what_would_have_been_recommended(coarse: optuna.Study, over_cost: Any) -> None:
     """The same study, had it ended there."""
     (line,) = traces(over_cost, "largest of all players")
@@ -258,11 +199,3 @@ def test_errors(plot: Any) -> None:
         plot(study, sampler=optuna.samplers.RandomSampler())
     with pytest.raises(ValueError, match=r"nothing to show yet: no trial has told"):
         plot(study, sampler=NashSampler(PLAYERS, budget=5))
-
-
-def test_the_sampler_can_be_given(coarse: optuna.Study, over_cost: Any) -> None:
-    sampler = NashSampler(PLAYERS, "seconds", budget=60, seed=0)
-    bare = optuna.create_study(directions=["maximize", "minimize"])
-    bare.add_trials(coarse.trials)
-    (line,) = traces(plot_dissatisfaction(bare, sampler=sampler), "largest of all players")
-    assert line.y == traces(over_cost, "largest of all players")[0].y

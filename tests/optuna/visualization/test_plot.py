@@ -79,27 +79,6 @@ def test_a_certified_race_names_its_winner_and_marks_every_elimination() -> None
     assert sorted(ranking) == ["0", "1", "2", "3"]
 
 
-def test_every_level_has_a_curve_and_darker_means_dearer() -> None:
-    figure = plot_race(race())
-    curves = [trace(figure, f"epochs = {level}") for level in (1, 3, 9)]
-    brightness = [
-        sum(map(int, curve.line.color.removeprefix("rgb(").removesuffix(")").split(",")))
-        for curve in curves
-    ]
-    assert brightness == sorted(brightness, reverse=True)
-
-
-def test_hovering_tells_arm_level_count_mean_radius_and_parameters() -> None:
-    figure = plot_race(race())
-    [text] = [text for text in trace(figure, "epochs = 9").text if text][-1:]
-    head, level, x = text.split("<br>")
-    assert head.startswith("arm ")
-    assert " ± " in head
-    assert level.startswith("epochs = 9, ")
-    assert level.endswith(" trials")
-    assert x.startswith("x = ")
-
-
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_values_keep_the_sign_of_the_objective(direction: str) -> None:
     sign = 1.0 if direction == "minimize" else -1.0
@@ -135,28 +114,13 @@ def test_arms_that_failed_are_marked_apart() -> None:
     assert [text.split(":")[0] for text in trace(figure, "left by failing").text] == ["arm 3"]
 
 
-def test_arms_that_turn_out_equal_are_marked_apart() -> None:
-    def constant(trial: optuna.Trial) -> float:
-        trial.suggest_categorical("x", ["same", "other"])
-        return float(
-            trial.suggest_int("epochs", 1, 9) + (trial.params["x"] == "same") + trial.number % 7 / 9
-        )
-
-    figure = plot_race(race(constant, arms=3, n_trials=60))
-    assert len(trace(figure, "same as another arm").x) == 1
-
-
 def test_a_race_under_way_is_said_not_to_be_certified() -> None:
     figure = plot_race(race(n_trials=30))
     assert "leads after 30 trials, not certified" in figure.layout.title.text
     assert any(trace.name.endswith(", leading") for trace in figure.data if trace.name)
 
 
-def test_a_pilot_under_way_is_drawn() -> None:
-    figure = plot_race(race(n_trials=3, estimated_bias="eliminate"))
-    assert len(numbers(trace(figure, "epochs = 1").x)) == 3
-
-
+@pytest.mark.slow
 def test_long_races_are_thinned() -> None:
     study = race(n_trials=1500, sigma=1.0, bias=[0.05, 0.05, 0.0], epsilon=0.001)
     figure = plot_race(study)
@@ -215,29 +179,6 @@ def test_every_sampler_s_race_has_one_line_for_each_arm_and_level(make: Callable
     assert star.y[0] == pytest.approx(thick[-1], rel=1e-4)
     incomplete = answer.certifies and not answer.certified
     assert ("not certified" in figure.layout.title.text) == incomplete
-
-
-def test_without_eliminations_the_arms_are_in_the_order_of_their_means() -> None:
-    figure = plot_race(race(make=REWARD["UCB"], n_trials=300, bias=[0.05, 0.05, 0.0], sigma=0.1))
-    assert figure.layout.xaxis2.title.text == "arm (the best on the left)"
-    assert list(figure.layout.xaxis2.categoryarray)[2:] == ["2", "3"]
-    assert not any(trace.name == "eliminated" for trace in figure.data)
-    assert figure.layout.title.text.startswith("Arm ")
-    assert "certifies nothing" in figure.layout.title.text
-
-
-def test_where_most_was_spent_on_an_arm_it_is_shown() -> None:
-    """A policy that compares at the target, and then plays at the cheapest level."""
-    study = race(make=REWARD["elimination"], sigma=0.1, budget=2000)
-    at_target = trace(plot_race(study), "epochs = 9")
-    shown = [t for t in plot_race(study).data if t.xaxis == "x2" and t.x]
-    colours = {t.marker.color for t in shown if t.marker.symbol != "star"}
-    paid = {1: 0, 9: 0}
-    for trial in study.trials:
-        if trial.params["x"] == 1.0:
-            paid[trial.params["epochs"]] += trial.params["epochs"]
-    assert paid[9] > paid[1]
-    assert at_target.line.color in colours
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import optuna
 import pytest
 
@@ -70,37 +69,6 @@ def test_every_arm_has_its_own_limits_where_they_are_refined():
     curves = traces(plot_gain(study), "x")[:-1]
     assert max(len(curve.x) for curve in curves) > 1
     assert all(curve.text[-1] == "4 s" for curve in curves)
-
-
-def test_at_most_six_arms_are_shown_the_recommended_one_among_them():
-    study = run(make(arms=12), n_trials=60)
-    curves = traces(plot_gain(study), "x")[:-1]
-    answer = study.sampler.recommendation(study)
-    assert len(curves) == 6
-    assert curves[0].name.startswith(f"arm {answer.arm}: ")
-
-
-def test_bars_of_different_arms_are_side_by_side():
-    study = run(make(arms=12), n_trials=60)
-    figure = plot_gain(study)
-    curves = traces(figure, "x")[:-1]
-    places = sorted(np.log10(curve.x[-1]) for curve in curves)
-    width = np.ptp(figure.layout.xaxis.range)
-    assert np.diff(places) == pytest.approx([0.01 * width] * 5)
-    assert np.log10(curves[0].x[-1]) == pytest.approx(np.log10(LIMITS[-1]))
-    assert {curve.text[-1] for curve in curves} == {"4 s"}
-
-
-def test_ticks_are_limits_and_legible():
-    axis = plot_gain(run(make(), n_trials=30)).layout.xaxis
-    assert axis.tickvals == LIMITS
-    assert axis.ticktext == ("1", "2", "4")
-    limits = [*np.linspace(0.1, 0.2, 30), 10.0]
-    axis = plot_gain(run(make(limits=limits), n_trials=30)).layout.xaxis
-    assert axis.tickvals[-1] == 10.0
-    assert set(axis.tickvals) <= set(limits)
-    assert 1 < len(axis.tickvals) < 5
-    assert np.diff(np.log10(axis.tickvals)).min() > 0.07 * np.ptp(axis.range)
 
 
 def test_a_single_limit():
