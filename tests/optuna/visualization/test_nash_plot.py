@@ -24,6 +24,8 @@ from tests.optuna.games.nash_games import (
 pytest.importorskip("plotly")
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
+BUDGET = 30
+
 
 def play_mirrored(
     game: Callable[[optuna.Trial], tuple[float, float]], budget: int, n_trials: int | None = None
@@ -55,18 +57,8 @@ def few_stages() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def finished() -> optuna.Study:
-    return play_mirrored(tracking_by_level, 60)
-
-
-@pytest.fixture(scope="module")
-def figure(finished: optuna.Study) -> Any:
-    return plot_equilibrium(finished)
-
-
-@pytest.fixture(scope="module")
 def coarse() -> optuna.Study:
-    return play_mirrored(on_a_grid_by_level, 60)
+    return play_mirrored(on_a_grid_by_level, BUDGET)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +66,8 @@ def over_cost(coarse: optuna.Study) -> Any:
     return plot_dissatisfaction(coarse)
 
 
-@pytest.fixture(scope="module")
-def large() -> optuna.Study:
-    """Three players, one of them with two parameters."""
+def three_players() -> optuna.Study:
+    """One of them has two parameters."""
 
     def objective(trial: optuna.Trial) -> tuple[float, float, float]:
         row, column = tracking(trial)
@@ -89,11 +80,6 @@ def large() -> optuna.Study:
     return play(objective, ["minimize", "minimize", "maximize"], players=players, budget=16)
 
 
-@pytest.fixture(scope="module")
-def slices(large: optuna.Study) -> Any:
-    return plot_equilibrium(large)
-
-
 def traces(figure: Any, name: str) -> list[Any]:
     found = [trace for trace in figure.data if trace.name == name]
     assert found, f"{name}: {[trace.name for trace in figure.data]}"
@@ -103,7 +89,10 @@ def traces(figure: Any, name: str) -> list[Any]:
 # Maps.
 
 
-def test_maps_show_each_objective_in_its_own_sign(finished: optuna.Study, figure: Any) -> None:
+@pytest.mark.slow
+def test_maps_show_each_objective_in_its_own_sign() -> None:
+    finished = play_mirrored(tracking_by_level, 60)
+    figure = plot_equilibrium(finished)
     maps = [trace for trace in figure.data if trace.type == "heatmap"]
     assert [trace.name for trace in maps] == [
         "row (higher is better)",
@@ -125,26 +114,13 @@ def test_maps_show_each_objective_in_its_own_sign(finished: optuna.Study, figure
     assert [bool(trace.reversescale) for trace in maps] == [True, False, False]
 
 
-def test_the_map_of_gains_follows_from_the_others(finished: optuna.Study, figure: Any) -> None:
-    row, column, gains = (np.array(t.z) for t in figure.data if t.type == "heatmap")
-    # A row of z is a value of y, which the row's player does not choose.
-    for_row = row.max(axis=1, keepdims=True) - row
-    for_column = column - column.min(axis=0, keepdims=True)
-    answer = finished.sampler.equilibrium(finished)
-    units = [gain.unit for gain in answer.dissatisfaction.values()]
-    np.testing.assert_allclose(
-        gains, np.maximum(for_row / units[0], for_column / units[1]), atol=4e-3
-    )
-    lowest = np.unravel_index(gains.argmin(), gains.shape)
-    shown = next(t for t in figure.data if t.type == "heatmap")
-    assert shown.x[lowest[1]] == pytest.approx(EQUILIBRIUM["x"], abs=0.06)
-    assert shown.y[lowest[0]] == pytest.approx(EQUILIBRIUM["y"], abs=0.06)
-
-
 # Slices.
 
 
-def test_a_slice_is_what_the_owner_gains(large: optuna.Study, slices: Any) -> None:
+@pytest.mark.slow
+def test_a_slice_is_what_the_owner_gains() -> None:
+    large = three_players()
+    slices = plot_equilibrium(large)
     params = large.sampler.equilibrium(large).params
     stars = traces(slices, "recommended")
     shown = [star.x[0] for star in stars]
@@ -175,16 +151,6 @@ def test_dissatisfaction_over_cost(coarse: optuna.Study, over_cost: Any) -> None
     assert line.y[-1] < line.y[0]
     players = [traces(over_cost, player)[0] for player in PLAYERS]
     np.testing.assert_allclose(line.y, np.max([player.y for player in players], axis=0))
-
-
-@pytest.mark.slow
-def test_a_stage_is_what_would_have_been_recommended(coarse: optuna.Study, over_cost: Any) -> None:
-    """The same study, had it ended there."""
-    (line,) = traces(over_cost, "largest of all players")
-    paid = np.cumsum([trial.params["seconds"] for trial in coarse.trials]).tolist()
-    study = play_mirrored(on_a_grid_by_level, 60, n_trials=paid.index(line.x[1]) + 1)
-    answer = study.sampler.equilibrium(study)
-    assert line.y[1] == pytest.approx(answer.epsilon, rel=1e-5)
 
 
 # What cannot be drawn.
