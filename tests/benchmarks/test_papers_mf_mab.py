@@ -22,16 +22,6 @@ class TestInstances:
         assert instance.costs.tolist() == [1.0, 2.0, 3.0, 4.0, 15.0]
         assert (np.abs(instance.means - instance.means[-1]).max(axis=1) <= instance.xi + 1e-9).all()
 
-    def test_figure_1(self) -> None:
-        for name, n_fidelities in (("a", 3), ("b", 5)):
-            instance = figure_1(name)
-            assert instance.means.shape == (n_fidelities, 5)
-            assert instance.best_arm == 0
-        # What is printed of b breaks its own bound for arms 1 and 3 at the fourth fidelity.
-        biases = np.abs(instance.means - instance.means[-1])
-        broken = np.argwhere(biases > instance.xi[:, None] + 1e-9)
-        assert broken.tolist() == [[3, 0], [3, 2]]
-
 
 class TestLowerBound:
     def test_by_hand(self) -> None:

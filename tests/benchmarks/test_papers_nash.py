@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,15 +47,8 @@ def test_random_access_ends_at_its_equilibrium() -> None:
 
 
 @pytest.mark.slow
-@pytest.fixture(scope="module")
-def few_realisations() -> dict[str, Any]:
-    return power((0, 5, 60_000.0, (1_000, 4_000)))
-
-
-def test_power_allocation_with_levels_of_many_realisations(
-    few_realisations: dict[str, Any],
-) -> None:
-    row = few_realisations
+def test_power_allocation_with_levels_of_many_realisations() -> None:
+    row = power((0, 5, 60_000.0, (1_000, 4_000)))
     assert row["evaluations"] >= 1
     assert row["largest gain"] > 0.0
     assert row["expected"] == pytest.approx(12.85, abs=0.01)
@@ -64,6 +56,7 @@ def test_power_allocation_with_levels_of_many_realisations(
     assert row["largest error"] == pytest.approx(error)
 
 
+@pytest.mark.slow
 def test_a_design_around_the_equilibrium_leads_near_to_it() -> None:
     row = informed_power((0, 10_000.0))
     assert row["queries"] == row["evaluations"] == 20

@@ -43,19 +43,6 @@ def test_no_terminal_gains_by_leaving_the_equilibrium() -> None:
             assert game.utilities(moved, (3,) * 5, rng)[terminal] <= there[terminal]
 
 
-def test_an_observation_of_a_link_averages_what_it_costs() -> None:
-    game = PowerAllocation(n_links=3, realisations=(1, 100))
-    profile = {"power0": 0.5, "power1": 0.5, "power2": 1.0}
-    assert game.powers(profile) == pytest.approx([10**0.5, 10**0.5, 10**2.3])
-    rng = np.random.default_rng(0)
-    once, often = (
-        np.array([game.utilities(profile, (level,) * 3, rng) for _ in range(400)])
-        for level in (0, 1)
-    )
-    assert once.mean(axis=0) == pytest.approx(often.mean(axis=0), abs=0.3)
-    assert once.std(axis=0) / often.std(axis=0) == pytest.approx([10.0] * 3, rel=0.2)
-
-
 def test_drawn_games_have_the_covariance_of_the_model() -> None:
     """Eq. 20 at distances of 0, 1 and the diagonal, and rho between the levels."""
     rng = np.random.default_rng(0)

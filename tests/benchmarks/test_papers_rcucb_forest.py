@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,20 +8,11 @@ import pytest
 
 from benchmarks.papers import rcucb_forest
 from benchmarks.papers.rcucb_forest import (
-    COST,
     N_CONFIGURATIONS,
-    PENALTY,
-    ROUNDS,
     ForestTable,
-    Row,
-    Settings,
     build,
-    load,
     main,
     problem,
-    rows,
-    save,
-    what_must_hold,
 )
 
 
@@ -33,13 +23,6 @@ def made_up(seed: int = 0) -> ForestTable:
     seconds = typical * rng.uniform(0.8, 1.2, (N_CONFIGURATIONS, 6))
     rewards = rng.uniform(0.7, 0.9, (N_CONFIGURATIONS, 6)) - 0.1 * (typical < 0.05)
     return ForestTable(rewards, seconds)
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    file = tmp_path / "cache" / "table.npz"
-    save(made_up(), file)
-    return file
 
 
 class TestTable:
@@ -56,20 +39,6 @@ class TestTable:
         quality = made.rewards.reshape(-1, 7).mean(axis=0)
         assert quality[6] > quality[0] + 0.02
 
-    def test_what_is_no_table(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError, match="build it with --build"):
-            load(tmp_path / "none.npz")
-        file = tmp_path / "table.npz"
-        file.write_bytes(b"")
-        with pytest.raises(ValueError, match="is no table of this benchmark"):
-            load(file)
-        np.savez(file, rewards=np.zeros((672, 2)))
-        with pytest.raises(ValueError, match="is no table of this benchmark"):
-            load(file)
-        np.savez(file, rewards=np.zeros((5, 2)), seconds=np.zeros((5, 2)))
-        with pytest.raises(ValueError, match="of 672 configurations, got"):
-            load(file)
-
 
 class TestProblem:
     def test_limits_are_over_the_interquartile_range_of_one_run_each(self) -> None:
@@ -81,43 +50,6 @@ class TestProblem:
         assert (once < limits[0]).mean() == pytest.approx(0.25, abs=0.002)
         assert (once <= 1.0).mean() == pytest.approx(0.75, abs=0.002)
         assert np.allclose(np.diff(limits, 2), 0.0)
-
-    def test_charges(self) -> None:
-        seconds = np.array([0.4, 3.0])
-        assert COST(seconds).tolist() == [0.4, 1.0]
-        assert PENALTY(seconds).tolist() == [4.0, 30.0]
-        assert ROUNDS == 13_440
-
-
-class TestRows:
-    def test_a_row_adds_up(self, table: Path) -> None:
-        found = list(rows(Settings(table, repetitions=2, rounds=900)))
-        assert [row.method for row in found] == [
-            "KL+",
-            "KL",
-            "printed",
-            "published curves",
-            "UCB",
-            "TS",
-        ]
-        for row in found:
-            assert row.at[-1] == 900
-            assert row.curve[-1] == row.reward
-            # Rewards are .6 to .9, and 0 where a training is stopped.
-            earned = row.reward / (900 * (1.0 - row.censored))
-            assert 0.6 < earned < 0.9
-            assert row.gain < row.reward
-            assert row.reference_reward is None
-
-
-class TestWhatMustHold:
-    ROW = Row("KL+", 2, 9, 10.0, 1.0, 5.0, 0.1, 0.01, None, None, None, [9], [10.0], [1.0])
-
-    def test_ahead_in_both(self) -> None:
-        behind = [replace(self.ROW, method=m, reward=9.9, censored=0.11) for m in ("UCB", "TS")]
-        assert list(what_must_hold([self.ROW, *behind]).values()) == [True, True]
-        level = [behind[0], replace(self.ROW, method="TS")]
-        assert list(what_must_hold([self.ROW, *level]).values()) == [False, False]
 
 
 class TestCommand:

@@ -7,12 +7,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
 from benchmarks.hpo.__main__ import main
-from benchmarks.hpo.methods import HEADLINE
 from benchmarks.hpo.record import Record, append, file_of, read
 from benchmarks.hpo.reference import Reference
 from benchmarks.hpo.report import ALL, Report
@@ -99,39 +97,6 @@ class TestReport:
         assert first.startswith("| optuna tpe | 0 / 4 / 0, 0.75 |")
         assert second.startswith("| random | 0 / 4 / 0, 0.75 |")
 
-    def test_ours_is_judged_by_its_headline_alone(self) -> None:
-        values = {"best of ours": 91.0, HEADLINE: 88.0, "mfhpo search + certificate": 87.0}
-        records = [
-            record(method, "branin", seed, value + 0.1 * seed)
-            for method, value in (values | {"random": 90.0, "optuna tpe": 86.0}).items()
-            for seed in range(6)
-        ]
-        references = {"branin": Reference(92.0, 72.0)}
-        report = Report.of(records, references, {}, list(values))
-        assert report.figures()["headline"] == HEADLINE
-        notes = report.notes().splitlines()
-        lost = [line for line in notes if line.startswith("We lose on synthetic")]
-        assert len(lost) == 4
-        assert all(f"{HEADLINE} has" in line and line.count("%)") == 1 for line in lost)
-        certified = [line for line in notes if "certified nothing yet" in line]
-        assert certified == [
-            "mfhpo search + certificate at budgets below 100 is a run with budget 100 that has "
-            "certified nothing yet."
-        ]
-        said = list(ElementTree.fromstring(report.picture()).itertext())
-        assert {HEADLINE, "random", "optuna tpe"} <= set(said)
-        assert not {"best of ours", "mfhpo search + certificate"} & set(said)
-        # Six seeds have a p-value of 1/32: below .05 after Holm's method only if it is for one.
-        alone = Report.of(
-            [one for one in records if one.method != "random"], references, {}, [*values]
-        )
-        [_, _, row] = alone.markdown_of_duels(HEADLINE).splitlines()
-        assert row.startswith("| optuna tpe | 1 / 0 / 0, 1.00 |")
-        first, second = (
-            Report.of(records, references, {}, [name]).headline for name in ("best of ours", "none")
-        )
-        assert (first, second) == ("best of ours", None)
-
 
 def plan(folder: Path, **options: Any) -> Plan:
     given = Plan(("branin", "currin"), range(3), budget=3.0, records=folder, block=2)
@@ -170,11 +135,6 @@ class TestRuns:
             append(done, file_of("m", "branin", tmp_path))
         wanted = list(jobs(plan(tmp_path), [both]))
         assert [job.methods for job in wanted] == [("n",), ("m", "n"), ("n",), ("m", "n")]
-        wanted = list(jobs(plan(tmp_path), [both], only=["m"]))
-        assert [job.task for job in wanted] == ["currin", "currin"]
-        wanted = list(jobs(plan(tmp_path, sigma=0.2), [both], only=["m"]))
-        assert wanted[0].words == "two on branin, sigma 0.2, seeds 0 to 1"
-        assert "--sigma=0.2" in wanted[0].command
 
     def job(self, folder: Path, script: str) -> Job:
         python = folder / "python"
@@ -212,19 +172,3 @@ class TestCommandLine:
         assert report["seeds"] == [0, 1]
         assert (tmp_path / "out" / "hpo.html").stat().st_size > 1_000
         assert (tmp_path / "out" / "hpo.svg").read_text("utf-8").endswith("</svg>\n")
-
-    @pytest.mark.slow
-    def test_noise_is_set_where_it_can_be(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        command = [f"--records={tmp_path}", "--seeds=1", "--sigma=0.5"]
-        play = ["run", *command, "--peers", "random_search", "--workers=1"]
-        both = ["--tasks", "svm digits table", "branin"]
-        assert main([*play, *both]) == 0
-        assert "left out, for their noise is their own: svm digits table" in capsys.readouterr().err
-        assert [file.name for file in tmp_path.glob("*.jsonl")] == [
-            "random--branin-sigma-0.5.jsonl"
-        ]
-        assert main(["report", *command, *both, f"--output={tmp_path / 'out'}"]) == 0
-        assert main([*play, *both[:2]]) == 2
-        assert "--sigma=0.5 suits none of the tasks" in capsys.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from benchmarks.hpo.meter import Meter
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
-from benchmarks.hpo.record import Record, append, drop, read
+from benchmarks.hpo.record import Record, append, read
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float
 
 
@@ -83,20 +82,6 @@ def test_a_missing_package_is_no_crash() -> None:
         play("incomplete", incomplete, Line(), budget=3.0, seed=1)
 
 
-def test_evaluations_are_not_the_optimisers_time() -> None:
-    class Slow(Line):
-        def objective_function(
-            self, configuration: Configuration, fidelity: float, seed: int
-        ) -> Evaluation:
-            end = time.process_time() + 0.1
-            while time.process_time() < end:
-                pass
-            return super().objective_function(configuration, fidelity, seed)
-
-    record = play("careful", careful, Slow(), budget=3.0, seed=1)
-    assert 0.0 <= record.total_seconds < 0.1
-
-
 def test_plain_values_and_back() -> None:
     record = play("careful", careful, Line(), budget=3.0, seed=1)
     values = json.loads(json.dumps(record.to_dict(), allow_nan=False))
@@ -119,23 +104,8 @@ class TestFiles:
         append(self.record(2), file)
         assert [record.seed for record in read([file])] == [0, 2]
 
-    def test_runs_are_dropped_by_seed_and_budget(self, tmp_path: Path) -> None:
-        file = tmp_path / "x.jsonl"
-        drop(file, 3.0, range(2))
-        assert not file.exists()
-        for seed in range(4):
-            append(self.record(seed), file)
-        append(replace(self.record(1), budget=5.0), file)
-        drop(file, 3.0, range(2))
-        assert [(one.seed, one.budget) for one in read([file])] == [(2, 3.0), (3, 3.0), (1, 5.0)]
-        assert list(tmp_path.iterdir()) == [file]
-
 
 class TestCommandLine:
-    def arguments(self, folder: Path, seeds: str) -> list[str]:
-        words = ["--peer=random_search", "--problem=branin", "--budget=3", f"--seeds={seeds}"]
-        return [*words, f"--output={folder}"]
-
     @pytest.mark.parametrize(("peer", "again"), [("random_search", False), ("ours", True)])
     def test_other_code_is_played_again_if_it_is_ours(
         self,

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.hpo.problem import Evaluation, FidelitySpace
+from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems.scikit_learn import MODELS
 from benchmarks.hpo.problems.table import (
     FOLDER,
@@ -58,36 +56,6 @@ class TestReplay:
 
 
 class TestBuilding:
-    def test_what_was_interrupted_goes_on(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        calls: list[tuple[float, int]] = []
-        allowed = 30
-
-        def counted(
-            model: str, data_set: str, given: Mapping[str, Any], level: float, seed: int
-        ) -> Evaluation:
-            assert (model, data_set) == ("svm", "wine")
-            if len(calls) == allowed:
-                raise KeyboardInterrupt
-            calls.append((level, seed))
-            return Evaluation(given["C"] + given["gamma"] + seed, level * (1.0 + seed))
-
-        monkeypatch.setattr(command, "trained", counted)
-        with pytest.raises(KeyboardInterrupt):
-            command.build("svm wine", tmp_path, seeds=2, grid=GRID)
-        # A seed is a first training that is thrown away, and 6 configurations at 3 levels.
-        assert [seed for _, seed in calls].count(0) == 19
-        assert not table_file("svm wine", tmp_path).exists()
-        allowed = 1000
-        file = command.build("svm wine", tmp_path, seeds=2, grid=GRID)
-        assert [seed for _, seed in calls].count(0) == 19
-        assert list(tmp_path.iterdir()) == [file]
-        table = Table.load(file)
-        assert table.values[4].tolist() == [[2.5, 3.5]] * 3
-        np.testing.assert_allclose(table.seconds[4], [1.5 / 9, 1.5 / 3, 1.5])
-        assert command.build("svm wine", tmp_path, seeds=9) == file
-
     @pytest.mark.slow
     def test_real_trainings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(command, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
