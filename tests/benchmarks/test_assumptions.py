@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks.assumptions.__main__ import main
-from benchmarks.assumptions.contestants import CONTESTANTS, run, takes_part
-from benchmarks.assumptions.scenarios import SCENARIOS
+from benchmarks.assumptions.contestants import run
 from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
 
 
@@ -62,13 +61,6 @@ def test_a_race_is_repeatable_by_its_seed() -> None:
 def test_shared_noise_breaks_certificates_and_no_data_can_show_it() -> None:
     outcomes = [run(("shared noise", "certify", seed)) for seed in range(30)]
     assert sum(outcome.wrong for outcome in outcomes) >= 3
-
-
-def test_every_scenario_has_its_contestants() -> None:
-    for scenario in SCENARIOS:
-        who = [name for name in CONTESTANTS if takes_part(name, scenario)]
-        assert "MFTopTwo" in who
-        assert ("certify" in who) == (scenario.with_certificates and scenario.workers == 1)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from benchmarks.papers.iise import ALGORITHMS, INSTANCES, fresh_instance, main, 
 from mfhpo.simulation.instances import GaussianInstance, load_instance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(INSTANCES))
 def test_published_figures(data_folder: Path, name: str) -> None:
     case = INSTANCES[name]
@@ -43,6 +44,7 @@ def test_runs_are_reproducible_and_the_best_known_order_holds() -> None:
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_json(
         self, data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -76,21 +78,3 @@ class TestCommand:
         assert "synthetic_a: IISE-gamma" in printed.out
         assert "2.53 ± 0.06" in printed.out
         assert "yahtzee" not in printed.out
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--runs", "1"], "--runs must be at least 2"),
-            (["--data", "/nowhere", "--runs", "2"], "published with the papers"),
-            (["--instances", "yahtzee", "--runs", "2"], "yahtzee cannot be drawn from a recipe"),
-            (["--instances", "synthetic_a", "--delta", "2"], "delta"),
-            (["--instances", "synthetic_a", "--resolution", "2"], "resolution"),
-        ],
-    )
-    def test_errors(
-        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        assert stopped.value.code == 2
-        assert message in capsys.readouterr().err

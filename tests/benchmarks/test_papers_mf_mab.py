@@ -22,16 +22,6 @@ class TestInstances:
         assert instance.costs.tolist() == [1.0, 2.0, 3.0, 4.0, 15.0]
         assert (np.abs(instance.means - instance.means[-1]).max(axis=1) <= instance.xi + 1e-9).all()
 
-    def test_figure_1(self) -> None:
-        for name, n_fidelities in (("a", 3), ("b", 5)):
-            instance = figure_1(name)
-            assert instance.means.shape == (n_fidelities, 5)
-            assert instance.best_arm == 0
-        # What is printed of b breaks its own bound for arms 1 and 3 at the fourth fidelity.
-        biases = np.abs(instance.means - instance.means[-1])
-        broken = np.argwhere(biases > instance.xi[:, None] + 1e-9)
-        assert broken.tolist() == [[3, 0], [3, 2]]
-
 
 class TestLowerBound:
     def test_by_hand(self) -> None:
@@ -78,6 +68,7 @@ def test_the_index_is_cheaper_than_the_target_alone_where_that_is_dear() -> None
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_json_and_figure(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ["--parts", "table3", "--algorithms", "top", "--runs", "3", "--workers", "1"]
         written, drawn = tmp_path / "new" / "mf_mab.json", tmp_path / "mf_mab.html"
@@ -93,18 +84,3 @@ class TestCommand:
         assert "Table 3" in page
         assert "target alone" in page
         assert len(page) < 200_000  # the library itself is not in it
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--runs", "1"], "--runs must be at least 2, got 1"),
-            (["--workers", "0"], "--workers must be at least 1, got 0"),
-            (["--parts", "table9"], "invalid choice: 'table9'"),
-        ],
-    )
-    def test_wrong_arguments(
-        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        with pytest.raises(SystemExit):
-            main(arguments)
-        assert message in capsys.readouterr().err

@@ -12,10 +12,8 @@ from benchmarks.papers.mf_ucb import (
     draw_instance,
     exponents,
     main,
-    naive_plays,
     ratios,
     speeds,
-    target_alone,
 )
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 
@@ -43,13 +41,6 @@ class TestInstances:
             assert instance.means.min() >= 0.0
             assert instance.means.max() <= 1.0
 
-    def test_the_target_alone(self) -> None:
-        instance = draw_instance(1, np.random.default_rng(3))
-        alone = target_alone(instance)
-        assert alone.costs.tolist() == [1000.0]
-        assert alone.means.tolist() == instance.means[-1:].tolist()
-        assert alone.variance == instance.variance
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -73,6 +64,7 @@ def test_the_advantage_ends_on_instance_3() -> None:
     assert found[1e6] > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_arms", [2, 10])
 def test_regret_grows_with_two_thirds_of_the_budget(n_arms: int) -> None:
     [row] = exponents([n_arms], [1e5, 1e6, 1e7, 1e8], 16, 25)
@@ -86,19 +78,6 @@ def test_regret_grows_with_two_thirds_of_the_budget(n_arms: int) -> None:
     assert steps.max() < 1.6 * steps.min()
 
 
-def test_figures_do_not_depend_on_the_number_of_processes() -> None:
-    one, two = (list(ratios([3], 3, 2e4, workers=workers)) for workers in (1, 2))
-    assert one == two
-
-
-def test_naive_plays_stop_before_the_capital_is_exceeded() -> None:
-    instance = draw_instance(3, np.random.default_rng(0))
-    plays = naive_plays(instance, np.random.default_rng(0), 1000.0)
-    paid = instance.costs[plays % 2].sum()
-    assert 990.0 < paid <= 1000.0
-    assert sorted(plays[:200] // 2) == list(range(200))
-
-
 def test_all_methods_make_the_same_plays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (2e4, 1e4)})
     rows = list(speeds([3], 1))
@@ -110,6 +89,7 @@ def test_all_methods_make_the_same_plays(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_it_writes_table_json_and_figure(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -131,20 +111,3 @@ class TestCommand:
         assert "Bernoulli, K = 200" in page
         assert len(page) < 100_000
         assert "reference" in capsys.readouterr().out
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--runs", "1"], "--runs must be at least 2"),
-            (["--budget-max", "1e5"], "--budget-max must be at least 1e6"),
-            (["--gaps", "0"], "--gaps must be at least 1"),
-            (["--workers", "0"], "--workers must be at least 1"),
-        ],
-    )
-    def test_errors(
-        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        assert stopped.value.code == 2
-        assert message in capsys.readouterr().err

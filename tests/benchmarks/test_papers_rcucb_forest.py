@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,21 +8,11 @@ import pytest
 
 from benchmarks.papers import rcucb_forest
 from benchmarks.papers.rcucb_forest import (
-    COST,
     N_CONFIGURATIONS,
-    PENALTY,
-    ROUNDS,
     ForestTable,
-    Row,
-    Settings,
     build,
-    default_table,
-    load,
     main,
     problem,
-    rows,
-    save,
-    what_must_hold,
 )
 
 
@@ -36,14 +25,8 @@ def made_up(seed: int = 0) -> ForestTable:
     return ForestTable(rewards, seconds)
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    file = tmp_path / "cache" / "table.npz"
-    save(made_up(), file)
-    return file
-
-
 class TestTable:
+    @pytest.mark.slow
     def test_forests_are_trained(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rcucb_forest, "TREES", (1, 2, 3, 4, 5, 6, 7))
         made = build(splits=1, seed=3)
@@ -55,32 +38,6 @@ class TestTable:
         # More trees are better on the whole.
         quality = made.rewards.reshape(-1, 7).mean(axis=0)
         assert quality[6] > quality[0] + 0.02
-
-    def test_it_is_read_as_written(self, table: Path) -> None:
-        read, made = load(table), made_up()
-        assert np.array_equal(read.rewards, made.rewards)
-        assert np.array_equal(read.seconds, made.seconds)
-
-    def test_where_it_is_kept(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert default_table() == tmp_path / "mfhpo" / "random_forest.npz"
-        monkeypatch.delenv("XDG_CACHE_HOME")
-        monkeypatch.setenv("HOME", str(tmp_path / "home"))
-        assert default_table() == tmp_path / "home" / ".cache" / "mfhpo" / "random_forest.npz"
-
-    def test_what_is_no_table(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError, match="build it with --build"):
-            load(tmp_path / "none.npz")
-        file = tmp_path / "table.npz"
-        file.write_bytes(b"")
-        with pytest.raises(ValueError, match="is no table of this benchmark"):
-            load(file)
-        np.savez(file, rewards=np.zeros((672, 2)))
-        with pytest.raises(ValueError, match="is no table of this benchmark"):
-            load(file)
-        np.savez(file, rewards=np.zeros((5, 2)), seconds=np.zeros((5, 2)))
-        with pytest.raises(ValueError, match="of 672 configurations, got"):
-            load(file)
 
 
 class TestProblem:
@@ -94,50 +51,9 @@ class TestProblem:
         assert (once <= 1.0).mean() == pytest.approx(0.75, abs=0.002)
         assert np.allclose(np.diff(limits, 2), 0.0)
 
-    def test_charges(self) -> None:
-        seconds = np.array([0.4, 3.0])
-        assert COST(seconds).tolist() == [0.4, 1.0]
-        assert PENALTY(seconds).tolist() == [4.0, 30.0]
-        assert ROUNDS == 13_440
-
-
-class TestRows:
-    def test_figures_do_not_depend_on_the_number_of_processes(self, table: Path) -> None:
-        settings = Settings(table, repetitions=2, rounds=700)
-        one, two = (list(rows(replace(settings, workers=workers))) for workers in (1, 2))
-        assert one == two
-
-    def test_a_row_adds_up(self, table: Path) -> None:
-        found = list(rows(Settings(table, repetitions=2, rounds=900)))
-        assert [row.method for row in found] == [
-            "KL+",
-            "KL",
-            "printed",
-            "published curves",
-            "UCB",
-            "TS",
-        ]
-        for row in found:
-            assert row.at[-1] == 900
-            assert row.curve[-1] == row.reward
-            # Rewards are .6 to .9, and 0 where a training is stopped.
-            earned = row.reward / (900 * (1.0 - row.censored))
-            assert 0.6 < earned < 0.9
-            assert row.gain < row.reward
-            assert row.reference_reward is None
-
-
-class TestWhatMustHold:
-    ROW = Row("KL+", 2, 9, 10.0, 1.0, 5.0, 0.1, 0.01, None, None, None, [9], [10.0], [1.0])
-
-    def test_ahead_in_both(self) -> None:
-        behind = [replace(self.ROW, method=m, reward=9.9, censored=0.11) for m in ("UCB", "TS")]
-        assert list(what_must_hold([self.ROW, *behind]).values()) == [True, True]
-        level = [behind[0], replace(self.ROW, method="TS")]
-        assert list(what_must_hold([self.ROW, *level]).values()) == [False, False]
-
 
 class TestCommand:
+    @pytest.mark.slow
     def test_it_builds_and_writes_json_and_figure(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -158,29 +74,3 @@ class TestCommand:
         assert {"scikit-learn", "numpy"} <= set(report["versions"])
         assert "mean cumulative reward" in figure.read_text(encoding="utf-8")
         assert "always the best pair" in capsys.readouterr().out
-
-    def test_a_table_is_not_built_again(self, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def never(*_: object) -> ForestTable:
-            raise AssertionError("there is a table")
-
-        monkeypatch.setattr(rcucb_forest, "build", never)
-        arguments = ["--build", "--table", str(table), "--repetitions", "2", "--rounds", "10"]
-        assert main([*arguments, "--workers", "1"]) in (0, 1)
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--table", "nowhere.npz"], "There is no table nowhere.npz; build it with --build"),
-            (["--repetitions", "1"], "--repetitions must be at least 2"),
-            (["--rounds", "0"], "--rounds must be at least 1"),
-            (["--workers", "0"], "--workers must be at least 1"),
-            (["--seed", "-1"], "--seed must be at least 0"),
-        ],
-    )
-    def test_errors(
-        self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        assert stopped.value.code == 2
-        assert message in capsys.readouterr().err

@@ -109,17 +109,6 @@ class TestPublished:
         assert (np.diff(gains[:, 2]) < 0.0).all()
 
 
-class TestBivariateNormal:
-    def test_correlations(self) -> None:
-        instance = positively_correlated()
-        # 2 x sqrt(1 - x^2), x = .2 and .6.
-        assert instance.correlation[[0, 9]].tolist() == pytest.approx([0.4 * math.sqrt(0.96), 0.96])
-        assert negatively_correlated().correlation[0] == pytest.approx(-0.4 * math.sqrt(0.96))
-        assert instance.sd**2 == pytest.approx(0.2)
-        rewards, consumptions = instance.draw(np.random.default_rng(0), 9, 4000)
-        assert np.corrcoef(rewards, consumptions)[0, 1] > 0.7
-
-
 class TestBetaExponential:
     def test_gains_in_closed_form(self) -> None:
         # .75 (1 - e^-2x) - .1 E[C; C <= x] - .2 x e^-2x,

@@ -1,20 +1,17 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from ray.tune.experiment import Trial
-from ray.tune.schedulers import FIFOScheduler
 
 from benchmarks.ray_tune import overhead
 from benchmarks.ray_tune.__main__ import main
 from benchmarks.ray_tune.comparison import Outcome, Setting, holds, judged, summary
 from benchmarks.ray_tune.methods import DELTA, METHODS, Answer, Race
-from benchmarks.ray_tune.tables import EPOCHS, LCBENCH_TASKS, SYNTHETIC_TASKS, lcbench, table
+from benchmarks.ray_tune.tables import EPOCHS, SYNTHETIC_TASKS, table
 
 # Three arms, and a fourth configuration beyond them; two of the arms cross.
 CURVES = np.vstack(
@@ -46,30 +43,6 @@ class TestTables:
         assert 0.5 < third < 0.9
         assert 0.95 < last < 1.0
 
-    def test_more_configurations_begin_with_the_same(self) -> None:
-        np.testing.assert_array_equal(table("synthetic 1", 50, 3)[:20], table("synthetic 1", 20, 3))
-        assert (table("synthetic 1", 20, 3) != table("synthetic 1", 20, 4)).any()
-        assert (table("synthetic 1", 20, 3) != table("synthetic 2", 20, 3)).any()
-
-    def test_lcbench(self, data_folder: Path) -> None:
-        folder = data_folder / "yahpo" / "lcbench"
-        curves = lcbench(folder, "3945", 30, 0)
-        assert curves.shape == (30, EPOCHS)
-        assert curves.min() >= 0.0
-        assert curves.max() <= 101.0
-        # On this task the good ones are within few points of each other, and begin far below.
-        best = np.sort(curves[:, -1])[::-1]
-        assert 90.0 < best[0] < 101.0
-        assert best[0] - best[4] < 10.0
-        np.testing.assert_allclose(curves[:10], lcbench(folder, "3945", 10, 0), atol=1e-3)
-        assert abs(curves - lcbench(folder, "7593", 30, 0)).mean() > 5.0
-
-    def test_what_is_missing_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError, match=r"model\.onnx is missing"):
-            lcbench(tmp_path, "3945", 1, 0)
-        with pytest.raises(ValueError, match="'3945' needs the folder"):
-            table("3945", 1, 0)
-
 
 class TestMethods:
     def test_random_search_trains_all_to_the_end(self) -> None:
@@ -96,35 +69,6 @@ class TestMethods:
         assert answer.claim == pytest.approx(89.0, abs=1.0)
         assert 10.0 <= answer.cost < 150.0
         assert 0.999 * answer.cost / 8 <= answer.makespan <= answer.cost
-
-    @pytest.mark.parametrize("sigma", [0.0, 20.0])
-    def test_elimination_certifies_what_bounds_can_tell(self, sigma: float) -> None:
-        answer = METHODS["MFEliminationScheduler, declared"](race(sigma=sigma))
-        assert answer.certified is (sigma == 0.0)
-        assert METHODS["MFEliminationScheduler, heuristic"](race()).certified is False
-
-    def test_a_shortlist_is_what_its_certificate_is_about(self) -> None:
-        curves = np.vstack([np.linspace(20.0, 60.0 + row, EPOCHS) for row in range(12)])
-        curves[0] = np.linspace(0.0, 99.0, EPOCHS)  # late, and lost by ASHA
-        setting = Setting("made up", 0.1, 12, 0)
-        found = race(values=curves[::-1], arms=12)
-        answer = METHODS["ASHA, then MFTopTwo on its best 8"](found)
-        assert answer.compared is not None
-        assert len(answer.compared) == 8
-        assert answer.configuration in answer.compared
-        assert 11 not in answer.compared
-        outcome = judged("shortlist", setting, found, answer)
-        assert outcome.certified
-        assert not outcome.wrong
-        assert outcome.regret == pytest.approx(99.0 - 71.0)
-
-    def test_asha_may_go_on_for_as_long_as_our_race(self) -> None:
-        values = table("synthetic 1", 500, 0)
-        found = race(values=values, arms=16, sigma=1.0, epsilon=1.0)
-        ours = METHODS["MFTopTwo, max bias declared"](found)
-        answer = METHODS["ASHA, as long as MFTopTwo"](found)
-        assert answer.makespan == pytest.approx(ours.makespan)
-        assert 0.9 * 8 * ours.makespan < answer.cost <= 8.001 * ours.makespan
 
 
 class TestComparison:
@@ -167,45 +111,6 @@ class TestComparison:
         assert holds([row | {"certified": 0}]) == {}
 
 
-class TestOverhead:
-    def test_the_watch_stands_while_the_controller_works(self) -> None:
-        def work(seconds: float) -> None:
-            end = time.process_time() + seconds
-            while time.process_time() < end:
-                pass
-
-        class Scheduler(FIFOScheduler):
-            def on_trial_result(self, tune_controller: Any, trial: Trial, result: Any) -> str:
-                work(0.02)
-                tune_controller.stop_trial(trial)
-                return "NOOP"
-
-            def on_trial_complete(self, tune_controller: Any, trial: Trial, result: Any) -> None:
-                work(0.03)
-
-        class Controller:
-            def stop_trial(self, trial: Trial) -> None:
-                work(0.5)
-                scheduler.on_trial_complete(self, trial, {})
-
-        scheduler = Scheduler()
-        watch = overhead.Stopwatch(scheduler)
-        scheduler.on_trial_result(Controller(), Trial("stub", stub=True), {})
-        assert 0.05 <= watch.seconds < 0.3
-
-    @pytest.mark.parametrize("name", overhead.SCHEDULERS)
-    def test_every_scheduler_is_measured(self, name: str) -> None:
-        [row] = overhead.measure([name], [20], repeats=1, seed=0)
-        assert row["results"] >= 20
-        assert row["ms_per_result"] > 0.0
-
-    def test_what_is_promised(self) -> None:
-        row = {"scheduler": "IISEScheduler", "trials": 1_000, "ms_per_result": 1.0}
-        assert list(overhead.holds([row]).values()) == [True]
-        assert list(overhead.holds([row | {"ms_per_result": 1.1}]).values()) == [False]
-        assert overhead.holds([row | {"scheduler": "FIFOScheduler"}]) == {}
-
-
 class TestCommandLine:
     def test_everything(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         output, figure = tmp_path / "out.json", tmp_path / "out.html"
@@ -225,8 +130,3 @@ class TestCommandLine:
         assert all(report["holds"].values())
         assert "ASHA" in figure.read_text(encoding="utf-8")
         assert "sigma 1, 1 races" in capsys.readouterr().out
-
-    def test_lcbench_needs_its_folder(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit):
-            main(["--data=nowhere", "--tasks", LCBENCH_TASKS[0]])
-        assert "lcbench/model.onnx is missing" in capsys.readouterr().err

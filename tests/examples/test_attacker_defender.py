@@ -44,31 +44,6 @@ def test_slopes_are_those_of_the_log_loss(example: ModuleType) -> None:
         assert (sides[0] - sides[1]) / 2e-6 == pytest.approx(slope[place], rel=1e-5)
 
 
-def test_an_attack_stays_within_its_radius_and_hurts(example: ModuleType) -> None:
-    rng = np.random.default_rng(0)
-    network = example.Network(rng)
-    x, y = example.pixels[:300], example.digit[:300]
-    for _ in range(200):
-        network.learn(x, y)
-    assert network.accuracy(x, y) > 0.95
-    for steps in (1, 2, 5):
-        changed = example.Attack(0.2, steps).on(network, x, y)
-        assert np.abs(changed - x).max() <= 0.2 + 1e-12
-        assert changed.min() >= 0.0
-        assert changed.max() <= 1.0
-        assert network.accuracy(changed, y) < network.accuracy(x, y) - 0.3
-    assert (example.Attack(0.0, 3).on(network, x, y) == x).all()
-
-
-def test_training_against_an_attack_helps_against_it(example: ModuleType) -> None:
-    attack = example.Attack(0.15, 2)
-    naive = [example.play(example.Defence(0.0, 0.0), [attack], seed) for seed in range(3)]
-    trained = [example.play(example.Defence(0.15, 0.5), [attack], seed) for seed in range(3)]
-    assert np.mean(trained, axis=0)[1] > np.mean(naive, axis=0)[1] + 0.1
-    assert example.play(example.Defence(0.15, 0.5), [attack], 0) == trained[0]
-    assert trained[0] != trained[1]
-
-
 def test_it_finds_and_prints(
     example: ModuleType,
     tmp_path: Path,

@@ -33,14 +33,12 @@ OPTIONS = {
 }
 # A process of Ray's takes longer to start than most trials take.
 WITH_RAY = ["ray_architecture_search.py", "ray_lightgbm.py"]
-SLOW = ["automl_service.py", "certify_study.py", "quickstart.py", "search_then_certify.py"]
 RUNS = [
     pytest.param(
         path,
         OPTIONS.get(path.name, []),
         id=path.name,
-        marks=[pytest.mark.cluster] * (path.name in WITH_RAY)
-        + [pytest.mark.slow] * (path.name in SLOW),
+        marks=pytest.mark.cluster if path.name in WITH_RAY else pytest.mark.slow,
     )
     for path in EXAMPLES
 ]

@@ -9,17 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.hpo import certainty_pools, certainty_races
+from benchmarks.hpo import certainty_pools
 from benchmarks.hpo.certainty import main
 from benchmarks.hpo.certainty_answers import Answer, Outcome, Race, judged
-from benchmarks.hpo.certainty_biases import pool_figures
 from benchmarks.hpo.certainty_contenders import CONTENDERS, play
-from benchmarks.hpo.certainty_halving import halve, hyperband
-from benchmarks.hpo.certainty_picture import picture
+from benchmarks.hpo.certainty_halving import halve
 from benchmarks.hpo.certainty_pools import Bounds, Pool, bounds_elsewhere, draw_pool
 from benchmarks.hpo.certainty_races import paid
-from benchmarks.hpo.certainty_settings import SETTINGS, Setting
-from benchmarks.hpo.certainty_summary import holds, in_words, markdown, summary
+from benchmarks.hpo.certainty_settings import Setting
+from benchmarks.hpo.certainty_summary import holds, summary
 
 COSTS = np.array([1 / 9, 1 / 3, 1.0])
 
@@ -70,29 +68,10 @@ class TestHalving:
         scratch = halve(replace(self.NINE, continues=False), range(9), 0, 0.0, rng)
         assert scratch.cost == pytest.approx(3.0)
 
-    def test_a_later_first_level_is_paid_from_the_beginning(self) -> None:
-        found = halve(self.NINE, [0, 4, 2], 1, 0.0, np.random.default_rng(0))
-        assert found.order == (4, 2, 0)
-        assert found.cost == pytest.approx(3 * 1 / 3 + 2 / 3)
-
     def test_is_misled_by_a_first_level_that_lies(self) -> None:
         found = halve(MISLEADING, range(6), 0, 0.0, np.random.default_rng(0))
         assert found.order[0] == 1
         assert MISLEADING.regret(1) == 10.0
-
-    def test_hyperband_splits_the_pool_among_its_brackets(self) -> None:
-        # Weights 9/3, 3/2 and 1 of eleven arms: 6, 3 and 2 of them.
-        means = np.arange(11.0) + np.zeros((3, 1))
-        pool = Pool("rbv2_xgboost 1", means, COSTS, continues=False)
-        answer = hyperband(pool, 0.0, np.random.default_rng(0))
-        assert answer.cost == pytest.approx((6 / 9 + 2 / 3 + 1) + (3 / 3 + 1) + 2)
-        assert answer.arm == 10  # first in its bracket, whichever that is
-        assert not answer.certified
-
-    def test_hyperband_leaves_brackets_without_arms_out(self) -> None:
-        pool = Pool("lcbench 1", np.ones((3, 1)), COSTS, continues=False)
-        answer = hyperband(pool, 0.0, np.random.default_rng(0))
-        assert answer.arm == 0
 
 
 class TestBounds:
@@ -122,7 +101,14 @@ class TestBounds:
 
 
 class TestContenders:
-    @pytest.mark.parametrize("name", [n for n, c in CONTENDERS.items() if c.rule != "halving"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, marks=[pytest.mark.slow] * contender.slow)
+            for name, contender in CONTENDERS.items()
+            if contender.rule != "halving"
+        ],
+    )
     def test_finds_the_best_where_it_is_plain(self, name: str) -> None:
         outcome = play(name, race())
         if CONTENDERS[name].rule != "shortlist":  # which has all arms of so small a pool
@@ -130,25 +116,6 @@ class TestContenders:
         assert outcome.regret == 0.0
         assert not outcome.wrong
         assert outcome.certified == (CONTENDERS[name].rule != "once")
-        assert outcome == play(name, race())
-
-    def test_pays_less_where_bounds_let_most_arms_go(self) -> None:
-        levels = np.array([np.arange(40.0), np.arange(40.0)])
-        pool = Pool("rbv2_xgboost 1", levels, np.array([0.01, 1.0]), continues=False)
-        known = play("MF-LUCB, bounds known", race(pool, sigma=0.1, epsilon=0.5))
-        alone = play("SE, target only", race(pool, sigma=0.1, epsilon=0.5))
-        assert known.regret == alone.regret == 0.0
-        assert alone.cost >= 40.0
-        assert known.cost < 5.0
-
-    def test_a_race_that_is_too_dear_does_not_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(certainty_races, "MOST_COST", 50.0)
-        ties = Pool("lcbench 1", np.zeros((2, 4)), np.array([0.5, 1.0]), continues=True)
-        for name in ("SE, target only", "MFTopTwo, bounds known", "MF-LUCB, bounds estimated"):
-            outcome = play(name, race(ties, sigma=1.0, epsilon=0.0))
-            assert outcome.unfinished
-            assert not outcome.certified
-            assert 25.0 <= outcome.cost < 600.0
 
     def test_wrong_bounds_can_make_a_wrong_certificate(self) -> None:
         nothing = Bounds(np.zeros(3), np.zeros(3))
@@ -157,20 +124,6 @@ class TestContenders:
         outcome = play("IISE, bounds declared", misled)
         assert outcome.wrong
         assert outcome.regret == 20.0  # arm 0 is the best at the first level
-
-    @pytest.mark.parametrize("name", ["IISE, bounds declared", "IISE-gamma, bounds declared"])
-    def test_goes_on_when_bounds_are_widened(self, name: str) -> None:
-        widened = 0
-        for seed in range(20):
-            rng = np.random.default_rng(seed)
-            target = rng.normal(0.0, 5.0, 12)
-            means = np.stack([target - 5.0 * rng.random(12), target])
-            pool = Pool("lcbench 1", means, np.array([0.1, 1.0]), continues=True)
-            too_small = Bounds(np.array([1.0, 0.0]), np.array([1.0, 0.0]))
-            outcome = play(name, Race(pool, 1.0, 0.5, too_small, seed))
-            assert outcome.certified
-            widened += outcome.widened
-        assert widened >= 1
 
     def test_a_certificate_is_about_what_was_compared(self) -> None:
         answer = Answer(1, 3.0, certified=True)
@@ -237,35 +190,6 @@ class TestReport:
         assert not any(found.values())
         assert any("MF-LUCB, bounds known" in words for words in found)
 
-    def test_table_and_words_tell_the_same(self) -> None:
-        rows = summary(SETTING, RACES)
-        lines = markdown(rows, SETTING.name).splitlines()
-        assert len(lines) == 2 + 4
-        assert {line.count("|") for line in lines} == {12}
-        assert (
-            "| MF-LUCB, bounds known | 100 (100 to 200) | 0.50 | 0.00, 0.0 | 0 % | 0 of 3 |"
-            in (lines[4])
-        )
-        lcbench, xgboost = in_words(rows).splitlines()
-        assert "at the target level alone SE is cheapest, 1.00 of SE's cost (300)" in lcbench
-        assert "cheaper with bounds known: MF-LUCB 0.50 of SE's cost (100)" in lcbench
-        assert "cheaper with bounds declared: nobody" in lcbench
-        assert "cheaper with bounds known: nobody" in xgboost
-        assert "halving pays 20 and is 4.0 percent off" in xgboost
-
-    def test_words_do_not_hide_wrong_certificates(self) -> None:
-        cheap = [[*one[:2], replace(one[3], cost=1.0)] for one in RACES]
-        [lcbench, _] = in_words(summary(SETTING, cheap)).splitlines()
-        assert "with bounds declared: IISE 0.00 of SE's cost (1, 3 of 3 wrong)" in lcbench
-
-    def test_picture_shows_every_row(self) -> None:
-        rows = summary(SETTING, RACES)
-        assert len(picture(rows).data) == len(rows) == 8
-
-    def test_settings_name_their_tasks(self) -> None:
-        assert len({setting.name for setting in SETTINGS}) == len(SETTINGS)
-        assert [len(setting.tasks()) for setting in SETTINGS] == [12, 8, 12, 12, 12]
-
 
 class TestSurrogates:
     def test_pools_are_drawn_afresh_and_again_alike(self, data_folder: Path) -> None:
@@ -279,20 +203,7 @@ class TestSurrogates:
         assert (pool.means != other.means).all()
         assert not draw_pool("rbv2_xgboost 16", None, 2, 0, data).continues
 
-    def test_a_problem_without_known_values_is_no_pool(self) -> None:
-        with pytest.raises(ValueError, match="no known true values"):
-            draw_pool("logistic_regression digits table", None, 2, 0)
-
-    def test_pools_say_what_bounds_could_do(self, data_folder: Path) -> None:
-        rows = pool_figures(SETTINGS[1], 20, [0, 1], data_folder / "yahpo")
-        assert len(rows) == 8
-        for row in rows:
-            assert row["xi"][-1] == row["gamma"][-1] == row["declared_xi"][-1] == 0.0
-            # At the target, all but the best are out, by either kind of bounds.
-            assert row["out_by_max_bounds"][-1] == row["out_by_order_bounds"][-1] == 0.95
-            assert row["out_by_order_bounds"][0] <= row["out_by_order_bounds"][-2]
-            assert 1 <= row["within_epsilon"] <= 20
-
+    @pytest.mark.slow
     def test_command_line(
         self, data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -316,22 +227,3 @@ class TestSurrogates:
         assert data not in output.read_text()
         assert "plotly" in figure.read_text()
         assert "| successive halving |" in capsys.readouterr().out
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["--arms=1"], "--arms must be at least 2"),
-            (["--settings", "9"], "invalid choice"),
-            (["--data=nowhere"], "nowhere/lcbench/model.onnx is missing"),
-        ],
-    )
-    def test_arguments_that_make_no_sense(
-        self,
-        arguments: list[str],
-        message: str,
-        data_folder: Path,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
-        with pytest.raises(SystemExit):
-            main(["--data", str(data_folder / "yahpo"), *arguments])
-        assert message in capsys.readouterr().err

@@ -49,9 +49,3 @@ def test_ours_is_known_by_its_contents(tmp_path: Path, monkeypatch: pytest.Monke
         seen.append(now())
     assert len(set(seen)) == 4
     identity_of.cache_clear()
-
-
-def test_the_code_is_there() -> None:
-    identity_of.cache_clear()
-    for pattern in identity._CODE:
-        assert list(identity._ROOT.glob(pattern)), pattern

@@ -84,11 +84,3 @@ def test_what_does_not_apply_is_dropped_and_what_was_tried_is_kept_once() -> Non
     assert meter.failures == 2
     meter.recommend({"kind": "b", "x": 0.7}, None)
     assert meter.steps[0].configuration == {"kind": "b"}
-
-
-def test_what_is_out_of_range_was_not_tried() -> None:
-    meter = Meter(Parabola(), budget=100.0, seed=0)
-    with pytest.raises(KeyError):  # a problem refuses what it cannot evaluate
-        meter.evaluate({"kind": "a"}, 0)
-    assert meter.tried == []
-    assert meter.cost == 0.0

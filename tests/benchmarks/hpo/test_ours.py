@@ -16,10 +16,7 @@ from mfhpo_optuna import Fidelity
 METHODS = methods_of(OURS)
 
 
-def test_the_headline_is_one_of_ours() -> None:
-    assert HEADLINE in METHODS
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [HEADLINE, "mfhpo halving + tpe"])
 def test_a_run_on_a_table_uses_its_whole_budget(name: str) -> None:
     # Good configurations train faster than others here, so that the sampler expects to pay more.

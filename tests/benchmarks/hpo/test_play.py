@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from benchmarks.hpo.meter import Meter
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
-from benchmarks.hpo.record import Record, append, drop, file_of, read
+from benchmarks.hpo.record import Record, append, read
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float
 
 
@@ -84,29 +82,6 @@ def test_a_missing_package_is_no_crash() -> None:
         play("incomplete", incomplete, Line(), budget=3.0, seed=1)
 
 
-@pytest.mark.parametrize("kind", [OSError, MemoryError])
-def test_a_machine_that_fails_is_no_crash(kind: type[Exception]) -> None:
-    def unlucky(meter: Meter, seed: int) -> None:
-        raise kind("no space left")
-
-    with pytest.raises(kind, match="no space left"):
-        play("unlucky", unlucky, Line(), budget=3.0, seed=1)
-
-
-def test_evaluations_are_not_the_optimisers_time() -> None:
-    class Slow(Line):
-        def objective_function(
-            self, configuration: Configuration, fidelity: float, seed: int
-        ) -> Evaluation:
-            end = time.process_time() + 0.1
-            while time.process_time() < end:
-                pass
-            return super().objective_function(configuration, fidelity, seed)
-
-    record = play("careful", careful, Slow(), budget=3.0, seed=1)
-    assert 0.0 <= record.total_seconds < 0.1
-
-
 def test_plain_values_and_back() -> None:
     record = play("careful", careful, Line(), budget=3.0, seed=1)
     values = json.loads(json.dumps(record.to_dict(), allow_nan=False))
@@ -115,23 +90,9 @@ def test_plain_values_and_back() -> None:
         Record.from_dict({name: value for name, value in values.items() if name != "seed"})
 
 
-def test_records_of_before_there_were_identities_load() -> None:
-    record = play("careful", careful, Line(), budget=3.0, seed=1, identity="1.2")
-    assert record.identity == "1.2"
-    values = record.to_dict()
-    del values["identity"]
-    assert Record.from_dict(values) == replace(record, identity="")
-    with pytest.raises(ValueError, match=r"\['wild'\] are missing or unknown"):
-        Record.from_dict(values | {"wild": 1})
-
-
 class TestFiles:
     def record(self, seed: int) -> Record:
         return replace(play("broken", broken, Line(), budget=3.0, seed=1), seed=seed)
-
-    def test_names_are_apart(self, tmp_path: Path) -> None:
-        file = file_of("optuna tpe + hyperband", "lcbench 3945, sigma 0.2", tmp_path)
-        assert file.name == "optuna-tpe-hyperband--lcbench-3945-sigma-0.2.jsonl"
 
     def test_half_a_line_is_lost_and_no_more(self, tmp_path: Path) -> None:
         file = tmp_path / "folder" / "x.jsonl"
@@ -143,52 +104,8 @@ class TestFiles:
         append(self.record(2), file)
         assert [record.seed for record in read([file])] == [0, 2]
 
-    def test_runs_are_dropped_by_seed_and_budget(self, tmp_path: Path) -> None:
-        file = tmp_path / "x.jsonl"
-        drop(file, 3.0, range(2))
-        assert not file.exists()
-        for seed in range(4):
-            append(self.record(seed), file)
-        append(replace(self.record(1), budget=5.0), file)
-        drop(file, 3.0, range(2))
-        assert [(one.seed, one.budget) for one in read([file])] == [(2, 3.0), (3, 3.0), (1, 5.0)]
-        assert list(tmp_path.iterdir()) == [file]
-
-    def test_another_bad_line_is_told(self, tmp_path: Path) -> None:
-        file = tmp_path / "x.jsonl"
-        file.write_text('{"seed": 1}\n', encoding="utf-8")
-        with pytest.raises(ValueError, match=r"x\.jsonl, line 1, is no record"):
-            read([file])
-
 
 class TestCommandLine:
-    def arguments(self, folder: Path, seeds: str) -> list[str]:
-        words = ["--peer=random_search", "--problem=branin", "--budget=3", f"--seeds={seeds}"]
-        return [*words, f"--output={folder}"]
-
-    def test_what_is_there_is_not_played_again(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert main(self.arguments(tmp_path, "0:2")) == 0
-        [file] = tmp_path.iterdir()
-        assert [record.seed for record in read([file])] == [0, 1]
-        before = file.read_bytes()
-        played: list[int] = []
-
-        def counted(*arguments: Any) -> Record:
-            record = play(*arguments)
-            played.append(record.seed)
-            return record
-
-        monkeypatch.setattr(playing, "play", counted)
-        file.write_bytes(before[:-5])  # killed while it wrote the second
-        assert main(self.arguments(tmp_path, "0:3")) == 0
-        assert played == [1, 2]
-        records = read([file])
-        assert [record.seed for record in records] == [0, 1, 2]
-        assert {record.method for record in records} == {"random"}
-        assert records[1].value == Record.from_dict(json.loads(before.splitlines()[1])).value
-
     @pytest.mark.parametrize(("peer", "again"), [("random_search", False), ("ours", True)])
     def test_other_code_is_played_again_if_it_is_ours(
         self,
@@ -212,16 +129,3 @@ class TestCommandLine:
         assert [record.identity for record in read([file])] == expected
         assert main(command) == 0  # of two records the later one counts
         assert [record.identity for record in read([file])] == expected
-
-    def test_what_there_is(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["--peer=random_search", "--list"]) == 0
-        assert capsys.readouterr().out == "random\n"
-        assert main(["--peer=nobody", "--list"]) == 2
-        assert "benchmarks.peers.nobody" in capsys.readouterr().err
-
-    def test_mistakes_are_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main([*self.arguments(tmp_path, "0"), "--method=wild"]) == 2
-        assert "'wild'" in capsys.readouterr().err
-        with pytest.raises(SystemExit):
-            main(self.arguments(tmp_path, "3:3"))
-        assert "must be like 0:30" in capsys.readouterr().err

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.hpo.problem import Evaluation, FidelitySpace
-from benchmarks.hpo.problems.known import require_valid
+from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems.scikit_learn import MODELS
 from benchmarks.hpo.problems.table import (
     FOLDER,
@@ -18,7 +14,7 @@ from benchmarks.hpo.problems.table import (
     configurations_of,
     table_file,
 )
-from benchmarks.hpo.space import ConfigurationSpace, Integer
+from benchmarks.hpo.space import Integer
 from benchmarks.hpo.tables import __main__ as command
 
 GRID = {"C": (1.0, 2.0), "gamma": (0.25, 0.5, 1.0)}
@@ -49,28 +45,6 @@ class TestReplay:
             assert high.value - low.value == 1.0  # one recorded training at both levels
         assert {low.value for low, _ in results} == {30.0, 30.25, 30.5, 30.75}
 
-    def test_mean_costs(self) -> None:
-        # (1 + ... + 6) / 6 at the lower level, three times that at the target; 10.5 is full.
-        assert TableProblem(small()).mean_costs == pytest.approx((1 / 3, 1.0))
-        table = replace(small(), seconds=np.full((6, 2), 4.0))
-        low, high = TableProblem(table).mean_costs
-        assert low == 1.0
-        assert low < high == pytest.approx(1.0)
-
-    def test_many_rows(self) -> None:
-        problem = TableProblem(small())
-        places = [{"C": c, "gamma": g} for c in range(2) for g in range(3)]
-        np.testing.assert_allclose(problem.true_values(places), 1.375 + 10.0 * np.arange(6.0))
-
-    def test_what_does_not_fit_is_named(self) -> None:
-        table = small()
-        with pytest.raises(ValueError, match=r"values must have shape \(6, 2, 'seeds'\)"):
-            Table(table.name, GRID, table.fidelity, table.values[:5], table.seconds)
-        with pytest.raises(ValueError, match=r"seconds must have shape \(6, 2\)"):
-            Table(table.name, GRID, table.fidelity, table.values, table.seconds[:5])
-        with pytest.raises(ValueError, match="must be of Integer"):
-            TableProblem(table).objective_function({"C": 2, "gamma": 0}, 1.0, 0)
-
     def test_saved_and_loaded(self, tmp_path: Path) -> None:
         table, file = small(), tmp_path / "table.npz"
         table.save(file)
@@ -82,36 +56,7 @@ class TestReplay:
 
 
 class TestBuilding:
-    def test_what_was_interrupted_goes_on(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        calls: list[tuple[float, int]] = []
-        allowed = 30
-
-        def counted(
-            model: str, data_set: str, given: Mapping[str, Any], level: float, seed: int
-        ) -> Evaluation:
-            assert (model, data_set) == ("svm", "wine")
-            if len(calls) == allowed:
-                raise KeyboardInterrupt
-            calls.append((level, seed))
-            return Evaluation(given["C"] + given["gamma"] + seed, level * (1.0 + seed))
-
-        monkeypatch.setattr(command, "trained", counted)
-        with pytest.raises(KeyboardInterrupt):
-            command.build("svm wine", tmp_path, seeds=2, grid=GRID)
-        # A seed is a first training that is thrown away, and 6 configurations at 3 levels.
-        assert [seed for _, seed in calls].count(0) == 19
-        assert not table_file("svm wine", tmp_path).exists()
-        allowed = 1000
-        file = command.build("svm wine", tmp_path, seeds=2, grid=GRID)
-        assert [seed for _, seed in calls].count(0) == 19
-        assert list(tmp_path.iterdir()) == [file]
-        table = Table.load(file)
-        assert table.values[4].tolist() == [[2.5, 3.5]] * 3
-        np.testing.assert_allclose(table.seconds[4], [1.5 / 9, 1.5 / 3, 1.5])
-        assert command.build("svm wine", tmp_path, seeds=9) == file
-
+    @pytest.mark.slow
     def test_real_trainings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(command, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
         arguments = ["--problems", "svm wine", "--seeds=2", "--workers=1", f"--output={tmp_path}"]
@@ -124,14 +69,6 @@ class TestBuilding:
 
 
 class TestShipped:
-    @pytest.mark.parametrize("model", MODELS)
-    def test_grids_lie_in_the_spaces(self, model: str) -> None:
-        space = ConfigurationSpace(MODELS[model].parameters)
-        configurations = configurations_of(command.GRIDS[model])
-        assert 100 <= len(configurations) <= 500
-        for configuration in configurations:
-            require_valid(space, configuration)
-
     @pytest.mark.parametrize(
         "name", ["logistic_regression digits", "svm digits", "gradient_boosting breast_cancer"]
     )

@@ -67,11 +67,6 @@ class TestBootstrap:
         assert high - low == pytest.approx(2 * 1.96 / 20, rel=0.12)
         assert low < values.mean() < high
 
-    def test_what_is_paired_is_drawn_together(self) -> None:
-        values = np.random.default_rng(0).random((3, 10))
-        means = bootstrap_means(np.stack([values, 2.0 * values], axis=-1))
-        np.testing.assert_allclose(means[:, 1], 2.0 * means[:, 0])
-
 
 class TestRanking:
     def test_two_cliques(self) -> None:
@@ -92,15 +87,3 @@ class TestRanking:
         assert found.friedman == pytest.approx(np.exp(-5.0))
         assert found.order == (0, 1, 2)
         assert found.cliques == ((0, 1), (1, 2))
-
-    def test_nobody_differs(self) -> None:
-        found = ranking(np.ones((3, 5)))
-        assert found.ranks == (2.0, 2.0, 2.0)
-        assert found.cliques == ((0, 2),)
-
-    def test_two_methods(self) -> None:
-        first = np.arange(6.0)
-        found = ranking(np.stack([first + np.arange(1, 7), first]))
-        assert found.order == (1, 0)
-        assert found.friedman == pytest.approx(2 / 64)
-        assert found.cliques == ()

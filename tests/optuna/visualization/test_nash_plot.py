@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from tests.optuna.games.nash_games import (
 pytest.importorskip("plotly")
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
-LEVELS = [1, 3, 9]
+BUDGET = 30
 
 
 def play_mirrored(
@@ -57,18 +57,8 @@ def few_stages() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def finished() -> optuna.Study:
-    return play_mirrored(tracking_by_level, 60)
-
-
-@pytest.fixture(scope="module")
-def figure(finished: optuna.Study) -> Any:
-    return plot_equilibrium(finished)
-
-
-@pytest.fixture(scope="module")
 def coarse() -> optuna.Study:
-    return play_mirrored(on_a_grid_by_level, 60)
+    return play_mirrored(on_a_grid_by_level, BUDGET)
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +66,8 @@ def over_cost(coarse: optuna.Study) -> Any:
     return plot_dissatisfaction(coarse)
 
 
-@pytest.fixture(scope="module")
-def large() -> optuna.Study:
-    """Three players, one of them with two parameters."""
+def three_players() -> optuna.Study:
+    """One of them has two parameters."""
 
     def objective(trial: optuna.Trial) -> tuple[float, float, float]:
         row, column = tracking(trial)
@@ -91,25 +80,19 @@ def large() -> optuna.Study:
     return play(objective, ["minimize", "minimize", "maximize"], players=players, budget=16)
 
 
-@pytest.fixture(scope="module")
-def slices(large: optuna.Study) -> Any:
-    return plot_equilibrium(large)
-
-
 def traces(figure: Any, name: str) -> list[Any]:
     found = [trace for trace in figure.data if trace.name == name]
     assert found, f"{name}: {[trace.name for trace in figure.data]}"
     return found
 
 
-def number_of(text: str) -> int:
-    return int(text.split(":")[0].removeprefix("trial "))
-
-
 # Maps.
 
 
-def test_maps_show_each_objective_in_its_own_sign(finished: optuna.Study, figure: Any) -> None:
+@pytest.mark.slow
+def test_maps_show_each_objective_in_its_own_sign() -> None:
+    finished = play_mirrored(tracking_by_level, 60)
+    figure = plot_equilibrium(finished)
     maps = [trace for trace in figure.data if trace.type == "heatmap"]
     assert [trace.name for trace in maps] == [
         "row (higher is better)",
@@ -131,65 +114,13 @@ def test_maps_show_each_objective_in_its_own_sign(finished: optuna.Study, figure
     assert [bool(trace.reversescale) for trace in maps] == [True, False, False]
 
 
-def test_the_map_of_gains_follows_from_the_others(finished: optuna.Study, figure: Any) -> None:
-    row, column, gains = (np.array(t.z) for t in figure.data if t.type == "heatmap")
-    # A row of z is a value of y, which the row's player does not choose.
-    for_row = row.max(axis=1, keepdims=True) - row
-    for_column = column - column.min(axis=0, keepdims=True)
-    answer = finished.sampler.equilibrium(finished)
-    units = [gain.unit for gain in answer.dissatisfaction.values()]
-    np.testing.assert_allclose(
-        gains, np.maximum(for_row / units[0], for_column / units[1]), atol=4e-3
-    )
-    lowest = np.unravel_index(gains.argmin(), gains.shape)
-    shown = next(t for t in figure.data if t.type == "heatmap")
-    assert shown.x[lowest[1]] == pytest.approx(EQUILIBRIUM["x"], abs=0.06)
-    assert shown.y[lowest[0]] == pytest.approx(EQUILIBRIUM["y"], abs=0.06)
-
-
-def test_every_evaluation_is_on_every_map(finished: optuna.Study, figure: Any) -> None:
-    seen = []
-    for level in LEVELS:
-        copies = traces(figure, f"seconds = {level}")
-        assert len(copies) == 3
-        assert len({copy.x for copy in copies}) == 1
-        assert [copy.showlegend for copy in copies] == [True, False, False]
-        shown = copies[0]
-        for x, y, symbol, text in zip(
-            shown.x, shown.y, shown.marker.symbol, shown.text, strict=True
-        ):
-            trial = finished.trials[number_of(text)]
-            assert trial.params["seconds"] == level
-            assert (x, y) == pytest.approx((trial.params["x"], trial.params["y"]))
-            assert symbol == ("x" if trial.number == 2 else "circle")
-            seen.append(trial.number)
-    assert sorted(seen) == [trial.number for trial in finished.trials]
-
-
-def test_maps_of_choices_and_logarithms() -> None:
-    def objective(trial: optuna.Trial) -> Sequence[float]:
-        mode = trial.suggest_categorical("mode", ["a", "b", "c"])
-        threads = trial.suggest_int("threads", 1, 16, log=True)
-        row = {"a": 0.0, "b": 1.0, "c": 0.3}[mode]
-        return row, -abs(np.log2(threads) - (3.0 if mode == "b" else 1.0))
-
-    players = {"row": ["mode"], "column": ["threads"]}
-    study = play(objective, ["maximize"] * 2, players=players, budget=10)
-    figure = plot_equilibrium(study)
-    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("category", "log")
-    assert figure.layout.xaxis.title.text == "mode (row)"
-    assert figure.layout.yaxis.title.text == "threads (column)"
-    shown = next(trace for trace in figure.data if trace.type == "heatmap")
-    assert list(shown.x) == ["a", "b", "c"]
-    assert list(shown.y) == list(range(1, 17))
-    assert np.array(shown.z).shape == (16, 3)
-    assert traces(figure, "evaluated")[0].x == tuple(t.params["mode"] for t in study.trials)
-
-
 # Slices.
 
 
-def test_a_slice_is_what_the_owner_gains(large: optuna.Study, slices: Any) -> None:
+@pytest.mark.slow
+def test_a_slice_is_what_the_owner_gains() -> None:
+    large = three_players()
+    slices = plot_equilibrium(large)
     params = large.sampler.equilibrium(large).params
     stars = traces(slices, "recommended")
     shown = [star.x[0] for star in stars]
@@ -222,30 +153,6 @@ def test_dissatisfaction_over_cost(coarse: optuna.Study, over_cost: Any) -> None
     np.testing.assert_allclose(line.y, np.max([player.y for player in players], axis=0))
 
 
-def test_the_band_goes_from_the_largest_lower_to_the_largest_upper_end(
-    coarse: optuna.Study, over_cost: Any
-) -> None:
-    answer = coarse.sampler.equilibrium(coarse)
-    (band,) = traces(over_cost, "interval, probability 0.9")
-    (line,) = traces(over_cost, "largest of all players")
-    n = len(line.x)
-    assert band.x == (*line.x, *reversed(line.x))
-    upper, lower = np.array(band.y[:n]), np.array(band.y[n:])[::-1]
-    assert (upper >= lower).all()
-    assert upper[-1] == pytest.approx(answer.at_most, rel=1e-5, abs=1e-12)
-    ends = [gain.interval[0] for gain in answer.dissatisfaction.values()]
-    assert lower[-1] == pytest.approx(max(ends), rel=1e-5, abs=1e-12)
-
-
-def test_a_stage_is_what_would_have_been_recommended(coarse: optuna.Study, over_cost: Any) -> None:
-    """The same study, had it ended there."""
-    (line,) = traces(over_cost, "largest of all players")
-    paid = np.cumsum([trial.params["seconds"] for trial in coarse.trials]).tolist()
-    study = play_mirrored(on_a_grid_by_level, 60, n_trials=paid.index(line.x[1]) + 1)
-    answer = study.sampler.equilibrium(study)
-    assert line.y[1] == pytest.approx(answer.epsilon, rel=1e-5)
-
-
 # What cannot be drawn.
 
 
@@ -258,11 +165,3 @@ def test_errors(plot: Any) -> None:
         plot(study, sampler=optuna.samplers.RandomSampler())
     with pytest.raises(ValueError, match=r"nothing to show yet: no trial has told"):
         plot(study, sampler=NashSampler(PLAYERS, budget=5))
-
-
-def test_the_sampler_can_be_given(coarse: optuna.Study, over_cost: Any) -> None:
-    sampler = NashSampler(PLAYERS, "seconds", budget=60, seed=0)
-    bare = optuna.create_study(directions=["maximize", "minimize"])
-    bare.add_trials(coarse.trials)
-    (line,) = traces(plot_dissatisfaction(bare, sampler=sampler), "largest of all players")
-    assert line.y == traces(over_cost, "largest of all players")[0].y
