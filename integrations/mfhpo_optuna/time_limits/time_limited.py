@@ -114,34 +114,32 @@ def time_limited(
     the process ends by itself, as by a segmentation fault, RuntimeError is raised and the trial
     FAILs. Standard input is empty.
 
-    **Ctrl-C** ends a trial at once, which FAILs, and with it the study. With ``n_jobs`` above 1
-    Optuna takes the first Ctrl-C, while there are trials to begin, for a wish to begin none, and
-    waits for those that run, until their limits at the latest; the next one ends the program, and
-    these trials within a second or two. Objectives do not get the signal.
+    **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna only stops
+    beginning trials at the first Ctrl-C, and waits for the running ones, at most until their
+    limits. The second Ctrl-C ends the program, and its trials within a second or two. Objectives
+    do not get the signal.
 
-    **Memory** is looked at every 50 ms, or more rarely where looking takes long: a trial that
-    takes much at once may exceed its limit meanwhile, and the system's own limits still apply. On
-    Linux memory that several processes share is divided among them, and what a trial shares with
-    this process does not count; elsewhere it is the resident set size. A process that
-    keeps more than a tenth of the limit after a trial is not used for the next one.
+    **Memory** is measured every 50 ms, or more rarely where that takes long, so a trial may exceed
+    its limit in between. On Linux memory that several processes share is divided among them, and
+    what a trial shares with this process does not count; elsewhere it is the resident set size. A
+    process that keeps more than a tenth of the limit after a trial is not used for the next one.
 
-    **Start methods.** "fork" needs nothing to be picklable and takes milliseconds, but it
-    copies this process as it was at the first trial: later changes of globals are not seen, and
-    what cannot be forked breaks, such as CUDA once it was used, or libgomp (LightGBM, XGBoost,
-    scikit-learn) once it has run threads here: the trial hangs, until its limit (there is a warning
-    if that happens to the first one). Then use "forkserver" or "spawn", or train nothing here
-    before the first trial. These import the main
-    module again, which must begin its study below ``if __name__ == "__main__":``. In all three,
-    processes for further trials are forked from one that never ran the objective.
+    **Start methods.** "fork" takes milliseconds and pickles nothing. It copies this process at the
+    first trial, so that later changes of globals are not seen. CUDA breaks if it was used here
+    before, and so does libgomp (LightGBM, XGBoost, scikit-learn) if it has run threads here: trials
+    then hang until their limits, and a warning follows the first one. Use "forkserver" or "spawn"
+    then, or train nothing here before the first trial. Both import the main module again, which
+    must begin its study below ``if __name__ == "__main__":``. All three fork the processes of
+    further trials from one that never ran the objective.
 
     **Randomness.** Before each trial `random` and `numpy.random` are seeded there with numbers
     that are drawn from them here. So forked trials do not all draw the same, and seeding them here
     makes a study without parallel trials repeatable. Generators of other libraries are as they
     were forked: seed them in the objective.
 
-    What escapes: work that another service does on request, such as a container or a job of a
-    queue; on macOS processes whose parent has ended; and time that an objective spends in asking
-    for ever new parameters, as far as the storage takes it.
+    **What escapes**: work that another service does on request, such as a container or a queued
+    job; on macOS, processes whose parent has ended; and the time that the storage takes when an
+    objective asks for ever new parameters.
 
     Examples
     --------

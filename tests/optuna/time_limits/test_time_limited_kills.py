@@ -269,10 +269,11 @@ def test_children_die_with_a_killed_process_and_the_study_goes_on(tmp_path: Path
     pids = _pids(storage)
     assert all(map(alive, pids))
     script.kill()
-    script.wait()
+    script.communicate()
     assert until(lambda: not any(map(alive, pids)))
     resumed = _script(storage)
-    assert resumed.wait(60.0) == 0
+    resumed.communicate(timeout=60.0)
+    assert resumed.returncode == 0
     study = optuna.load_study(study_name="s", storage=storage)
     states = [trial.state.name for trial in study.trials]
     assert states.count("RUNNING") == 1
