@@ -58,6 +58,7 @@ def test_a_race_is_repeatable_by_its_seed() -> None:
     assert run(task) == run(task)
 
 
+@pytest.mark.slow
 def test_shared_noise_breaks_certificates_and_no_data_can_show_it() -> None:
     outcomes = [run(("shared noise", "certify", seed)) for seed in range(30)]
     assert sum(outcome.wrong for outcome in outcomes) >= 3

@@ -78,6 +78,7 @@ def test_regret_grows_with_two_thirds_of_the_budget(n_arms: int) -> None:
     assert steps.max() < 1.6 * steps.min()
 
 
+@pytest.mark.slow
 def test_all_methods_make_the_same_plays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (2e4, 1e4)})
     rows = list(speeds([3], 1))

@@ -112,6 +112,7 @@ class TestComparison:
 
 
 class TestCommandLine:
+    @pytest.mark.slow
     def test_everything(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         output, figure = tmp_path / "out.json", tmp_path / "out.html"
         arguments = ["--tasks", "synthetic 1", "--runs", "1", "--arms", "10", "--sigma", "1"]

@@ -69,6 +69,7 @@ def played(share: float) -> Play:
     return Play(problem_named("branin", sigma=5.0), seed=3, budget=20.0, share=share)
 
 
+@pytest.mark.slow
 def test_the_search_alone_is_the_one_that_never_heard_of_a_certificate():
     race, whole = played(0.3), played(0.0)
     race.search()
@@ -92,8 +93,6 @@ def test_a_run_holds_the_certificate_against_the_truth():
     assert said.short_of_best >= 0.0
     assert outcome.cost <= 20.0 + 1e-9
     assert outcome.cost_alone <= 20.0 + 1e-9
-    again = play(Job("branin", 5.0, seed=3, budget=20.0, share=0.4))
-    assert replace(again, seconds=0.0) == replace(outcome, seconds=0.0)
     assert Outcome.of_record(json.loads(json.dumps(asdict(outcome)))) == outcome
 
 

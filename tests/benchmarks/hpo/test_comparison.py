@@ -153,6 +153,7 @@ class TestRuns:
 
 
 class TestCommandLine:
+    @pytest.mark.slow
     def test_run_and_report(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         common = ["--tasks", "branin", f"--records={tmp_path}", "--seeds=2"]
         assert main(["run", *common, "--peers", "random_search", "--workers=1"]) == 0

@@ -24,9 +24,16 @@ TABLES = (
 )
 KNOWN = (*SURROGATES, *SYNTHETIC, *TABLES)
 TRAINED = tuple(f"{model} wine" for model in MODELS)
+PROBLEMS = (
+    *KNOWN,
+    *(
+        pytest.param(name, marks=[pytest.mark.slow] * name.startswith(("random_forest", "mlp")))
+        for name in TRAINED
+    ),
+)
 
 
-@pytest.fixture(scope="module", params=(*KNOWN, *TRAINED))
+@pytest.fixture(scope="module", params=PROBLEMS)
 def problem(request: pytest.FixtureRequest) -> Problem:
     return named(request.param, request)
 
@@ -295,6 +302,7 @@ class TestSynthetic:
 
 
 class TestReference:
+    @pytest.mark.slow
     def test_local_search_finds_the_optimum(self) -> None:
         problem = Synthetic("hartmann3")
         exact = problem.best_value
