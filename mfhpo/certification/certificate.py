@@ -1,4 +1,4 @@
-"""The certificate of a shortlist: which candidate is best, what it is worth, how sure that is."""
+"""What a certificate says; its intervals are computed by the three contests beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all races among a shortlist's candidates keep: who competes, and what was told of whom."""
+"""What the three contests among candidates keep; each computes its intervals itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A certificate for the best of a shortlist from few evaluations of each candidate.
+"""Intervals and certificate from a few looks at a shortlist: a search's on a budget.
 
 Intervals that hold at all times, as those of `mfhpo.certification.sequential`, are many standard
 deviations wide after five evaluations of an unknown noise. Here all candidates are evaluated

@@ -1,4 +1,4 @@
-"""A certificate for the best of a shortlist whose candidates can be evaluated alike.
+"""Intervals and certificate of candidates evaluated on the same splits: scikit-learn's.
 
 Where the conditions of an evaluation can be repeated, such as the split of the data that a model is
 trained and scored on, all candidates are evaluated under the same ones. What is hard about a split

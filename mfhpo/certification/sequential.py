@@ -1,4 +1,4 @@
-"""A certificate for the best of a shortlist, whatever search has drawn the shortlist up.
+"""Intervals and certificate that hold at any time: `certify` of a study.
 
 A search ends with the configuration whose value was the luckiest. Its best few are evaluated again,
 with fresh noise, until the best of them is known with the confidence that is asked for: a race for

@@ -1,4 +1,4 @@
-"""Successive elimination across fidelities: SE, IISE, IISE-gamma and MFE, from one engine.
+"""SE, IISE, IISE-gamma and MFE: how each sets up the engine (`engine.py`), which eliminates.
 
 Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", NeurIPS 2022).
 """

@@ -1,4 +1,4 @@
-"""The engine behind the elimination policies: fidelity by fidelity, arms pulled in turn.
+"""Where SE, IISE, IISE-gamma and MFE eliminate: level by level, arms pulled in turn.
 
 Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", NeurIPS 2022):
 Algorithm 1 and the epsilon-optimal stop of Section 4.3.

@@ -1,4 +1,4 @@
-"""What a race has paid, what its next evaluations will cost, and what is left of its budget."""
+"""What a search has paid, what its next evaluations will cost, and what is left of its budget."""
 
 from __future__ import annotations
 

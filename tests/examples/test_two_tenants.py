@@ -1,4 +1,4 @@
-"""The tenants' example: real processes, which are gone afterwards."""
+"""The tenants' example finds an answer, and its processes are gone afterwards."""
 
 from __future__ import annotations
 

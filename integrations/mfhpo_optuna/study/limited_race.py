@@ -1,4 +1,4 @@
-"""A study whose trials have time limits: its trials as observations of a censored policy."""
+"""A race over time limits: trials become observations, censored or not (`finish`)."""
 
 from __future__ import annotations
 

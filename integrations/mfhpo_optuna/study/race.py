@@ -1,4 +1,4 @@
-"""A race over fidelities: a study's trials as observations of arms at levels."""
+"""A race over fidelities: trials become observations of arms at levels (`finish`)."""
 
 from __future__ import annotations
 

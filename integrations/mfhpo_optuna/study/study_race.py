@@ -1,4 +1,4 @@
-"""A study's trials as observations of a policy: what all samplers rebuild from storage."""
+"""What all samplers rebuild from storage; subclasses turn trials into observations (`finish`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study's side of wardens, keepers and workers."""
+"""Starts workers for a study, and has their keepers (`warden.py`) kill them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes between a study and its workers, which start them and end them.
+"""The processes between a study and its workers, which start and kill them.
 
 The study's process starts one *warden* per wrapper, the warden one *keeper* per worker that is
 needed at a time, and the keeper its *worker*, again and again. Wardens and keepers never run the

@@ -1,4 +1,4 @@
-"""The picture of a race: who was in it, for how long, at which fidelity, and who won."""
+"""The picture of a race among given arms: who won, who left when (of a search: `search.py`)."""
 
 from __future__ import annotations
 
