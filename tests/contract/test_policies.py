@@ -18,7 +18,7 @@ from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run_lucb, run_rounds
 from tests.contract.policy_contract import contract
 
-EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.identification.lucb.FidelityExhaustedWarning")
+EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
 UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
 
 TestSuccessiveElimination = contract(

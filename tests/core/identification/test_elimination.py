@@ -577,7 +577,7 @@ def test_a_cost_that_is_no_cost_is_an_error(cost: float) -> None:
     assert (policy.pulls, policy.cost) == (0, 0.0)
 
 
-@pytest.mark.filterwarnings("ignore::mfhpo.racing.race.ArmWithdrawnWarning")
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 @pytest.mark.parametrize("values", [[1e200], [1.0, 1e200], [1e200, -1e200, 1e200]])
 def test_a_huge_value_breaks_nothing(values: list[float]) -> None:
     # A training run that diverges may well return 1e200: finite, so not a failure.
@@ -592,7 +592,7 @@ def test_a_huge_value_breaks_nothing(values: list[float]) -> None:
 # Special cases
 
 
-@pytest.mark.filterwarnings("ignore::mfhpo.racing.evidence.NoNoiseWarning")
+@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
 @pytest.mark.parametrize(
     "noise", [SubGaussian(0.0), SubGaussian(0.01), EstimatedNoise(), Gaussian(), Bounded(0.0, 1.0)]
 )

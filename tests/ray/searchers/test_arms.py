@@ -165,7 +165,7 @@ def test_equal_draws_are_merged_with_a_warning():
     assert search.recommendation().compared == 3
 
 
-@pytest.mark.filterwarnings("ignore::mfhpo.racing.race.ArmWithdrawnWarning")
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 def test_a_searcher_is_told_that_an_arm_has_no_value():
     arms = Counting()
     search = make(arms=3, arm_search=arms)

@@ -147,7 +147,7 @@ def test_unknown_trials_and_second_ends_are_ignored():
     assert search.get_state() == state
 
 
-@pytest.mark.filterwarnings("ignore::mfhpo.racing.race.ArmWithdrawnWarning")
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_any_order_of_ends_tells_the_policy_what_happened(data):

@@ -18,7 +18,7 @@ from mfhpo_ray import IISESearch, RCUCBSearch
 from mfhpo_ray.searchers.policy_search import PolicySearch
 from tests.ray.searchers.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make
 
-pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.racing.race.ArmWithdrawnWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
 
 def _limits(**options: Any) -> RCUCBSearch:
