@@ -230,7 +230,7 @@ def _open_record(
     Evaluations with a fixed seed are of no use to an objective that was mended since, so they are
     left behind for another record where `anew`.
     """
-    name = name or shortlist.name
+    name = shortlist.name if name is None else name
     for attempt in itertools.count(1):
         record = optuna.create_study(
             storage=study._storage,

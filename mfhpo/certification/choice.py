@@ -36,7 +36,7 @@ __all__ = [
 LOSSES_ARE_MAXIMISED = (
     "the reward per pull is maximised, and {} is minimised: as many trials are made as "
     "the budget allows, each a loss if values are positive. That is right if only the comparison "
-    "with the best arm counts; else maximise a reward, or find the best arm (aim='best arm')."
+    "with the best arm counts; else maximise a reward, or find the best arm instead."
 )
 
 # Evaluations of the winner at the target, where the user does not say how many.

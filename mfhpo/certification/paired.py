@@ -148,8 +148,9 @@ class PairedCertification:
             If there is no such candidate.
         """
         row = np.full(len(self.candidates), np.nan)
-        for arm, value in values.items():
+        for arm in values:
             self._contest.check(arm)
+        for arm, value in values.items():
             seen = None if value is None or not math.isfinite(value) else value
             self._contest.add(arm, seen)
             if seen is not None:

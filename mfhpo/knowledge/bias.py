@@ -124,7 +124,7 @@ def check_variant(variant: Kind | None, declared: Bias | None) -> None:
     if declared is not None and variant not in (None, declared.kind):
         raise ValueError(
             f"variant={variant!r} but the declared bounds are of kind {declared.kind!r}; leave "
-            f"variant out, or declare Bias.{variant}(...)."
+            f"variant out, or declare bounds of kind {variant!r}, as by Bias.{variant}(...)."
         )
 
 

@@ -210,7 +210,7 @@ class MFElimination(RewardPolicy):
     def play(self, running_sums: RunningSums, capital: float | None = None) -> None:
         """Play until the next play would exceed the capital: the same as ask and tell, but fast.
 
-        Parameters and errors are those of `MFUCB.play`.
+        For `running_sums` and errors see `MFUCB.play`; the budget sets when exploring ends.
         """
         limit = self._check_block(capital)
         target = self.problem.target

@@ -217,14 +217,18 @@ class Budget:
             "failures": self.failures,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, with costs that are known in the same way."""
-        measured: list[list[float]] | None = state["measured"]
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError if a state's costs are not known in the same way as these."""
+        measured = state["measured"]
         if (measured is None) != (self._measured is None):
             raise ValueError(
                 f"the state has costs that are {_how_known(measured)}, this race costs that are "
                 f"{_how_known(self._measured)}: give its budget in the unit that it was begun with."
             )
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state that was checked."""
+        measured: list[list[float]] | None = state["measured"]
         self.reached = {int(arm): level for arm, level in state["levels"].items()}
         if self._measured is not None and measured is not None:
             self._measured.load_state_dict(measured)

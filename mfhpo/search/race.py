@@ -432,6 +432,7 @@ class SearchRace(Policy):
             If the state has another number of levels, or its costs were declared and this race's
             are measured, or the other way round.
         """
+        self._budget.check_state(state)  # before anything is changed
         self.search.load_state_dict(state["search"])
         self._budget.load_state_dict(state)
         self.agree(state["shortlist"])

@@ -1,1 +1,1 @@
-"""Instances of the papers, replayed tables, and the loop that runs policies on them."""
+"""Instances of the papers, and the loop that runs policies on them."""

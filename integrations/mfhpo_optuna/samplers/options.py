@@ -45,7 +45,8 @@ class SamplerOptions(TypedDict, total=False):
         Seconds after which a running trial is not waited for. That its worker is dead then is a
         condition of the claim. None: ten times what the slowest trial so far would have taken at
         its level, and at least a minute; then nothing is certified until the trial ends or is told
-        as failed. With a time limit: a minute and twice the limit.
+        as failed. Samplers with time limits wait a minute and twice the limit, once limits are
+        known.
     progress
         Whether to write a line of progress to standard error. None: if it is a terminal.
     seed

@@ -51,8 +51,10 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
     owned
         Name of the parameter that the sampler itself decides, which no arm may contain; empty if
         there is none.
-    arms, arm_sampler, lease, progress, seed
+    arms
         See `IISESampler`.
+    arm_sampler, lease, progress, seed
+        See `SamplerOptions`.
     """
 
     def __init__(

@@ -91,7 +91,7 @@ class RaceSampler(FidelitySampler):
         the model of all levels. It is shown only those that were evaluated at the target, and they
         are advanced by asynchronous halving (`mfhpo.search.HalvingSearch`).
     lease, progress, seed
-        See `IISESampler`.
+        See `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Raises
     ------

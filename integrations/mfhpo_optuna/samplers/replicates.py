@@ -101,10 +101,7 @@ class ReplicateRace(StudyRace):
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
     ) -> bool:
         """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        self._unread.discard(trial.number)
-        self._running.pop(trial.number, None)
-        if CERTIFICATE_KEY in trial.user_attrs:
-            self.certificates.append(trial)
+        if self._take_out(trial):
             return False
         if ARM_KEY not in trial.user_attrs:
             return True
@@ -140,7 +137,7 @@ class ReplicateRace(StudyRace):
 class ReplicateSampler(PolicySampler[ReplicateRace]):
     """Evaluates the candidates of a shortlist until the best of them is certified.
 
-    `make_certification` makes the race, given a seed; for the rest see `IISESampler`.
+    `make_certification` makes the race, given a seed; for the rest see `SamplerOptions`.
     """
 
     def __init__(

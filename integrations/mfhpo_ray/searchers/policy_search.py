@@ -57,7 +57,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     Parameters
     ----------
     metric, mode, arms, arm_search, space, seed_key, seed
-        See `IISESearch`.
+        See `IISESearch` and `SearchOptions`.
     owned
         The key of the configuration, besides the seed's, that the search itself sets.
     """

@@ -69,7 +69,7 @@ class RaceSearch(FidelitySearch):
         epochs: its name, or a `mfhpo.Fidelity` with levels and costs (bounds on its bias are not
         used); see `IISESearch`. None: there is no such key, and each trial is a full evaluation.
     metric, mode, prices, seed
-        See `IISESearch`.
+        See `mfhpo_ray.searchers.options.SearchOptions`.
     space
         The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
         hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":

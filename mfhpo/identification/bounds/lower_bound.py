@@ -87,6 +87,8 @@ def predict_cost(
 
     Raises
     ------
+    TypeError
+        If `radius` is no radius.
     ValueError
         If something is not declared, if not exactly one of `gaps` and `means` is given, or if its
         shape does not fit.
@@ -105,6 +107,8 @@ def predict_cost(
     table, worst_table = _means(problem, bias, gaps, means)
     delta = check_probability("delta", delta)
     epsilon = check_nonnegative("epsilon", epsilon)
+    if radius is not None and not isinstance(radius, Radius):
+        raise TypeError(f"radius must be a Radius or None, got {radius!r}.")
     n_fidelities = problem.n_fidelities
     radii = [
         default_radius(problem.noise, m, n_fidelities) if radius is None else radius

@@ -43,7 +43,6 @@ class PublishedRadius(Radius):
         The time t, that the policy moves on; at least 1.
     """
 
-    theorem = "Hoeffding's inequality with a union bound over time (paper 002, Section 3.2.1)"
     assumption = "the noise is sub-Gaussian with the declared sigma"
     changes = True
 
