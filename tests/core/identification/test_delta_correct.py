@@ -58,6 +58,7 @@ def assert_delta_is_kept(condition: Condition, instances: int, seed: int) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 @pytest.mark.parametrize("tolerant", [False, True], ids=["best", "epsilon"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_policy_keeps_delta(variant: str, tolerant: bool) -> None:

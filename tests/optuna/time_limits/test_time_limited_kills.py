@@ -41,6 +41,8 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
     pytest.mark.usefixtures("nothing_is_left"),
+    # Said where a test before this one has loaded a library with OpenMP.
+    pytest.mark.filterwarnings("ignore:trial 0, the first one, was stopped:UserWarning"),
 ]
 
 

@@ -455,6 +455,7 @@ def test_metric_and_mode_have_to_be_known_and_are_given_once():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_wrong_certificates_are_as_rare_as_promised():
     # All curves are within the declared bias and may cross: at the first level the best arm may
     # look worst. What decides is two standard deviations of the noise at most, and a third of one
