@@ -12,7 +12,7 @@ from benchmarks.hpo.certainty_answers import Answer, Race
 from benchmarks.hpo.certainty_pools import FloatArray
 from mfhpo import Observation
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run_lucb, run_repeats, run_rounds

@@ -26,8 +26,12 @@ import numpy.typing as npt
 
 from benchmarks.provenance import provenance
 from benchmarks.report import progress
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import (
+    IISE,
+    Elimination,
+    MaximumFidelityExploit,
+    SuccessiveElimination,
+)
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.simulation.instances import Instance, load_instance, synthetic_a, synthetic_b
 from mfhpo.simulation.runner import run_rounds

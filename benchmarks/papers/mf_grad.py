@@ -32,8 +32,7 @@ from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
 from mfhpo.identification.bounds.tight_bound import tight_cost_lower_bound
-from mfhpo.identification.elimination import IISE, SuccessiveElimination
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.problem import Problem

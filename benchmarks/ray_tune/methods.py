@@ -15,7 +15,7 @@ from ray.tune.schedulers import TrialScheduler as Scheduler
 from benchmarks.ray_tune.tables import EPOCHS
 from mfhpo import IISE, MFTopTwo, Problem, SuccessiveElimination
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import Elimination
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run

@@ -3,8 +3,12 @@
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.lower_bound import CostPrediction, cost_lower_bound, predict_cost
 from mfhpo.identification.bounds.tight_bound import TightBound, tight_cost_lower_bound
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import (
+    IISE,
+    Elimination,
+    MaximumFidelityExploit,
+    SuccessiveElimination,
+)
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.identification.top_two import MFTopTwo

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.rounds import Rounds
 from mfhpo.policy import Policy

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import (
+    IISE,
+    Elimination,
+    MaximumFidelityExploit,
+    SuccessiveElimination,
+)
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian

@@ -14,8 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import (
+    IISE,
+    Elimination,
+    MaximumFidelityExploit,
+    SuccessiveElimination,
+)
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian

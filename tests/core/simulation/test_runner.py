@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.elimination import IISE, SuccessiveElimination
-from mfhpo.identification.engine import Elimination
+from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
