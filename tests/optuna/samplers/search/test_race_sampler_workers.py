@@ -152,11 +152,11 @@ def test_threads(make):
         time.sleep(0.001 * (trial.number % 4))
         return value
 
-    sampler = RaceSampler("epochs", budget=150, certify_share=0.3, proposer=make(), seed=0)
+    sampler = RaceSampler("epochs", budget=300, certify_share=0.3, proposer=make(), seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(slow, n_trials=1000, n_jobs=4)
     assert len(study.trials) < 200
-    check(study, 150, 0)
+    check(study, 300, 0)
     assert len(set(shortlists(study))) == 1
     assert len(answers(study)) == 1
     outside = [t for t in study.trials if PULL not in t.user_attrs and t not in answers(study)]
