@@ -156,9 +156,12 @@ def test_a_killed_driver_loses_no_observation(tmp_path):
     assert answer.survivors == expected.survivors
     out = set(range(ARMS)) - set(bare_policy(before).active.tolist())
     assert out
-    for name, record in after.items():
+    for name, record in before.items():
+        # One that an earlier run held back then may have left later than this policy says, and
+        # other runs of its arm may have gone on.
         if arm_of(record) in out:
-            assert record["observed"] == before[name]["observed"]
+            observed = after[name]["observed"]
+            assert observed[: len(record["observed"])] == record["observed"]
 
     # Ray goes on from the checkpoints that it knows of; nothing else is trained again.
     for log in (tmp_path / "logs").iterdir():
