@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.confidence import Radius
@@ -40,7 +40,15 @@ Explore = Literal["A", "B", "C", "AB", "top"]
 LearningRate: TypeAlias = float | Literal["adaptive", "decreasing"]
 Schedule = Literal["pulls", "rounds"]
 
-ClassT = TypeVar("ClassT", bound=type)
+
+class _RunsPolicy(Protocol):
+    """A class that `runs` a policy: its base declares these two, and `runs` sets them."""
+
+    _policy_class: Callable[..., Any]
+    _defaults: dict[str, Any]
+
+
+ClassT = TypeVar("ClassT", bound=type[_RunsPolicy])
 
 
 class RaceOptions(TypedDict, total=False):
@@ -278,14 +286,14 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
             kind = inspect.Parameter.KEYWORD_ONLY
             shown.append(inspect.Parameter(name, kind, default=default, annotation=words))
         constructor.__signature__ = signature.replace(parameters=shown)
-        cls._policy_class = policy  # type: ignore[attr-defined]
-        cls._defaults = known  # type: ignore[attr-defined]
+        cls._policy_class = policy
+        cls._defaults = known
         return cls
 
     return decorate
 
 
-def with_defaults(cls: type, options: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[str, Any]:
     """All options of a class that `runs` a policy: those that are given, else the defaults.
 
     Raises
@@ -293,11 +301,10 @@ def with_defaults(cls: type, options: Mapping[str, Any]) -> dict[str, Any]:
     TypeError
         If the class has no such option.
     """
-    defaults: dict[str, Any] = cls._defaults  # type: ignore[attr-defined]
     for name in options:
-        if name not in defaults:
+        if name not in cls._defaults:
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}")
-    return {**defaults, **options}
+    return {**cls._defaults, **options}
 
 
 def _keyword_defaults(policy: type) -> dict[str, Any]:

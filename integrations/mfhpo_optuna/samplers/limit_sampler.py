@@ -42,6 +42,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     """
 
     _policy_class: Callable[..., CensoredPolicy]
+    _defaults: dict[str, Any]
 
     def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:
         own = with_defaults(type(self), options) | explicit

@@ -177,6 +177,7 @@ class DeclaredSearch(FidelitySearch):
     """Runs the policy that `mfhpo.racing.options.runs` names."""
 
     _policy_class: Callable[..., Policy]
+    _defaults: dict[str, Any]
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike, options: Mapping[str, Any]

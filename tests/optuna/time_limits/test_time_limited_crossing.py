@@ -256,7 +256,7 @@ def test_interrupted_calls_leave_the_connection_whole() -> None:
 
     def objective(trial: optuna.Trial) -> float:
         signal.signal(signal.SIGALRM, interrupt)
-        for i in range(3):
+        for i in range(4):
             signal.setitimer(signal.ITIMER_REAL, 0.1)  # while it waits for the answer
             with pytest.raises(Interrupted):
                 trial.suggest_float(f"x{i}", i, i + 0.5)
