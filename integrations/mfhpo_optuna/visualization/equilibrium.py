@@ -11,8 +11,8 @@ from mfhpo.games import GamePolicy
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.visualization.games.heat_maps import draw_heat_maps
 from mfhpo_optuna.visualization.games.slices import draw_slices
-from mfhpo_optuna.visualization.games.story import NashStory, sampler_of
-from mfhpo_optuna.visualization.style import INK, import_plotly, value_text
+from mfhpo_optuna.visualization.games.story import NashStory
+from mfhpo_optuna.visualization.style import INK, value_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -32,26 +32,7 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     would gain by moving it alone, with an interval by the likeliest model. In an equilibrium no
     line rises above 0 by more than its interval tells.
 
-    Parameters
-    ----------
-    study
-        A study that was run with `NashSampler`; it need not have ended.
-    sampler
-        The sampler that it was run with, or one made with the same arguments. None: the study's.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        The figure; ``figure.write_html("equilibrium.html")`` saves it.
-
-    Raises
-    ------
-    ImportError
-        If plotly is not installed.
-    TypeError
-        If the sampler does not look for equilibria.
-    ValueError
-        If no trial has given values yet.
+    The arguments, the figure and the errors are as for `plot_race`, of `NashSampler`.
 
     Examples
     --------
@@ -67,18 +48,10 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     >>> plot_equilibrium(study).layout.xaxis.title.text
     'x (row)'
     """
-    go, make_subplots = import_plotly()
-    story = NashStory(study, sampler_of(study, sampler, "plot_equilibrium"), _has_map)
-    if _has_map(story.policy):
-        figure = draw_heat_maps(go, make_subplots, story)
-    else:
-        figure = draw_slices(go, make_subplots, story)
-    figure.update_layout(
-        template="plotly_white",
-        title={"text": _title(story), "x": 0.01, "xanchor": "left"},
-        font={"color": INK},
-        hovermode="closest",
-    )
+    story = NashStory(study, sampler, "plot_equilibrium", _has_map)
+    draw = draw_heat_maps if _has_map(story.policy) else draw_slices
+    figure = draw(story, _title(story))
+    figure.update_layout(font={"color": INK})
     return figure
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from mfhpo.racing.recommendation import short
 from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study.limited_race import LimitedRace
-from mfhpo_optuna.study.study_race import Listener
+from mfhpo_optuna.visualization.style import INK, chosen_sampler, new_figure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -25,7 +25,9 @@ __all__ = ["plot_gain"]
 
 # Okabe and Ito's colours, which colour-blind readers tell apart too: one for each arm shown.
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-_INK = "#333333"
+
+# Of each arm, at each limit: whether its trials were stopped there.
+_Stopped: TypeAlias = dict[int, dict[float, list[bool]]]
 
 # Shares of the axis of limits: room at either end, between ticks, and between two arms' bars.
 _MARGIN = 0.06
@@ -45,26 +47,8 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     bounds, and as a cross the share of an arm's trials at exactly this limit that were stopped,
     with their numbers where the mouse is held over it.
 
-    Parameters
-    ----------
-    study
-        A study that was run with `RCUCBSampler` or `ZoomingRCUCBSampler`; it need not have ended.
-    sampler
-        The sampler that it was run with, or one made with the same arguments. None: the study's.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        The figure; ``figure.write_html("gain.html")`` saves it.
-
-    Raises
-    ------
-    ImportError
-        If plotly is not installed.
-    TypeError
-        If the sampler does not choose time limits.
-    ValueError
-        If there is no answer yet: nothing was observed, or limits are still being derived.
+    The arguments, the figure and the errors are as for `plot_race`, of `RCUCBSampler` and
+    `ZoomingRCUCBSampler`.
 
     Examples
     --------
@@ -77,38 +61,37 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     >>> plot_gain(study).layout.xaxis2.title.text
     'time limit in seconds'
     """
-    go, make_subplots = _import_plotly()
-    chosen = study.sampler if sampler is None else sampler
-    if not isinstance(chosen, LimitSampler):
-        raise TypeError(
-            f"plot_gain needs a sampler that chooses time limits, such as RCUCBSampler, but "
-            f"{'study.sampler' if sampler is None else 'sampler'} is a "
-            f"{type(chosen).__name__}; pass sampler=, made with the arguments of the study."
-        )
+    needed = "a sampler that chooses time limits, such as RCUCBSampler"
+    chosen: LimitSampler = chosen_sampler(study, sampler, LimitSampler, "plot_gain", needed)
     chosen.best_limit(study)  # raises if there is nothing to show
     answer = chosen.recommendation(study)
-    outcomes = _Outcomes()
-    race = chosen.replay(study, outcomes.listen)
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.04)
-    shown = outcomes.most_played(answer.arm, race.policy.active.tolist())
+    stopped: _Stopped = {}
+
+    def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
+        if not observation.failed:
+            limits = stopped.setdefault(pull.arm, {})
+            if pull.limit is not None:
+                limits.setdefault(pull.limit, []).append(observation.censored_at is not None)
+
+    race = chosen.replay(study, lambda race: hear)
+    shown = _most_played(stopped, answer.arm, race.policy.active.tolist())
+    figure = new_figure(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.04)
     axis = _Axis(np.concatenate([_limits(race, arm) for arm in shown]))
     for place, (arm, colour) in enumerate(zip(shown, _COLOURS, strict=False)):
         common = {"legendgroup": f"arm {arm}", "line_color": colour, "marker_color": colour}
-        figure.add_trace(go.Scatter(**_gain(race, arm, axis, place), **common), row=1, col=1)
+        figure.add_scatter(**_gain(race, arm, axis, place), **common, row=1, col=1)
         survival = _survival(race, arm)
         if arm == answer.arm:
             survival |= _survival_bounds(answer)
-        figure.add_trace(go.Scatter(**survival, **common), row=2, col=1)
-        figure.add_trace(go.Scatter(**_shares(outcomes, arm), **common), row=2, col=1)
+        figure.add_scatter(**survival, **common, row=2, col=1)
+        figure.add_scatter(**_shares(stopped[arm]), **common, row=2, col=1)
     surest = "highest lower end" if race.sign > 0.0 else "lowest upper end"
-    figure.add_trace(
-        go.Scatter(
-            x=[answer.limit],
-            y=[answer.gain],
-            mode="markers",
-            marker={"symbol": "star", "size": 16, "color": _INK},
-            name=f"recommended: {surest}",
-        ),
+    figure.add_scatter(
+        x=[answer.limit],
+        y=[answer.gain],
+        mode="markers",
+        marker={"symbol": "star", "size": 16, "color": INK},
+        name=f"recommended: {surest}",
         row=1,
         col=1,
     )
@@ -125,7 +108,7 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     figure.update_yaxes(title_text="share stopped", range=[-0.05, 1.05], row=2, col=1)
     figure.update_layout(
         template="plotly_white",
-        font={"color": _INK},
+        font={"color": INK},
         title_text=(
             f"After {answer.trials} trials, {answer.censored:.0%} of them stopped: "
             f"{len(shown)} of {len(race.arms)} arms"
@@ -134,39 +117,17 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     return figure
 
 
-class _Outcomes:
-    """Collects how often each arm was played at each limit, and how often that was stopped."""
+def _most_played(stopped: _Stopped, first: int | None, active: Collection[int]) -> list[int]:
+    """Active arms in the order of their trials, `first` before all; as many as colours."""
 
-    def __init__(self) -> None:
-        self.stopped: dict[int, dict[float, list[bool]]] = {}
+    def order(arm: int) -> tuple[bool, int]:
+        return arm != first, -sum(map(len, stopped[arm].values()))
 
-    def listen(self, race: LimitedRace) -> Listener:
-        """Return what is to be called after each observation."""
-        return self._hear
-
-    def _hear(self, trial_number: int, pull: Pull, observation: Observation) -> None:
-        if not observation.failed:
-            limits = self.stopped.setdefault(pull.arm, {})
-            if pull.limit is not None:
-                limits.setdefault(pull.limit, []).append(observation.censored_at is not None)
-
-    def most_played(self, first: int | None, active: Collection[int]) -> list[int]:
-        """Active arms in the order of their trials, `first` before all; as many as colours."""
-
-        def order(arm: int) -> tuple[bool, int]:
-            return arm != first, -sum(map(len, self.stopped[arm].values()))
-
-        return sorted(self.stopped.keys() & set(active), key=order)[: len(_COLOURS)]
+    return sorted(stopped.keys() & set(active), key=order)[: len(_COLOURS)]
 
 
 class _Axis:
-    """A logarithmic axis of limits: its range, legible ticks, and where arms are drawn.
-
-    Parameters
-    ----------
-    limits
-        All limits to be shown, in seconds.
-    """
+    """A logarithmic axis of limits in seconds: its range, legible ticks, places of arms."""
 
     def __init__(self, limits: npt.NDArray[np.float64]) -> None:
         logs = np.log10(np.unique(limits))
@@ -200,12 +161,7 @@ def _gain(race: LimitedRace, arm: int, axis: _Axis, place: int) -> dict[str, Any
     return {
         "x": axis.beside(limits[known], place).tolist(),
         "y": gains.tolist(),
-        "error_y": {
-            "array": (ends[:, 1] - gains).tolist(),
-            "arrayminus": (gains - ends[:, 0]).tolist(),
-            "thickness": 1,
-            "width": 3,
-        },
+        "error_y": _bars(ends[:, 1] - gains, gains - ends[:, 0]),
         "mode": "lines+markers",
         "name": f"arm {arm}: {params}",
         "text": [f"{limit:.4g} s" for limit in limits[known]],
@@ -227,24 +183,21 @@ def _survival(race: LimitedRace, arm: int) -> dict[str, Any]:
 
 def _survival_bounds(answer: StudyLimitRecommendation) -> dict[str, Any]:
     """The recommended arm's probabilities, with bounds on them."""
-    return {
-        "y": [point.probability for point in answer.survival],
-        "error_y": {
-            "array": [point.high - point.probability for point in answer.survival],
-            "arrayminus": [point.probability - point.low for point in answer.survival],
-            "thickness": 1,
-            "width": 3,
-        },
-    }
+    low, middle, high = np.array([(p.low, p.probability, p.high) for p in answer.survival]).T
+    return {"y": middle.tolist(), "error_y": _bars(high - middle, middle - low)}
 
 
-def _shares(outcomes: _Outcomes, arm: int) -> dict[str, Any]:
+def _bars(above: npt.NDArray[np.float64], below: npt.NDArray[np.float64]) -> dict[str, Any]:
+    return {"array": above.tolist(), "arrayminus": below.tolist(), "thickness": 1, "width": 3}
+
+
+def _shares(stopped: dict[float, list[bool]]) -> dict[str, Any]:
     """The share of an arm's trials that was stopped, at each limit that they had."""
-    tried = sorted(outcomes.stopped[arm].items())
+    tried = sorted(stopped.items())
     return {
         "x": [limit for limit, _ in tried],
-        "y": [float(np.mean(stopped)) for _, stopped in tried],
-        "text": [f"{sum(stopped)} of {len(stopped)} stopped" for _, stopped in tried],
+        "y": [float(np.mean(were)) for _, were in tried],
+        "text": [f"{sum(were)} of {len(were)} stopped" for _, were in tried],
         "mode": "markers",
         "marker": {"symbol": "x", "size": 8},
         "showlegend": False,
@@ -255,14 +208,3 @@ def _limits(race: LimitedRace, arm: int) -> npt.NDArray[np.float64]:
     policy = race.policy
     limits = policy.points(arm) if isinstance(policy, ZoomingRCUCB) else policy.limits
     return np.array([]) if limits is None else limits
-
-
-def _import_plotly() -> tuple[Any, Any]:
-    try:
-        import plotly.graph_objects as go
-        from plotly.subplots import make_subplots
-    except ImportError as error:
-        raise ImportError(
-            "plot_gain needs plotly, which is not installed; pip install 'mfhpo[plot]'."
-        ) from error
-    return go, make_subplots

@@ -16,12 +16,19 @@ from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization.race_story import Point, RaceStory
 from mfhpo_optuna.visualization.search import plot_search
 from mfhpo_optuna.visualization.style import (
+    HOVER,
     INK,
+    LEFT,
+    RIGHT,
     WINNER,
     Line,
+    annotate,
+    chosen_sampler,
     faded,
-    import_plotly,
+    lay_out,
     level_colour,
+    mark_interval,
+    new_figure,
     params_text,
     value_text,
 )
@@ -30,6 +37,13 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 __all__ = ["plot_race"]
+
+# Why arms left: the words for it, and the mark with its size.
+_EXITS = {
+    "eliminated": ("eliminated", "x-thin-open", 8),
+    "failed": ("left by failing", "triangle-down-open", 10),
+    "duplicate": ("same as another arm", "circle-open", 9),
+}
 
 
 def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) -> go.Figure:
@@ -84,73 +98,68 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     >>> plot_race(study).layout.xaxis.title.text
     'cost paid'
     """
-    go, make_subplots = import_plotly()
-    chosen = study.sampler if sampler is None else sampler
-    if not isinstance(chosen, FidelitySampler):
-        raise TypeError(
-            f"plot_race needs a sampler that runs races, such as IISESampler, but "
-            f"{'study.sampler' if sampler is None else 'sampler'} is a "
-            f"{type(chosen).__name__}; pass sampler=, made with the arguments of the race."
-        )
+    needed = "a sampler that runs races, such as IISESampler"
+    chosen: FidelitySampler = chosen_sampler(study, sampler, FidelitySampler, "plot_race", needed)
     if isinstance(chosen, RaceSampler):
-        return plot_search(go, make_subplots, study, chosen)
+        return plot_search(study, chosen)
     answer = chosen.recommendation(study)  # raises if there is nothing to show
-    story = RaceStory()
-    story.race = chosen.replay(study, story.listen)
-    story.end()
-
-    ranking = _ranking(story, answer.arm)
-    span = _span(story)
-    figure = make_subplots(
-        rows=1, cols=2, shared_yaxes=True, column_widths=[0.64, 0.36], horizontal_spacing=0.015
-    )
-    for fidelity in range(len(story.race.levels)):
-        _draw_curves(go, figure, story, fidelity, span)
-        _draw_last_intervals(go, figure, story, fidelity, ranking)
-    _draw_winner(go, figure, story, answer, span)
-    _draw_exits(go, figure, story, span)
-    _lay_out(figure, story, answer, ranking, span)
-    return figure
+    return _Picture(RaceStory(study, chosen), answer).figure
 
 
-# What is drawn.
-#
-# One trace per fidelity holds the curves of all arms, separated by gaps: a figure of 32 arms has
-# a dozen traces rather than hundreds, and a click on the legend shows or hides a fidelity.
+class _Picture:
+    """A race's figure.
 
+    One trace for each fidelity holds the curves of all arms, separated by gaps: a figure of 32 arms
+    has a dozen traces rather than hundreds, and a click on the legend shows or hides a fidelity.
+    """
 
-def _draw_curves(
-    go: Any, figure: Any, story: RaceStory, fidelity: int, span: tuple[float, float]
-) -> None:
-    band = Line()
-    curve = Line()
-    for points in story.points.values():
-        run = story.shown(points)[fidelity]
-        curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
-        band.add(_outline(run, span))
-    colour = _colour(story, fidelity)
-    group = f"level {fidelity}"
-    _draw_bands(go, figure, band, colour, group)
-    figure.add_trace(
-        go.Scatter(
-            x=curve.x,
-            y=curve.y,
-            text=curve.text,
-            hovertemplate="%{text}<extra></extra>",
+    def __init__(self, story: RaceStory, answer: StudyRecommendation) -> None:
+        self.figure = new_figure(
+            rows=1,
+            cols=2,
+            shared_yaxes=True,
+            column_widths=[0.64, 0.36],
+            horizontal_spacing=0.015,
+        )
+        self._story = story
+        self._answer = answer
+        self._ranking = _ranking(story, answer.arm)
+        self._span = _span(story)
+        for fidelity in range(len(story.race.levels)):
+            self._draw_curves(fidelity)
+            self._draw_last_intervals(fidelity)
+        self._draw_winner()
+        self._draw_exits()
+        self._lay_out()
+
+    def _draw_curves(self, fidelity: int) -> None:
+        curve, band = Line(), Line()
+        for points in self._story.points.values():
+            self._add_run(self._story.shown(points)[fidelity], curve, band)
+        colour = level_colour(fidelity, len(self._story.race.levels))
+        group = f"level {fidelity}"
+        self._draw_bands(band, colour, group)
+        self._draw_lines(
+            curve,
             mode="lines+markers",
             line={"color": colour, "width": 1.2},
             marker={"size": 3.5},
-            name=_level_name(story, fidelity),
+            name=_level_name(self._story, fidelity),
             legendgroup=group,
-        ),
-        row=1,
-        col=1,
-    )
+        )
 
+    def _add_run(self, run: Sequence[Point], curve: Line, band: Line | None) -> None:
+        curve.add([(p.cost, p.mean) for p in run], [_describe(self._story, p) for p in run])
+        if band is not None:
+            band.add(_outline(run, self._span))
 
-def _draw_bands(go: Any, figure: Any, band: Line, colour: str, group: str) -> None:
-    figure.add_trace(
-        go.Scatter(
+    def _draw_lines(self, curve: Line, **options: Any) -> None:
+        self.figure.add_scatter(
+            x=curve.x, y=curve.y, text=curve.text, hovertemplate=HOVER, **LEFT, **options
+        )
+
+    def _draw_bands(self, band: Line, colour: str, group: str) -> None:
+        self.figure.add_scatter(
             x=band.x,
             y=band.y,
             mode="lines",
@@ -160,204 +169,123 @@ def _draw_bands(go: Any, figure: Any, band: Line, colour: str, group: str) -> No
             hoverinfo="skip",
             legendgroup=group,
             showlegend=False,
-        ),
-        row=1,
-        col=1,
-    )
+            **LEFT,
+        )
 
-
-def _draw_last_intervals(
-    go: Any, figure: Any, story: RaceStory, fidelity: int, ranking: Sequence[int]
-) -> None:
-    shown = [
-        (f"{arm}", point)
-        for arm in ranking
-        if (point := story.standing(arm)) is not None and point.fidelity == fidelity
-    ]
-    colour = _colour(story, fidelity)
-    figure.add_trace(
-        go.Scatter(
-            x=[label for label, _ in shown],
-            y=[point.mean for _, point in shown],
-            error_y={
-                "array": [p.radius if math.isfinite(p.radius) else 0.0 for _, p in shown],
-                "thickness": 3,
-                "width": 0,
-            },
-            text=[_describe(story, point) for _, point in shown],
-            hovertemplate="%{text}<extra></extra>",
+    def _draw_last_intervals(self, fidelity: int) -> None:
+        standings = [self._story.standing(arm) for arm in self._ranking]
+        shown = [p for p in standings if p is not None and p.fidelity == fidelity]
+        radii = [p.radius if math.isfinite(p.radius) else 0.0 for p in shown]
+        colour = level_colour(fidelity, len(self._story.race.levels))
+        self.figure.add_scatter(
+            x=[f"{p.arm}" for p in shown],
+            y=[p.mean for p in shown],
+            error_y={"array": radii, "thickness": 3, "width": 0},
+            text=[_describe(self._story, p) for p in shown],
+            hovertemplate=HOVER,
             mode="markers",
             marker={"color": colour, "size": 7, "line": {"color": "white", "width": 1}},
             legendgroup=f"level {fidelity}",
             showlegend=False,
-        ),
-        row=1,
-        col=2,
-    )
+            **RIGHT,
+        )
 
-
-def _draw_exits(go: Any, figure: Any, story: RaceStory, span: tuple[float, float]) -> None:
-    kinds = {
-        "eliminated": ("eliminated", "x-thin-open", 8),
-        "failed": ("left by failing", "triangle-down-open", 10),
-        "duplicate": ("same as another arm", "circle-open", 9),
-    }
-    for reason, (name, symbol, size) in kinds.items():
-        exits = {a: e for a, e in story.exits.items() if e.reason == reason}
-        if not exits:
-            continue
-        marks = []
-        for arm, exit_ in exits.items():
-            points = story.points.get(arm)
+    def _draw_exits(self) -> None:
+        low, high = self._span
+        edge = {"color": INK, "width": 2}
+        for reason, (name, symbol, size) in _EXITS.items():
+            exits = {arm: e for arm, e in self._story.exits.items() if e.reason == reason}
+            if not exits:
+                continue
             # An arm that never gave a value, or left beyond the axis, is marked at its edge.
-            mean = points[-1].mean if points else span[0]
-            marks.append((exit_.cost, min(max(mean, span[0]), span[1]), arm))
-        figure.add_trace(
-            go.Scatter(
-                x=[cost for cost, _, _ in marks],
-                y=[mean for _, mean, _ in marks],
+            means = [
+                points[-1].mean if (points := self._story.points.get(arm)) else low for arm in exits
+            ]
+            self.figure.add_scatter(
+                x=[e.cost for e in exits.values()],
+                y=[min(max(mean, low), high) for mean in means],
                 text=[
-                    f"arm {arm}: {name} at {_level_name(story, exits[arm].fidelity)}, "
-                    f"cost {cost:.6g}<br>{_params(story, arm)}"
-                    for cost, _, arm in marks
+                    f"arm {arm}: {name} at {_level_name(self._story, e.fidelity)}, cost "
+                    f"{e.cost:.6g}<br>{params_text(self._story.race.arms.params(arm))}"
+                    for arm, e in exits.items()
                 ],
-                hovertemplate="%{text}<extra></extra>",
+                hovertemplate=HOVER,
                 mode="markers",
-                marker={
-                    "symbol": symbol,
-                    "size": size,
-                    "color": INK,
-                    "line": {"color": INK, "width": 2},
-                },
+                marker={"symbol": symbol, "size": size, "color": INK, "line": edge},
                 cliponaxis=False,
                 name=name,
-            ),
-            row=1,
-            col=1,
-        )
+                **LEFT,
+            )
 
-
-def _draw_winner(
-    go: Any,
-    figure: Any,
-    story: RaceStory,
-    answer: StudyRecommendation,
-    span: tuple[float, float],
-) -> None:
-    points = story.points.get(-1 if answer.arm is None else answer.arm)
-    if not points:
-        return
-    last = story.standing(points[0].arm)
-    assert last is not None
-    # The level where most is known of it stands out, and only its band is drawn.
-    thick, thin, band = Line(), Line(), Line()
-    for fidelity, run in enumerate(story.shown(points)):
-        curve = thick if fidelity == last.fidelity else thin
-        curve.add([(p.cost, p.mean) for p in run], [_describe(story, p) for p in run])
-        if curve is thick:
-            band.add(_outline(run, span))
-    _draw_bands(go, figure, band, WINNER, "winner")
-    for curve, width in ((thin, 1.5), (thick, 3.5)):
-        figure.add_trace(
-            go.Scatter(
-                x=curve.x,
-                y=curve.y,
-                text=curve.text,
-                hovertemplate="%{text}<extra></extra>",
+    def _draw_winner(self) -> None:
+        points = self._story.points.get(-1 if self._answer.arm is None else self._answer.arm)
+        if not points:
+            return
+        last = self._story.standing(points[0].arm)
+        assert last is not None
+        # The level where most is known of it stands out, and only its band is drawn.
+        thick, thin, band = Line(), Line(), Line()
+        for fidelity, run in enumerate(self._story.shown(points)):
+            if fidelity == last.fidelity:
+                self._add_run(run, thick, band)
+            else:
+                self._add_run(run, thin, None)
+        self._draw_bands(band, WINNER, "winner")
+        state = "certified" if self._answer.certified else "leading"
+        for curve, width in ((thin, 1.5), (thick, 3.5)):
+            self._draw_lines(
+                curve,
                 mode="lines",
                 line={"color": WINNER, "width": width},
-                name=f"arm {answer.arm}, {'certified' if answer.certified else 'leading'}",
+                name=f"arm {self._answer.arm}, {state}",
                 legendgroup="winner",
                 showlegend=curve is thick,
-            ),
-            row=1,
-            col=1,
-        )
-    figure.add_trace(
-        go.Scatter(
-            x=[f"{answer.arm}"],
+            )
+        self.figure.add_scatter(
+            x=[f"{self._answer.arm}"],
             y=[last.mean],
-            text=[_describe(story, last)],
-            hovertemplate="%{text}<extra></extra>",
+            text=[_describe(self._story, last)],
+            hovertemplate=HOVER,
             mode="markers",
             marker={"symbol": "star", "color": WINNER, "size": 14},
             showlegend=False,
-        ),
-        row=1,
-        col=2,
-    )
-    if math.isfinite(last.radius):
-        # Across both panels: who reaches into the winner's interval is not told from it.
-        figure.add_hrect(
-            y0=last.mean - last.radius,
-            y1=last.mean + last.radius,
-            fillcolor=WINNER,
-            opacity=0.12,
-            line_width=0,
-            layer="below",
+            **RIGHT,
         )
+        if math.isfinite(last.radius):
+            mark_interval(self.figure, last.mean - last.radius, last.mean + last.radius)
 
-
-def _lay_out(
-    figure: Any,
-    story: RaceStory,
-    answer: StudyRecommendation,
-    ranking: Sequence[int],
-    span: tuple[float, float],
-) -> None:
-    better = "higher" if story.race.sign > 0.0 else "lower"
-    policy = story.race.policy
-    assert policy is not None
-    figure.update_layout(
-        template="plotly_white",
-        title={"text": _title(story, answer), "x": 0.01, "xanchor": "left"},
-        legend={"orientation": "h", "x": 0.0, "y": -0.13, "yanchor": "top"},
-        hovermode="closest",
-        margin={"t": 90, "r": 30},
-        height=600,
-    )
-    # Most of a race happens early: on a linear axis the finalists would take all the room.
-    begin = 0.97 * _beginning(story)
-    end = 1.03 * max(policy.cost, begin)
-    figure.update_xaxes(
-        title="cost paid",
-        type="log",
-        range=[math.log10(begin), math.log10(end)],
-        tickvals=_ticks(begin, end),
-        tickformat="~s",
-        row=1,
-        col=1,
-    )
-    figure.update_xaxes(
-        title=f"arm (the {'last to leave' if story.exits else 'best'} on the left)",
-        type="category",
-        categoryorder="array",
-        categoryarray=[f"{arm}" for arm in ranking],
-        tickangle=0,
-        dtick=1,
-        tickfont={"size": 10 if len(ranking) <= 24 else 8},
-        showgrid=False,
-        row=1,
-        col=2,
-    )
-    figure.update_yaxes(range=list(span), zeroline=False)
-    figure.update_yaxes(title=f"mean objective value ({better} is better)", row=1, col=1)
-    figure.update_yaxes(showticklabels=False, row=1, col=2)
-    if not policy.piloting and story.pilot_cost:
-        figure.add_annotation(
-            text=f"◂ pilot: {story.pilot_cost:.4g}",
-            x=0.0,
-            y=1.0,
-            xref="x domain",
-            yref="y domain",
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-            font={"color": INK, "size": 12},
+    def _lay_out(self) -> None:
+        policy, pilot_cost = self._story.policy, self._story.pilot_cost
+        figure = self.figure
+        lay_out(figure, _title(self._story, self._answer), height=600, top=90)
+        # Most of a race happens early: on a linear axis the finalists would take all the room.
+        begin = 0.97 * _beginning(self._story)
+        end = 1.03 * max(policy.cost, begin)
+        figure.update_xaxes(
+            title="cost paid",
+            type="log",
+            range=[math.log10(begin), math.log10(end)],
+            tickvals=_ticks(begin, end),
+            tickformat="~s",
+            **LEFT,
         )
-
-
-# Words.
+        figure.update_xaxes(
+            title=f"arm (the {'last to leave' if self._story.exits else 'best'} on the left)",
+            type="category",
+            categoryorder="array",
+            categoryarray=[f"{arm}" for arm in self._ranking],
+            tickangle=0,
+            dtick=1,
+            tickfont={"size": 10 if len(self._ranking) <= 24 else 8},
+            showgrid=False,
+            **RIGHT,
+        )
+        better = "higher" if self._story.race.sign > 0.0 else "lower"
+        figure.update_yaxes(range=list(self._span), zeroline=False)
+        figure.update_yaxes(title=f"mean objective value ({better} is better)", **LEFT)
+        figure.update_yaxes(showticklabels=False, **RIGHT)
+        if not policy.piloting and pilot_cost:
+            annotate(figure, f"◂ pilot: {pilot_cost:.4g}", x=0.0, xref="x domain", xanchor="left")
 
 
 def _title(story: RaceStory, answer: StudyRecommendation) -> str:
@@ -392,19 +320,12 @@ def _describe(story: RaceStory, point: Point) -> str:
     count = f"{point.count} trial" + ("s" if point.count > 1 else "")
     return (
         f"arm {point.arm}: {point.mean:.4g}{radius}<br>{_level_name(story, point.fidelity)}, "
-        f"{count}<br>{_params(story, point.arm)}"
+        f"{count}<br>{params_text(story.race.arms.params(point.arm))}"
     )
-
-
-def _params(story: RaceStory, arm: int) -> str:
-    return params_text(story.race.arms.params(arm))
 
 
 def _level_name(story: RaceStory, fidelity: int) -> str:
     return f"{escape(story.race.fidelity.name)} = {escape(value_text(story.race.levels[fidelity]))}"
-
-
-# Geometry.
 
 
 def _outline(run: Sequence[Point], span: tuple[float, float]) -> list[tuple[float, float]]:
@@ -417,8 +338,7 @@ def _outline(run: Sequence[Point], span: tuple[float, float]) -> list[tuple[floa
 
 def _beginning(story: RaceStory) -> float:
     """The cost at which the picture begins: that of the pilot, or of its first round."""
-    assert story.race.policy is not None
-    if story.pilot_cost and not story.race.policy.piloting:
+    if story.pilot_cost and not story.policy.piloting:
         return story.pilot_cost
     costs = sorted(points[0].cost for points in story.points.values())
     return costs[len(costs) // 4] if costs else 1.0
@@ -451,7 +371,3 @@ def _ranking(story: RaceStory, winner: int | None) -> list[int]:
         return arm != winner, -exit_.cost if exit_ else -math.inf, value
 
     return sorted(range(len(story.race.arms)), key=key)
-
-
-def _colour(story: RaceStory, fidelity: int) -> str:
-    return level_colour(fidelity, len(story.race.levels))

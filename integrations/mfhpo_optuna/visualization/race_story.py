@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import optuna
 
 from mfhpo import Observation, Pull
+from mfhpo_optuna.samplers.base import FidelitySampler
 from mfhpo_optuna.study.race import Listener, Race
 
-__all__ = ["POINTS_PER_ARM", "Exit", "Point", "RaceStory"]
+__all__ = ["Exit", "Point", "RaceStory"]
 
 # Points of one arm over the whole race: enough for a curve, few enough for a small file.
-POINTS_PER_ARM = 36
+_POINTS_PER_ARM = 36
 
 
 @dataclass(frozen=True)
@@ -39,24 +42,31 @@ class Exit:
     reason: str  # "eliminated", "failed" or "duplicate"
 
 
-@dataclass
 class RaceStory:
-    """Collects a race's points and exits while it is replayed."""
+    """A race's points and exits, collected while it is replayed."""
 
-    points: dict[int, list[Point]] = field(default_factory=dict)
-    exits: dict[int, Exit] = field(default_factory=dict)
-    pilot_cost: float = 0.0
-    _spent: dict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
-    _paid: float = 0.0
+    def __init__(self, study: optuna.Study, sampler: FidelitySampler) -> None:
+        self.points: dict[int, list[Point]] = {}
+        self.exits: dict[int, Exit] = {}
+        self.pilot_cost = 0.0
+        self._spent: dict[tuple[int, int], float] = defaultdict(float)
+        self._paid = 0.0
+        self.race = sampler.replay(study, self._listen)
+        if self.race.policy is not None:
+            self._note_exits(None, False)  # what happened after the last pull
 
-    def listen(self, race: Race) -> Listener:
-        """Begin with a race; return what is to be called after each of its observations."""
+    @property
+    def policy(self) -> Any:
+        """What ran the race; there is one once levels are known."""
+        assert self.race.policy is not None
+        return self.race.policy
+
+    def _listen(self, race: Race) -> Listener:
         self.race = race
         return self._hear
 
     def _hear(self, trial_number: int, pull: Pull, observation: Observation) -> None:
-        policy = self.race.policy
-        assert policy is not None
+        policy = self.policy
         if not observation.failed:
             count, mean, radius = policy.summary(pull.arm, pull.fidelity)
             self._spent[pull.arm, pull.fidelity] += policy.cost - self._paid
@@ -69,15 +79,8 @@ class RaceStory:
             self.pilot_cost = policy.cost
             self._spent.clear()
 
-    def end(self) -> None:
-        """Note what happened after the last pull."""
-        if self.race.policy is not None:
-            self._note_exits(None, False)
-
     def _note_exits(self, pull: Pull | None, failed: bool) -> None:
-        policy = self.race.policy
-        assert policy is not None
-        active = set(policy.active.tolist())
+        active = set(self.policy.active.tolist())
         for arm in active & self.exits.keys():
             del self.exits[arm]  # an audit put it back
         for arm in set(range(len(self.race.arms))) - active - self.exits.keys():
@@ -86,8 +89,10 @@ class RaceStory:
                 reason = "failed"
             elif self._repeats_another(arm):
                 reason = "duplicate"
-            fidelity = pull.fidelity if pull is not None else self.last(arm)
-            self.exits[arm] = Exit(policy.cost, fidelity, reason)
+            points = self.points.get(arm, [])
+            last = points[-1].fidelity if points else 0
+            fidelity = pull.fidelity if pull is not None else last
+            self.exits[arm] = Exit(self.policy.cost, fidelity, reason)
 
     def _repeats_another(self, arm: int) -> bool:
         """Whether another arm, itself no repeat, has the same parameters."""
@@ -104,14 +109,13 @@ class RaceStory:
 
         A policy may go back and forth between fidelities: each is a curve of its own.
         """
-        assert self.race.policy is not None
-        begin = 0.0 if self.race.policy.piloting else self.pilot_cost
+        begin = 0.0 if self.policy.piloting else self.pilot_cost
         curves = [
             [point for point in points if point.cost > begin and point.fidelity == fidelity]
             for fidelity in range(len(self.race.levels))
         ]
         total = max(1, sum(map(len, curves)))
-        spare = max(0, POINTS_PER_ARM - 2 * len(curves))
+        spare = max(0, _POINTS_PER_ARM - 2 * len(curves))
         return [_thinned(curve, 2 + spare * len(curve) // total) for curve in curves]
 
     def standing(self, arm: int) -> Point | None:
@@ -126,11 +130,6 @@ class RaceStory:
             key=lambda point: (math.isfinite(point.radius), self._spent[arm, point.fidelity]),
             default=None,
         )
-
-    def last(self, arm: int) -> int:
-        """The fidelity of the arm's last pull, 0 if it has none."""
-        points = self.points.get(arm)
-        return points[-1].fidelity if points else 0
 
 
 def _thinned(points: Sequence[Point], most: int) -> list[Point]:

@@ -17,45 +17,23 @@ __all__ = ["Evaluation", "SearchStory"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One trial: what it evaluated, and what was paid once it had ended.
-
-    Parameters
-    ----------
-    trial, arm, fidelity
-        Its number, its configuration's, and the index of the level.
-    cost
-        What was paid in all, this evaluation included.
-    value
-        As the objective returned it; NaN for a failure.
-    is_replicate
-        Whether it was made for the certificate.
-    """
+    """One trial: what it evaluated, and what was paid in all once it had ended."""
 
     trial: int
     arm: int
-    fidelity: int
+    fidelity: int  # the level's index
     cost: float
-    value: float
-    is_replicate: bool
+    value: float  # as the objective returned it; NaN for a failure
+    is_replicate: bool  # whether it was made for the certificate
+
+    @property
+    def is_of_search(self) -> bool:
+        """Whether it was made by the search, and gave a value."""
+        return not self.is_replicate and math.isfinite(self.value)
 
 
 class SearchStory:
-    """A study's evaluations in the order in which they ended.
-
-    Parameters
-    ----------
-    study
-        The study.
-    sampler
-        What it was run with.
-
-    Attributes
-    ----------
-    evaluations
-        All of them.
-    race
-        The race after the last one.
-    """
+    """A study's evaluations in the order in which they ended, and the race after the last one."""
 
     def __init__(self, study: optuna.Study, sampler: RaceSampler) -> None:
         self.evaluations: list[Evaluation] = []
@@ -75,13 +53,7 @@ class SearchStory:
 
     def of_search(self, fidelity: int) -> list[Evaluation]:
         """The search's evaluations at a level that gave a value."""
-        return [
-            evaluation
-            for evaluation in self.evaluations
-            if evaluation.fidelity == fidelity
-            and not evaluation.is_replicate
-            and math.isfinite(evaluation.value)
-        ]
+        return [e for e in self.evaluations if e.fidelity == fidelity and e.is_of_search]
 
     def replicates(self) -> list[Evaluation]:
         """The evaluations for the certificate that gave a value."""
@@ -91,7 +63,7 @@ class SearchStory:
         """The search's evaluations that gave a value, by arm."""
         found: dict[int, list[Evaluation]] = {}
         for evaluation in self.evaluations:
-            if not evaluation.is_replicate and math.isfinite(evaluation.value):
+            if evaluation.is_of_search:
                 found.setdefault(evaluation.arm, []).append(evaluation)
         return found
 
@@ -117,14 +89,11 @@ class SearchStory:
             if race.policy is None:
                 return
             value = observation.value if observation.has_value else None
+            shown = math.nan if value is None else race.sign * value
+            is_replicate = isinstance(pull, Replicate)
             self.evaluations.append(
                 Evaluation(
-                    trial=trial_number,
-                    arm=pull.arm,
-                    fidelity=pull.fidelity,
-                    cost=race.policy.cost,
-                    value=math.nan if value is None else race.sign * value,
-                    is_replicate=isinstance(pull, Replicate),
+                    trial_number, pull.arm, pull.fidelity, race.policy.cost, shown, is_replicate
                 )
             )
 

@@ -9,17 +9,26 @@ from typing import Any
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo_optuna.recommendations import RaceRecommendation
-from mfhpo_optuna.visualization.search_layout import add_trace, with_margin
 from mfhpo_optuna.visualization.search_story import SearchStory
 from mfhpo_optuna.visualization.search_words import describe_candidate, luck_of, radius_of, wrapped
-from mfhpo_optuna.visualization.style import INK, WINNER, faded, level_colour
+from mfhpo_optuna.visualization.style import (
+    HOVER,
+    INK,
+    RIGHT,
+    WINNER,
+    annotate,
+    faded,
+    level_colour,
+    mark_interval,
+)
 
-__all__ = ["draw_shortlist", "say_that_there_is_no_certificate"]
+__all__ = ["draw_shortlist", "say_that_there_is_no_certificate", "with_margin"]
 
 _NOTE_WIDTH = 44  # in characters
+_CENTRE = {"x": 0.5, "xref": "x2 domain", "xanchor": "center", "yref": "y2 domain"}
 
 
-def draw_shortlist(go: Any, figure: Any, story: SearchStory, certificate: Certificate) -> None:
+def draw_shortlist(figure: Any, story: SearchStory, certificate: Certificate) -> None:
     """Draw what the search had promised of each candidate, and what the certificate measured."""
     order = _order(story, certificate)
     labels = [f"{story.search.shortlist[place]}" for place in order]
@@ -32,84 +41,47 @@ def draw_shortlist(go: Any, figure: Any, story: SearchStory, certificate: Certif
             lucky_x += [label, label, None]
             lucky_y += [result.claim, result.mean, None]
     colour = level_colour(len(story.race.levels) - 1, len(story.race.levels))
-    add_trace(
-        figure,
-        go.Scatter(
-            x=lucky_x,
-            y=lucky_y,
-            mode="lines",
-            line={"color": INK, "width": 1, "dash": "dot"},
-            hoverinfo="skip",
-            showlegend=False,
-        ),
-        col=2,
+    figure.add_scatter(
+        x=lucky_x,
+        y=lucky_y,
+        mode="lines",
+        line={"color": INK, "width": 1, "dash": "dot"},
+        hoverinfo="skip",
+        showlegend=False,
+        **RIGHT,
     )
-    common = {"hovertemplate": "%{text}<extra></extra>", "mode": "markers"}
-    add_trace(
-        figure,
-        go.Scatter(
-            x=labels,
-            y=[result.mean if result.evaluations else None for result in results],
-            error_y={
-                "array": [radius_of(result) for result in results],
-                "thickness": 3,
-                "width": 0,
-                "color": faded(colour, 0.55),
-            },
-            text=texts,
-            marker={"size": 8, "color": colour, "line": {"color": "white", "width": 1}},
-            name="mean of the new evaluations, with interval",
-            **common,
-        ),
-        col=2,
+    common = {"hovertemplate": HOVER, "mode": "markers", **RIGHT}
+    radii = [radius_of(result) for result in results]
+    figure.add_scatter(
+        x=labels,
+        y=[result.mean if result.evaluations else None for result in results],
+        error_y={"array": radii, "thickness": 3, "width": 0, "color": faded(colour, 0.55)},
+        text=texts,
+        marker={"size": 8, "color": colour, "line": {"color": "white", "width": 1}},
+        name="mean of the new evaluations, with interval",
+        **common,
     )
     if certificate.winner is not None:  # the first in order, if there is one
-        add_trace(
-            figure,
-            go.Scatter(
-                x=labels[:1],
-                y=[results[0].mean],
-                text=texts[:1],
-                marker={"symbol": "star", "size": 15, "color": WINNER},
-                showlegend=False,
-                **common,
-            ),
-            col=2,
-        )
-    add_trace(
-        figure,
-        go.Scatter(
-            x=labels,
-            y=[result.claim for result in results],
-            text=texts,
-            marker={
-                "symbol": "circle-open",
-                "size": 9,
-                "color": INK,
-                "line": {"color": INK, "width": 1.5},
-            },
-            name="what the search had seen",
+        figure.add_scatter(
+            x=labels[:1],
+            y=[results[0].mean],
+            text=texts[:1],
+            marker={"symbol": "star", "size": 15, "color": WINNER},
+            showlegend=False,
             **common,
-        ),
-        col=2,
+        )
+    edge = {"color": INK, "width": 1.5}
+    figure.add_scatter(
+        x=labels,
+        y=[result.claim for result in results],
+        text=texts,
+        marker={"symbol": "circle-open", "size": 9, "color": INK, "line": edge},
+        name="what the search had seen",
+        **common,
     )
     low, high = certificate.interval
     if math.isfinite(high - low):
-        # Across both panels: the value to expect, beside those that the search has seen.
-        for axis in ("", "2"):
-            figure.add_shape(
-                type="rect",
-                x0=0.0,
-                x1=1.0,
-                y0=low,
-                y1=high,
-                xref=f"x{axis} domain",
-                yref=f"y{axis}",
-                fillcolor=WINNER,
-                opacity=0.12,
-                line_width=0,
-                layer="below",
-            )
+        mark_interval(figure, low, high)
     figure.update_xaxes(
         title="shortlist: arms, the best on the left",
         type="category",
@@ -117,32 +89,20 @@ def draw_shortlist(go: Any, figure: Any, story: SearchStory, certificate: Certif
         categoryarray=labels,
         tickangle=0,
         showgrid=False,
-        row=1,
-        col=2,
+        **RIGHT,
     )
-    figure.update_yaxes(range=list(_shortlist_span(results)), row=1, col=2)
-    _note(figure, luck_of(story, certificate), y=1.0, yanchor="bottom", size=12)
+    figure.update_yaxes(range=list(_shortlist_span(results)), **RIGHT)
+    annotate(figure, luck_of(story, certificate), **_CENTRE)
 
 
 def say_that_there_is_no_certificate(figure: Any, answer: RaceRecommendation) -> None:
     """Write in the panel why there is nothing to draw in it yet."""
-    figure.update_xaxes(visible=False, row=1, col=2)
-    figure.update_yaxes(visible=False, row=1, col=2)
-    reason = wrapped(answer.reason, _NOTE_WIDTH)
-    _note(figure, f"<b>No certificate yet</b><br>{reason}", y=0.5, yanchor="middle", size=14)
-
-
-def _note(figure: Any, text: str, *, y: float, yanchor: str, size: int) -> None:
-    figure.add_annotation(
-        text=text,
-        x=0.5,
-        y=y,
-        xref="x2 domain",
-        yref="y2 domain",
-        xanchor="center",
-        yanchor=yanchor,
-        showarrow=False,
-        font={"color": INK, "size": size},
+    figure.update_xaxes(visible=False, **RIGHT)
+    figure.update_yaxes(visible=False, **RIGHT)
+    annotate(
+        figure,
+        f"<b>No certificate yet</b><br>{wrapped(answer.reason, _NOTE_WIDTH)}",
+        **(_CENTRE | {"y": 0.5, "yanchor": "middle", "font": {"color": INK, "size": 14}}),
     )
 
 
@@ -169,3 +129,9 @@ def _shortlist_span(results: Sequence[CandidateResult]) -> tuple[float, float]:
     low = min([*points, *(mean - reach for mean in means)])
     high = max([*points, *(mean + reach for mean in means)])
     return with_margin(low, high)
+
+
+def with_margin(low: float, high: float) -> tuple[float, float]:
+    """The range, a little wider; of a single value, a range around it."""
+    margin = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+    return low - margin, high + margin

@@ -1,4 +1,4 @@
-"""What the pictures of races share: colours, lines of several pieces, words, and plotly itself."""
+"""What the figures share: how they begin and are laid out, colours, lines of pieces, and words."""
 
 from __future__ import annotations
 
@@ -7,14 +7,25 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+import optuna
+from optuna.samplers import BaseSampler
+
 __all__ = [
+    "HOVER",
     "INK",
+    "LEFT",
+    "RIGHT",
     "WINNER",
     "Line",
+    "annotate",
+    "chosen_sampler",
     "faded",
-    "import_plotly",
+    "lay_out",
     "level_colour",
+    "mark_interval",
+    "new_figure",
     "params_text",
+    "rounded",
     "value_text",
 ]
 
@@ -23,6 +34,9 @@ __all__ = [
 _LEVEL_COLOURS = ("#8fd3c1", "#4db8c4", "#2a8fbd", "#2561a8", "#14307d")
 WINNER = "rgb(213, 94, 0)"
 INK = "#333333"
+
+HOVER = "%{text}<extra></extra>"  # a point's text, and nothing else
+LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
 
 @dataclass
@@ -36,9 +50,71 @@ class Line:
     def add(self, points: Sequence[tuple[float, float]], text: Sequence[str] = ()) -> None:
         """Add a line, and what is shown where the mouse is held over its points."""
         if points:
-            self.x += [*(float(f"{x:.6g}") for x, _ in points), None]
-            self.y += [*(float(f"{y:.6g}") for _, y in points), None]
+            self.x += [*rounded([x for x, _ in points]), None]
+            self.y += [*rounded([y for _, y in points]), None]
             self.text += [*text, None]
+
+
+def chosen_sampler(
+    study: optuna.Study, sampler: BaseSampler | None, kind: type[Any], plot: str, needed: str
+) -> Any:
+    """The sampler that a plot was given, or the study's.
+
+    Raises TypeError for one of another kind, and ImportError if plotly is not installed: some plots
+    compute for long before they draw.
+    """
+    try:
+        import plotly.graph_objects  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{plot} needs plotly, which is not installed; pip install 'mfhpo[plot]'."
+        ) from error
+    chosen = study.sampler if sampler is None else sampler
+    if not isinstance(chosen, kind):
+        raise TypeError(
+            f"{plot} needs {needed}, but {'study.sampler' if sampler is None else 'sampler'} is a "
+            f"{type(chosen).__name__}; pass sampler=, made with the arguments of the study's."
+        )
+    return chosen
+
+
+def new_figure(**panels: Any) -> Any:
+    """A figure of several panels, by the options of plotly's `make_subplots`."""
+    from plotly.subplots import make_subplots
+
+    return make_subplots(**panels)
+
+
+def lay_out(
+    figure: Any,
+    title: str,
+    *,
+    height: int,
+    legend_y: float = -0.13,
+    top: int = 100,
+    right: int = 30,
+) -> None:
+    """Give a figure its title, its legend below the panels, and its margins."""
+    figure.update_layout(
+        template="plotly_white",
+        title={"text": title, "x": 0.01, "xanchor": "left"},
+        legend={"orientation": "h", "x": 0.0, "y": legend_y, "yanchor": "top"},
+        hovermode="closest",
+        margin={"t": top, "r": right},
+        height=height,
+    )
+
+
+def annotate(figure: Any, text: str, **place: Any) -> None:
+    """Write into the figure, by default above the left panel."""
+    above = {"y": 1.0, "yref": "y domain", "yanchor": "bottom"}
+    font = {"color": INK, "size": 12}
+    figure.add_annotation(text=text, showarrow=False, **({"font": font} | above | place))
+
+
+def mark_interval(figure: Any, low: float, high: float) -> None:
+    """Shade the winner's interval in all panels: whoever reaches into it is not told from it."""
+    figure.add_hrect(y0=low, y1=high, fillcolor=WINNER, opacity=0.12, line_width=0, layer="below")
 
 
 def level_colour(fidelity: int, n_levels: int) -> str:
@@ -74,13 +150,6 @@ def value_text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def import_plotly() -> tuple[Any, Any]:
-    """Plotly's graph objects, and what makes figures of several panels."""
-    try:
-        import plotly.graph_objects as go
-        from plotly.subplots import make_subplots
-    except ImportError as error:
-        raise ImportError(
-            "plot_race needs plotly, which is not installed; pip install 'mfhpo[plot]'."
-        ) from error
-    return go, make_subplots
+def rounded(values: Sequence[float]) -> list[float]:
+    """The values with six digits, for a smaller file."""
+    return [float(f"{value:.6g}") for value in values]

@@ -2,75 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from optuna.distributions import CategoricalDistribution
 
 from mfhpo.search import OneOf
-from mfhpo_optuna.visualization.games.story import NashStory, Played, Stage
-from mfhpo_optuna.visualization.style import WINNER, level_colour, params_text
+from mfhpo_optuna.visualization.games.story import NashStory, Played
+from mfhpo_optuna.visualization.style import (
+    HOVER,
+    WINNER,
+    lay_out,
+    level_colour,
+    new_figure,
+    params_text,
+)
 
-__all__ = ["draw_heat_maps"]
+__all__ = ["axis_type", "axis_values", "draw_heat_maps", "places", "star"]
 
 _FINE = 41  # values of a number's range
 _GREYS = [[0.0, "#fbfbf9"], [1.0, "#6b6b6b"]]
 
 
-def draw_heat_maps(go: Any, make_subplots: Any, story: NashStory) -> Any:
+def draw_heat_maps(story: NashStory, title: str) -> Any:
     """Both players' objectives and the largest gain by deviating, over both parameters.
 
     The game has two players with one parameter each.
     """
-    names = story.game.players.names
-    better = ["higher" if sign > 0.0 else "lower" for sign in story.game.signs]
-    titles = [f"{escape(n)} ({b} is better)" for n, b in zip(names, better, strict=True)]
+    players, signs = story.game.players.names, story.game.signs
+    better = ["higher" if sign > 0.0 else "lower" for sign in signs]
+    titles = [f"{escape(n)} ({b} is better)" for n, b in zip(players, better, strict=True)]
     titles.append("largest gain by deviating, in standard deviations")
-    figure = make_subplots(
-        rows=1, cols=3, shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.09
+    figure = new_figure(
+        rows=1,
+        cols=3,
+        shared_yaxes=True,
+        subplot_titles=titles,
+        horizontal_spacing=0.09,
     )
+    x, y = story.policy.actions.parameters
+    axes = {"x": axis_values(story, x), "y": axis_values(story, y)}
+    lighter = [*(sign > 0.0 for sign in signs), False]
+    for place, (values, name) in enumerate(zip(_maps(story, x, y), titles, strict=True)):
+        panel = {"row": 1, "col": place + 1}
+        right_end = figure.layout[f"xaxis{place + 1 if place else ''}"].domain[1]
+        figure.add_heatmap(
+            **axes,
+            z=[[float(f"{z:.5g}") for z in row] for row in values.T],
+            colorscale=_GREYS,
+            reversescale=lighter[place],
+            colorbar={"x": right_end + 0.005, "thickness": 9},
+            hovertemplate="%{x}, %{y}: %{z}<extra></extra>",
+            name=name,
+            **panel,
+        )
+        _draw_played(figure, story, panel)
+        _draw_way(figure, story, panel)
+    lay_out(figure, title, height=520, legend_y=-0.16, top=120, right=60)
+    figure.update_xaxes(type=axis_type(story, x), title=f"{escape(x)} ({escape(players[0])})")
+    figure.update_yaxes(type=axis_type(story, y))
+    figure.update_yaxes(title=f"{escape(y)} ({escape(players[1])})", col=1)
+    return figure
+
+
+def _maps(story: NashStory, x: str, y: str) -> list[npt.NDArray[np.float64]]:
+    """Each player's objective, and the largest gain: a row for each of the first's actions."""
     policy = story.policy
-    first, second = policy.actions.parameters
-    axes = [axis_values(story, first), axis_values(story, second)]
-    profiles = [{first: x, second: y} for x in places(story, first) for y in places(story, second)]
-    features = policy.actions.features_of(profiles)
-    shape = len(axes[0]), len(axes[1])
+    rows, columns = places(story, x), places(story, y)
+    features = policy.actions.features_of(
+        [{x: row, y: column} for row in rows for column in columns]
+    )
+    shape = len(rows), len(columns)
     utilities = [model.mean(features, model.top).reshape(shape) for model in policy.models]
     stated = story.answer.answer.dissatisfaction.values()
-    gains = np.max(
-        [
-            (of.max(axis=player, keepdims=True) - of) / gain.unit
-            for player, (of, gain) in enumerate(zip(utilities, stated, strict=True))
-        ],
-        axis=0,
-    )
-    maps = [sign * of for sign, of in zip(story.game.signs, utilities, strict=True)]
-    for col, (of, light) in enumerate(
-        zip([*maps, gains], [*(sign > 0.0 for sign in story.game.signs), False], strict=True),
-        start=1,
-    ):
-        figure.add_trace(
-            go.Heatmap(
-                x=axes[0],
-                y=axes[1],
-                z=[[float(f"{z:.5g}") for z in row] for row in of.T],
-                colorscale=_GREYS,
-                reversescale=light,
-                colorbar={
-                    "x": figure.layout[f"xaxis{col if col > 1 else ''}"].domain[1] + 0.005,
-                    "thickness": 9,
-                },
-                hovertemplate="%{x}, %{y}: %{z}<extra></extra>",
-                name=titles[col - 1],
-            ),
-            row=1,
-            col=col,
-        )
-        _draw_played(go, figure, story, col)
-        _draw_way(go, figure, story, col)
-    _lay_out(figure, story)
-    return figure
+    gains = [
+        (of.max(axis=player, keepdims=True) - of) / gain.unit
+        for player, (of, gain) in enumerate(zip(utilities, stated, strict=True))
+    ]
+    own = [sign * of for sign, of in zip(story.game.signs, utilities, strict=True)]
+    return [*own, np.max(gains, axis=0)]
 
 
 def axis_values(story: NashStory, parameter: str) -> list[Any]:
@@ -89,80 +102,53 @@ def places(story: NashStory, parameter: str) -> list[float]:
     return [float(place) for place in np.unique(kind.snapped(even))]
 
 
-def _draw_played(go: Any, figure: Any, story: NashStory, col: int) -> None:
-    first, second = story.policy.actions.parameters
+def _draw_played(figure: Any, story: NashStory, panel: dict[str, int]) -> None:
     level_names = story.level_names()
     for level, name in enumerate(level_names):
         shown = [p for p in story.played if story.level_index(p.query) == level]
-        figure.add_trace(
-            go.Scatter(
-                x=[_shown(story, first, p.query.profile[first]) for p in shown],
-                y=[_shown(story, second, p.query.profile[second]) for p in shown],
-                text=[_describe(story, p) for p in shown],
-                hovertemplate="%{text}<extra></extra>",
-                mode="markers",
-                marker={
-                    "symbol": ["circle" if None not in p.values else "x" for p in shown],
-                    "size": 7,
-                    "color": level_colour(level, len(level_names)),
-                    "line": {"color": "white", "width": 0.7},
-                },
-                legendgroup=name,
-                showlegend=col == 1,
-                name=name,
-            ),
-            row=1,
-            col=col,
+        figure.add_scatter(
+            **_at(story, [p.query.profile for p in shown]),
+            text=[_describe(story, p) for p in shown],
+            hovertemplate=HOVER,
+            mode="markers",
+            marker={
+                "symbol": ["circle" if None not in p.values else "x" for p in shown],
+                "size": 7,
+                "color": level_colour(level, len(level_names)),
+                "line": {"color": "white", "width": 0.7},
+            },
+            legendgroup=name,
+            showlegend=panel["col"] == 1,
+            name=name,
+            **panel,
         )
 
 
-def _draw_way(go: Any, figure: Any, story: NashStory, col: int) -> None:
-    first, second = story.policy.actions.parameters
-    common = {"legendgroup": "answer", "showlegend": col == 1}
-
-    def at(stages: list[Stage]) -> dict[str, Any]:
-        return {
-            "x": [_shown(story, first, s.answer.profile[first]) for s in stages],
-            "y": [_shown(story, second, s.answer.profile[second]) for s in stages],
-            "text": [f"after cost {s.cost:.6g}<br>{params_text(s.params)}" for s in stages],
-            "hovertemplate": "%{text}<extra></extra>",
-        }
-
-    figure.add_trace(
-        go.Scatter(
-            **at(story.stages),
-            mode="lines",
-            line={"color": WINNER, "width": 1.5},
-            name="way of the recommendation",
-            **common,
-        ),
-        row=1,
-        col=col,
-    )
-    figure.add_trace(
-        go.Scatter(
-            **at([story.answer]),
-            mode="markers",
-            marker=star(15),
-            name="recommended",
-            **common,
-        ),
-        row=1,
-        col=col,
-    )
+def _draw_way(figure: Any, story: NashStory, panel: dict[str, int]) -> None:
+    way = {"mode": "lines", "line": {"color": WINNER, "width": 1.5}}
+    end = {"mode": "markers", "marker": star(15)}
+    for stages, name, look in (
+        (story.stages, "way of the recommendation", way),
+        ([story.answer], "recommended", end),
+    ):
+        figure.add_scatter(
+            **_at(story, [stage.answer.profile for stage in stages]),
+            text=[f"after cost {s.cost:.6g}<br>{params_text(s.params)}" for s in stages],
+            hovertemplate=HOVER,
+            name=name,
+            legendgroup="answer",
+            showlegend=panel["col"] == 1,
+            **look,
+            **panel,
+        )
 
 
-def _lay_out(figure: Any, story: NashStory) -> None:
-    figure.update_layout(
-        legend={"orientation": "h", "x": 0.0, "y": -0.16, "yanchor": "top"},
-        margin={"t": 120, "r": 60},
-        height=520,
-    )
-    named = zip(story.policy.actions.parameters, story.game.players.names, strict=True)
-    (x, row), (y, column) = named
-    figure.update_xaxes(type=axis_type(story, x), title=f"{escape(x)} ({escape(row)})")
-    figure.update_yaxes(type=axis_type(story, y))
-    figure.update_yaxes(title=f"{escape(y)} ({escape(column)})", col=1)
+def _at(story: NashStory, profiles: list[Mapping[str, float]]) -> dict[str, list[Any]]:
+    x, y = story.policy.actions.parameters
+    return {
+        "x": [_shown(story, x, profile[x]) for profile in profiles],
+        "y": [_shown(story, y, profile[y]) for profile in profiles],
+    }
 
 
 def star(size: int) -> dict[str, Any]:

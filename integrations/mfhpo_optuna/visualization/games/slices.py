@@ -11,19 +11,27 @@ from scipy.stats import norm
 
 from mfhpo_optuna.visualization.games.heat_maps import axis_type, axis_values, places, star
 from mfhpo_optuna.visualization.games.story import NashStory
-from mfhpo_optuna.visualization.style import INK, faded, level_colour
+from mfhpo_optuna.visualization.style import (
+    INK,
+    LEFT,
+    faded,
+    lay_out,
+    level_colour,
+    new_figure,
+    rounded,
+)
 
 __all__ = ["draw_slices"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
-def draw_slices(go: Any, make_subplots: Any, story: NashStory) -> Any:
+def draw_slices(story: NashStory, title: str) -> Any:
     """One row for each player, one panel for each of its parameters."""
     game, known = story.game, story.policy.actions.parameters
     rows = [[name for name in own if name in known] for own in game.players.owned.values()]
     n_columns = max(len(row) for row in rows)
-    figure = make_subplots(
+    figure = new_figure(
         rows=len(rows),
         cols=n_columns,
         vertical_spacing=0.35 / len(rows),
@@ -32,17 +40,14 @@ def draw_slices(go: Any, make_subplots: Any, story: NashStory) -> Any:
     for player, row in enumerate(rows):
         owner = escape(game.players.names[player])
         for column, parameter in enumerate(row):
-            place = {"row": player + 1, "col": column + 1}
-            _draw(go, figure, story, player, parameter, place, first=player == column == 0)
+            panel = {"row": player + 1, "col": column + 1}
+            _draw(figure, story, player, parameter, panel)
             figure.update_xaxes(
-                title=f"{escape(parameter)} ({owner})", type=axis_type(story, parameter), **place
+                title=f"{escape(parameter)} ({owner})", type=axis_type(story, parameter), **panel
             )
         figure.update_yaxes(title=f"gain of {owner}", row=player + 1, col=1)
-    figure.update_layout(
-        legend={"orientation": "h", "x": 0.0, "y": -0.35 / len(rows), "yanchor": "top"},
-        margin={"t": 100, "r": 30},
-        height=160 + 280 * len(rows),
-    )
+    height = 160 + 280 * len(rows)
+    lay_out(figure, title, height=height, legend_y=-0.35 / len(rows))
     return figure
 
 
@@ -64,64 +69,46 @@ def gains_by_moving(story: NashStory, player: int, parameter: str) -> tuple[Floa
 
 
 def _draw(
-    go: Any,
-    figure: Any,
-    story: NashStory,
-    player: int,
-    parameter: str,
-    place: dict[str, int],
-    first: bool,
+    figure: Any, story: NashStory, player: int, parameter: str, panel: dict[str, int]
 ) -> None:
     means, half_widths = gains_by_moving(story, player, parameter)
     values = axis_values(story, parameter)
     lower, upper = means - half_widths, means + half_widths
     colour = level_colour(1, 2)
     is_choice = axis_type(story, parameter) == "category"
+    common = {"showlegend": panel == LEFT, **panel}
     if not is_choice:
-        figure.add_trace(
-            go.Scatter(
-                x=[*values, *reversed(values)],
-                y=_rounded([*upper, *lower[::-1]]),
-                fill="toself",
-                fillcolor=faded(colour, 0.2),
-                line={"width": 0},
-                hoverinfo="skip",
-                legendgroup="interval",
-                showlegend=first,
-                name=f"interval, probability {story.policy.probability:g}",
-            ),
-            **place,
+        figure.add_scatter(
+            x=[*values, *reversed(values)],
+            y=rounded([*upper, *lower[::-1]]),
+            fill="toself",
+            fillcolor=faded(colour, 0.2),
+            line={"width": 0},
+            hoverinfo="skip",
+            legendgroup="interval",
+            name=f"interval, probability {story.policy.probability:g}",
+            **common,
         )
-    bars = {"error_y": {"array": _rounded(half_widths)}} if is_choice else {}
-    figure.add_trace(
-        go.Scatter(
-            x=values,
-            y=_rounded(means),
-            mode="markers" if is_choice else "lines",
-            line={"color": colour, "width": 2},
-            marker={"color": colour},
-            legendgroup="gain",
-            showlegend=first,
-            name="gain by moving this parameter alone",
-            **bars,
-        ),
-        **place,
+    bars = {"error_y": {"array": rounded(half_widths.tolist())}} if is_choice else {}
+    figure.add_scatter(
+        x=values,
+        y=rounded(means.tolist()),
+        mode="markers" if is_choice else "lines",
+        line={"color": colour, "width": 2},
+        marker={"color": colour},
+        legendgroup="gain",
+        name="gain by moving this parameter alone",
+        **bars,
+        **common,
     )
     value = story.answer.params[parameter]
-    figure.add_trace(
-        go.Scatter(
-            x=[str(value) if is_choice else value],
-            y=[0.0],
-            mode="markers",
-            marker=star(13),
-            legendgroup="answer",
-            showlegend=first,
-            name="recommended",
-        ),
-        **place,
+    figure.add_scatter(
+        x=[str(value) if is_choice else value],
+        y=[0.0],
+        mode="markers",
+        marker=star(13),
+        legendgroup="answer",
+        name="recommended",
+        **common,
     )
-    figure.update_yaxes(zeroline=True, zerolinecolor=INK, zerolinewidth=1, **place)
-
-
-def _rounded(values: Any) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
+    figure.update_yaxes(zeroline=True, zerolinecolor=INK, zerolinewidth=1, **panel)

@@ -13,9 +13,9 @@ from optuna.trial import FrozenTrial
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import Listener, NashStudy
-from mfhpo_optuna.visualization.style import value_text
+from mfhpo_optuna.visualization.style import chosen_sampler, value_text
 
-__all__ = ["NashStory", "Played", "Stage", "sampler_of"]
+__all__ = ["NashStory", "Played", "Stage"]
 
 _STAGES = 20  # recommendations that are computed anew
 
@@ -50,10 +50,12 @@ class NashStory:
     def __init__(
         self,
         study: optuna.Study,
-        sampler: NashSampler,
+        sampler: NashSampler | None,
+        plot: str,
         shows_way: Callable[[GamePolicy], bool] = lambda policy: True,
     ) -> None:
-        answer = sampler.equilibrium(study)
+        chosen: NashSampler = chosen_sampler(study, sampler, NashSampler, plot, "a NashSampler")
+        answer = chosen.equilibrium(study)
         if not answer.params:
             raise ValueError(
                 f"study {study.study_name!r} has nothing to show yet: {answer.reason}."
@@ -63,7 +65,7 @@ class NashStory:
         self._shows_way = shows_way
         self._last = answer.trials
         self._shown = set(np.linspace(1, answer.trials, _STAGES).round().astype(int).tolist())
-        self.game = sampler.replay(study, self._listen)
+        self.game = chosen.replay(study, self._listen)
         if len(self.played) != self._last:
             self._note_stage(self.game)  # trials have ended in the meantime
 
@@ -108,14 +110,3 @@ class NashStory:
         answer = game.recommend()
         if answer.profile:
             self.stages.append(Stage(answer.cost, answer, game.space.params(answer.profile)))
-
-
-def sampler_of(study: optuna.Study, sampler: NashSampler | None, plot: str) -> NashSampler:
-    """The sampler that a plot is asked for, or the study's; TypeError for one of another kind."""
-    chosen = study.sampler if sampler is None else sampler
-    if not isinstance(chosen, NashSampler):
-        raise TypeError(
-            f"{plot} needs a NashSampler, but {'study.sampler' if sampler is None else 'sampler'} "
-            f"is a {type(chosen).__name__}; pass sampler=, made with the arguments of the game."
-        )
-    return chosen
