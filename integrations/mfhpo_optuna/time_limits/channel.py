@@ -6,12 +6,10 @@ import os
 import pickle
 import socket
 import struct
-import time
 import weakref
-from multiprocessing.connection import wait
 from typing import Any
 
-__all__ = ["Channel", "close_in_forked_children", "receive_exactly"]
+__all__ = ["Channel", "close_in_forked_children", "private_pair"]
 
 _LENGTH = struct.Struct("!Q")
 _CHUNK = 1 << 20
@@ -28,6 +26,13 @@ def close_in_forked_children(end: socket.socket) -> None:
     Only forks matter: Python itself keeps it from programs that this process executes.
     """
     _private.add(end)
+
+
+def private_pair() -> tuple[socket.socket, socket.socket]:
+    """An end of a connection for this process alone, and the other end."""
+    ours, theirs = socket.socketpair()
+    close_in_forked_children(ours)
+    return ours, theirs
 
 
 def _close_private() -> None:
@@ -58,11 +63,7 @@ class Channel:
             raise BrokenPipeError("an earlier message was interrupted half way.")
         self._sending = True
         self.end.settimeout(timeout)
-        if len(payload) < _CHUNK:
-            self.end.sendall(_LENGTH.pack(len(payload)) + payload)
-        else:
-            self.end.sendall(_LENGTH.pack(len(payload)))
-            self.end.sendall(payload)
+        self.end.sendall(_LENGTH.pack(len(payload)) + payload)
         self._sending = False
 
     def receive(self, timeout: float | None = None) -> Any:
@@ -92,24 +93,3 @@ class Channel:
     def close(self) -> None:
         """Close the socket."""
         self.end.close()
-
-
-def receive_exactly(end: socket.socket, size: int, timeout: float | None = None) -> bytes:
-    """Receive so many bytes within `timeout` seconds.
-
-    Raises TimeoutError if they do not arrive in time, and EOFError if the other side is closed.
-    """
-    give_up_at = None if timeout is None else time.monotonic() + timeout
-    received = b""
-    while len(received) < size:
-        left = None if give_up_at is None else max(0.0, give_up_at - time.monotonic())
-        if not wait([end], left):
-            raise TimeoutError(f"nothing came within {timeout} s.")
-        try:
-            chunk = end.recv(size - len(received))
-        except ConnectionError:
-            chunk = b""
-        if not chunk:
-            raise EOFError("the other side is closed.")
-        received += chunk
-    return received

@@ -8,17 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
 __all__ = [
     "adopt_orphans",
+    "begin_process",
     "descendants",
     "die_with_parent",
     "end_all",
     "end_strays",
-    "fork",
+    "flush_output",
     "memory_below",
     "reap",
     "reap_one",
@@ -29,31 +31,36 @@ _HAS_PROC = all(map(os.path.exists, ("/proc/thread-self/children", "/proc/self/s
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-def fork() -> int:
-    """Fork, without the warning of newer Pythons about threads.
+def begin_process(run: Callable[[], None]) -> int:
+    """Fork a process that runs a function and nothing else; return its number.
 
-    Only the first fork is made by a process that may have threads, and `time_limited` documents
-    what that means.
+    It skips the interpreter's exit, which belongs to the process that it was forked from.
     """
     with warnings.catch_warnings():
+        # Newer Pythons warn of threads. Only the first fork is made by a process that may have
+        # them, and `time_limited` documents what that means.
         warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+        pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        run()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all descendants that lose theirs, so that none escapes.
-
-    Linux only; elsewhere it does nothing, and orphans go to the first process of the system.
-    """
+    """Become the parent of all descendants that lose theirs, so that none escapes; Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with_parent() -> None:
-    """Have this process killed when its parent ends, which must have one thread only.
-
-    Linux only; elsewhere it does nothing.
-    """
+    """Have this process killed when its parent ends, which has one thread only; Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -107,30 +114,25 @@ def memory_below(at_most: float = 0.0) -> int:
     return total
 
 
-def end_all(within: float) -> bool:
-    """Kill everything below this process, and wait for its end; return whether all are gone.
+def end_all(within: float) -> None:
+    """Kill everything below this process, and wait for its end, `within` so many seconds.
 
-    A process in an uninterruptible wait of the kernel dies only after it: `within` so many seconds
-    we give up.
+    A process in an uninterruptible wait of the kernel dies only after it.
     """
     give_up_at = time.monotonic() + within
     pause = 0.0005
-    while reap(lambda pid, status: None):
+    while reap():
         for pid in descendants(os.getpid()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > give_up_at:
-            return False
+            return
         time.sleep(pause)
         pause = min(2.0 * pause, 0.02)
-    return True
 
 
-def reap(noted: Callable[[int, int], None]) -> bool:
-    """Take in the children that have ended; return whether there are others.
-
-    `noted` is called with the process and the wait status of each.
-    """
+def reap(noted: Callable[[int, int], None] = lambda pid, status: None) -> bool:
+    """Take in ended children, `noted` with their wait statuses; return whether others run."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -141,16 +143,22 @@ def reap(noted: Callable[[int, int], None]) -> bool:
         noted(pid, status)
 
 
-def reap_one(pid: int, within: float) -> bool:
-    """Wait for a child to end, `within` so many seconds; return whether it has."""
+def reap_one(pid: int, within: float) -> None:
+    """Wait for a child to end, `within` so many seconds."""
     # Whoever else waits for all children may have taken it in already.
     give_up_at = time.monotonic() + within
     with suppress(ChildProcessError):
         while os.waitpid(pid, os.WNOHANG) == (0, 0):
             if time.monotonic() > give_up_at:
-                return False
+                return
             time.sleep(0.001)
-    return True
+
+
+def flush_output() -> None:
+    """Write what waits to be, or a fork would write it twice, and an exit would lose it."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
 
 
 def _children(pid: int) -> list[int]:

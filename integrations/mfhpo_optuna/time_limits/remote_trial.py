@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from optuna.trial import BaseTrial, TrialState
+from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
@@ -51,7 +51,7 @@ class Answers:
 
     def __init__(self, trial: BaseTrial) -> None:
         self._trial = trial
-        self._sampled: set[Any] = set()
+        self._sampled: set[str | None] = set()
 
     def to(self, call: Call) -> Answer:
         """Answer one call."""
@@ -61,11 +61,10 @@ class Answers:
         return Answer(call.number, outcome, time.monotonic() - began if samples else 0.0)
 
     def _samples(self, call: Call) -> bool:
+        wanted = None  # of all parameters
         if call.name.startswith("suggest_"):
-            wanted = call.arguments[0]
-        elif call.name == "relative_params":
-            wanted = None  # no parameter's name
-        else:
+            wanted = call.arguments[0] if call.arguments else call.options.get("name")
+        elif call.name != "relative_params":
             return False
         if not isinstance(wanted, str | None) or wanted in self._sampled:
             return False
@@ -147,13 +146,18 @@ class Requests:
             ) from error
 
 
-def _forwarded(name: str) -> Any:
-    """A property of the real trial."""
-    return property(lambda trial: trial._ask(name))
+def _property(name: str) -> Any:
+    """An attribute of the real trial."""
+    return property(lambda remote: remote._ask(name))
+
+
+def _method(name: str) -> Any:
+    """A method of the real trial, of its study or its storage."""
+    return lambda remote, *arguments, **options: remote._ask(name, *arguments, **options)
 
 
 class RemoteTrial(BaseTrial):
-    """A trial that forwards everything to the real one."""
+    """A trial that forwards everything to the real one; see `optuna.trial.Trial`."""
 
     def __init__(self, requests: Requests, number: int, trial_id: int | None) -> None:
         self._ask = requests.ask
@@ -165,61 +169,28 @@ class RemoteTrial(BaseTrial):
     def __repr__(self) -> str:
         return f"<trial {self._number} of a study in another process>"
 
-    def suggest_float(
-        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
-    ) -> float:
-        """Suggest a number; see `optuna.trial.Trial.suggest_float`."""
-        value: float = self._ask("suggest_float", name, low, high, step=step, log=log)
-        return value
-
-    def suggest_uniform(self, name: str, low: float, high: float) -> float:
-        """Suggest a number; deprecated in Optuna."""
-        value: float = self._ask("suggest_uniform", name, low, high)
-        return value
-
-    def suggest_loguniform(self, name: str, low: float, high: float) -> float:
-        """Suggest a number on a logarithmic scale; deprecated in Optuna."""
-        value: float = self._ask("suggest_loguniform", name, low, high)
-        return value
-
-    def suggest_discrete_uniform(self, name: str, low: float, high: float, q: float) -> float:
-        """Suggest a number on a grid; deprecated in Optuna."""
-        value: float = self._ask("suggest_discrete_uniform", name, low, high, q)
-        return value
-
-    def suggest_int(
-        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
-    ) -> int:
-        """Suggest an integer; see `optuna.trial.Trial.suggest_int`."""
-        value: int = self._ask("suggest_int", name, low, high, step=step, log=log)
-        return value
-
-    def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """Suggest one of the choices; see `optuna.trial.Trial.suggest_categorical`."""
-        return self._ask("suggest_categorical", name, choices)
+    suggest_float = _method("suggest_float")
+    suggest_uniform = _method("suggest_uniform")
+    suggest_loguniform = _method("suggest_loguniform")
+    suggest_discrete_uniform = _method("suggest_discrete_uniform")
+    suggest_int = _method("suggest_int")
+    suggest_categorical = _method("suggest_categorical")
+    should_prune = _method("should_prune")
+    set_user_attr = _method("set_user_attr")
+    params = _property("params")
+    relative_params = _property("relative_params")
+    distributions = _property("distributions")
+    user_attrs = _property("user_attrs")
+    constraints = _property("constraints")
+    datetime_start = _property("datetime_start")
 
     def report(self, value: float, step: int) -> None:
-        """Report a value; see `optuna.trial.Trial.report`."""
+        """Report a value."""
         self._ask("report", _as_number(value, float), _as_number(step, int))
 
-    def should_prune(self) -> bool:
-        """Whether the pruner of the study stops the trial."""
-        return bool(self._ask("should_prune"))
-
-    def set_user_attr(self, key: str, value: Any) -> None:
-        """Set a user attribute; see `optuna.trial.Trial.set_user_attr`."""
-        self._ask("set_user_attr", key, value)
-
     def set_constraint(self, key: str, value: float) -> None:
-        """Set a constraint; see `optuna.trial.Trial.set_constraint`."""
+        """Set a constraint."""
         self._ask("set_constraint", key, _as_number(value, float))
-
-    params = _forwarded("params")
-    relative_params = _forwarded("relative_params")
-    distributions = _forwarded("distributions")
-    user_attrs = _forwarded("user_attrs")
-    constraints = _forwarded("constraints")
-    datetime_start = _forwarded("datetime_start")
 
     @property
     def number(self) -> int:
@@ -248,8 +219,6 @@ class _RemoteStudy:
         self._ask = requests.ask
 
     def __getattr__(self, name: str) -> Any:
-        if name == "trials":
-            return self.get_trials()
         if name in _STUDY_ATTRIBUTES:
             return self._ask(f"study.{name}")
         raise AttributeError(
@@ -258,19 +227,9 @@ class _RemoteStudy:
             f"in a callback of study.optimize."
         )
 
-    def get_trials(
-        self, deepcopy: bool = True, states: tuple[TrialState, ...] | None = None
-    ) -> Any:
-        """All trials in the given states; always copies, whatever `deepcopy` is."""
-        del deepcopy
-        return self._ask("study.get_trials", deepcopy=False, states=states)
-
-    def stop(self) -> None:
-        """Stop the study after the trials that are running."""
-        self._ask("study.stop")
-
-    def _is_multi_objective(self) -> bool:
-        return len(self.directions) > 1
+    get_trials = _method("study.get_trials")
+    stop = _method("study.stop")
+    _is_multi_objective = _method("study._is_multi_objective")
 
 
 class _RemoteStorage:
@@ -279,14 +238,8 @@ class _RemoteStorage:
     def __init__(self, requests: Requests) -> None:
         self._ask = requests.ask
 
-    def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
-        """Set a system attribute."""
-        self._ask("storage.set_trial_system_attr", trial_id, key, value)
-
-    def get_trial_system_attrs(self, trial_id: int) -> dict[str, Any]:
-        """The system attributes."""
-        attributes: dict[str, Any] = self._ask("storage.get_trial_system_attrs", trial_id)
-        return attributes
+    set_trial_system_attr = _method("storage.set_trial_system_attr")
+    get_trial_system_attrs = _method("storage.get_trial_system_attrs")
 
 
 def _as_number(value: Any, convert: Callable[[Any], float]) -> Any:

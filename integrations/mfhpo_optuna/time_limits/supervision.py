@@ -11,13 +11,14 @@ from multiprocessing.connection import wait
 from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel
-from mfhpo_optuna.time_limits.crew import KeptWorker
+from mfhpo_optuna.time_limits.crew import WorkerHandle
+from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
 from mfhpo_optuna.time_limits.limits import serving
 from mfhpo_optuna.time_limits.remote_trial import Answers
-from mfhpo_optuna.time_limits.warden import EXITED, OUT_OF_MEMORY
+from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Done
 
-__all__ = ["Died", "End", "OutOfMemory", "OutOfTime", "supervise"]
+__all__ = ["End", "supervise"]
 
 _SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
 _DAY = 86400.0  # seconds; longer waits do not fit into what the system counts in
@@ -26,33 +27,15 @@ _LAST_WORDS = 2.0  # seconds that a worker's keeper needs at most to tell how it
 
 
 @dataclass(frozen=True)
-class OutOfTime:
-    """It exceeded its limit of time."""
+class End:
+    """How a trial ended: in time with an outcome, by the end of its process, or at its limit."""
 
+    how: PackedValue | PackedError | Exited | OutOfMemory | None  # None: at its limit of time
     seconds: float
 
 
-@dataclass(frozen=True)
-class OutOfMemory:
-    """It exceeded its limit of memory."""
-
-    used: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Died:
-    """Its process ended, with this wait status; None if it only closed its connection."""
-
-    status: int | None
-    seconds: float
-
-
-End = Done | OutOfTime | OutOfMemory | Died
-
-
-def supervise(worker: KeptWorker, channel: Channel, trial: BaseTrial, limit: float) -> End:
-    """Serve a worker that has begun, until the trial has ended: `Done` only if it is in time.
+def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: float) -> End:
+    """Serve a worker that has begun, until the trial has ended.
 
     The worker's own clock says whether a trial is in time; the clock of this process only says when
     to kill. Both stop while a sampler computes, and run while the trial answers anything else.
@@ -64,30 +47,30 @@ def supervise(worker: KeptWorker, channel: Channel, trial: BaseTrial, limit: flo
 
 
 def _supervise(
-    worker: KeptWorker, channel: Channel, answers: Answers, clock: _Clock, limit: float
+    worker: WorkerHandle, channel: Channel, answers: Answers, clock: _Clock, limit: float
 ) -> End:
     while True:
         if _is_interrupted():
             raise KeyboardInterrupt("the program was interrupted while trials ran")
         left = clock.left()
         if left <= 0.0:
-            worker.kill()
-            return OutOfTime(clock.seconds())
+            worker.kill_worker()
+            return End(None, clock.seconds())
         ready = wait([channel.end, worker.control], min(left, _LOOK_FOR_PROGRAM))
         if not ready:
             continue
         if channel.end not in ready:
-            return _how_it_ended(worker, clock.seconds())
+            return _end_of_process(worker, clock.seconds())
         try:
             message = channel.receive(_SLOW)
-            if message.seconds > limit:
-                clock.set(message.seconds)
-                if not isinstance(message, Done):
-                    worker.kill()
-                return OutOfTime(clock.seconds())
-            if isinstance(message, Done):
-                return message
+            is_done = isinstance(message, Done)
+            if is_done and message.seconds <= limit:
+                return End(message.outcome, message.seconds)
             clock.set(message.seconds)
+            if message.seconds > limit:
+                if not is_done:
+                    worker.kill_worker()
+                return End(None, clock.seconds())
             answered = answers.to(message)
             clock.spare(answered.sampling)
             left = clock.left()
@@ -96,7 +79,14 @@ def _supervise(
         except TimeoutError:
             continue
         except (EOFError, ConnectionError):
-            return _how_it_ended(worker, clock.seconds())
+            return _end_of_process(worker, clock.seconds())
+
+
+def _end_of_process(worker: WorkerHandle, seconds: float) -> End:
+    end = worker.how_worker_ended(_LAST_WORDS)
+    if end is None:
+        worker.kill_worker()
+    return End(end or Exited(None), seconds)
 
 
 class _Clock:
@@ -125,13 +115,3 @@ def _is_interrupted() -> bool:
     ends = getattr(threading, "_SHUTTING_DOWN", False) or not threading.main_thread().is_alive()
     # One that ended without an error may have left its work to threads on purpose.
     return ends and isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
-
-
-def _how_it_ended(worker: KeptWorker, seconds: float) -> OutOfMemory | Died:
-    end = worker.end(_LAST_WORDS)
-    if end is None:
-        worker.kill()
-        return Died(None, seconds)
-    if end.kind == OUT_OF_MEMORY:
-        return OutOfMemory(end.number, seconds)
-    return Died(end.number if end.kind == EXITED else None, seconds)

@@ -10,7 +10,7 @@ import signal
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -27,35 +27,32 @@ from mfhpo_optuna.study.attributes import (
     SECONDS_KEY,
 )
 from mfhpo_optuna.time_limits.crew import Crew
+from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
 from mfhpo_optuna.time_limits.limits import limit_of
-from mfhpo_optuna.time_limits.supervision import Died, End, OutOfMemory, supervise
-from mfhpo_optuna.time_limits.worker import Done, Order, draw_seeds
+from mfhpo_optuna.time_limits.supervision import End, supervise
+from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
+from mfhpo_optuna.time_limits.worker import Objective, Order, draw_seeds
 
 __all__ = ["TimeLimited", "time_limited"]
-
-Objective = Callable[[Any], "float | Sequence[float]"]
 
 _START_METHODS = ("fork", "forkserver", "spawn")
 _ATTEMPTS = 3  # a warden or keeper may have been ended from outside since the last trial
 
 
-def time_limited(
-    objective: Objective,
-    limit: float | None = None,
-    *,
-    memory_limit: float | None = None,
-    start_method: str | None = None,
-    warm: bool = True,
-) -> TimeLimited:
-    """Make an objective whose trials end at a limit of time, whatever they are doing.
+class TimeLimited:
+    """An objective whose trials end at a limit of time, whatever they are doing.
 
     The objective runs in a process of its own, and its trial forwards what it is asked to the real
     one. At the limit that process is killed with all that it has started: a sleep, a loop in C
     that never returns to Python, child processes, processes in other sessions, and those that
     ignore signals. The trial ends PRUNED, with the parameters, user attributes and reported
     values that it had until then, and the next trial begins. A cooperative limit, as by
-    `TimeLimitPruner`, cannot do this; a decorator that runs the objective in a child process
-    loses what the trial was told.
+    `TimeLimitPruner`, cannot do this.
+
+    It is given to ``study.optimize``, with any ``n_jobs``. Its processes start with the first
+    trial, and end when it is closed (``with time_limited(...) as limited:``), is no longer used, or
+    the program ends, even by ``kill -9``. It can be pickled and copied if the objective can; the
+    processes stay where they are.
 
     Parameters
     ----------
@@ -66,8 +63,7 @@ def time_limited(
         Seconds that a trial may take. None leaves it to the sampler, which tells it in the
         trial's user attribute ``"mfhpo:limit"``; where both do, the smaller one counts. The
         clock stands still while a parameter is suggested for the first time, since a sampler may be
-        slow; whatever else the objective asks of its trial is the objective's own time, such as
-        reporting to a database, or a slow pruner.
+        slow; whatever else the objective asks of its trial is the objective's own time.
     memory_limit
         Bytes that a trial may take, with all processes that it has started; none by default.
     start_method
@@ -76,13 +72,6 @@ def time_limited(
     warm
         Whether a process that is still there serves the next trial, too. False begins each trial
         in a new one, which costs some milliseconds and forgets what an earlier trial left behind.
-
-    Returns
-    -------
-    TimeLimited
-        To be given to ``study.optimize``, with any ``n_jobs``. Its processes start with the first
-        trial, and end when it is closed (``with time_limited(...) as limited:``), is no longer
-        used, or the program ends, even by ``kill -9``.
 
     Raises
     ------
@@ -98,9 +87,7 @@ def time_limited(
     **What is recorded**, as user attributes of a trial, and so in ``study.trials_dataframe()``:
     ``mfhpo:seconds``, what the trial took; ``mfhpo:censored_at``, the limit in seconds, if it was
     stopped, be it for its time or its memory; ``mfhpo:memory_limit``, the limit in bytes, if it
-    was stopped for its memory; ``mfhpo:enforced_by``, if the sampler set a limit. Each of them is
-    one more write to the storage. A trial that returned is in time if the clock of its own process
-    says so.
+    was stopped for its memory; ``mfhpo:enforced_by``, if the sampler set a limit.
 
     **What the objective sees.** What it does to this process is lost, since it runs in another
     one: ``history.append(...)`` on a list of this module, or ``study.set_user_attr(...)`` on a
@@ -110,14 +97,13 @@ def time_limited(
     The objective's trial has the methods and attributes of `optuna.trial.Trial`; threads of the
     objective may use it, its child processes may not. `trial.study` can be read and stopped.
     Exceptions come out with their type and, as their cause, their traceback; one that cannot be
-    pickled comes out as its class, or the nearest of its bases that can, with its message. When
-    the process ends by itself, as by a segmentation fault, RuntimeError is raised and the trial
-    FAILs. Standard input is empty.
+    pickled comes out as the nearest of its classes that can, with its message. When the process
+    ends by itself, as by a segmentation fault, RuntimeError is raised and the trial FAILs.
+    Standard input is empty.
 
     **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna only stops
     beginning trials at the first Ctrl-C, and waits for the running ones, at most until their
-    limits. The second Ctrl-C ends the program, and its trials within a second or two. Objectives
-    do not get the signal.
+    limits. The second Ctrl-C ends the program, and its trials within a second or two.
 
     **Memory** is measured every 50 ms, or more rarely where that takes long, so a trial may exceed
     its limit in between. On Linux memory that several processes share is divided among them, and
@@ -133,9 +119,8 @@ def time_limited(
     further trials from one that never ran the objective.
 
     **Randomness.** Before each trial `random` and `numpy.random` are seeded there with numbers
-    that are drawn from them here. So forked trials do not all draw the same, and seeding them here
-    makes a study without parallel trials repeatable. Generators of other libraries are as they
-    were forked: seed them in the objective.
+    that are drawn from them here, so seeding them here makes a study without parallel trials
+    repeatable. Generators of other libraries are as they were forked: seed them in the objective.
 
     **What escapes**: work that another service does on request, such as a container or a queued
     job; on macOS, processes whose parent has ended; and the time that the storage takes when an
@@ -159,16 +144,6 @@ def time_limited(
     ['COMPLETE', 'PRUNED', 'COMPLETE']
     >>> study.trials[1].user_attrs["mfhpo:censored_at"], "x" in study.trials[1].params
     (0.3, True)
-    """
-    return TimeLimited(
-        objective, limit, memory_limit=memory_limit, start_method=start_method, warm=warm
-    )
-
-
-class TimeLimited:
-    """An objective with limits; see `time_limited`, which makes it, for the arguments.
-
-    It can be pickled and copied if the objective can; the processes stay where they are.
     """
 
     def __init__(
@@ -222,19 +197,22 @@ class TimeLimited:
             trial.set_user_attr(ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
         trial.set_user_attr(SECONDS_KEY, end.seconds)
-        if isinstance(end, Done):
+        if isinstance(end.how, PackedValue | PackedError):
             self._suspects_fork = False
-            value: float | Sequence[float] = end.outcome.unpack()
+            value: float | Sequence[float] = end.how.unpack()
             return value
-        if isinstance(end, Died):
-            raise RuntimeError(_how_it_died(trial, end))
+        if isinstance(end.how, Exited):
+            raise RuntimeError(
+                f"trial {trial.number}: after {end.seconds:.3g} s the objective's process "
+                f"{_how_it_ended(end.how.status)}, instead of returning a value."
+            )
         if math.isfinite(limit):
             trial.set_user_attr(CENSORED_KEY, limit)
-        if isinstance(end, OutOfMemory):
+        if isinstance(end.how, OutOfMemory):
             trial.set_user_attr(MEMORY_KEY, self._memory_limit)
             raise optuna.TrialPruned(
                 f"stopped after {end.seconds:.3g} s at its memory limit of "
-                f"{self._memory_limit:.4g} bytes; it held {end.used:.4g}"
+                f"{self._memory_limit:.4g} bytes; it held {end.how.used:.4g}"
             )
         if self._suspects_fork and _uses_openmp():
             self._suspects_fork = False
@@ -276,10 +254,8 @@ class TimeLimited:
         self._hire()
 
     def _hire(self) -> None:
-        memory_limit = self._memory_limit
-        if memory_limit is not None:
-            memory_limit = int(memory_limit) if math.isfinite(memory_limit) else None
-        self._crew = Crew(self._start_method, memory_limit)
+        limited = self._memory_limit is not None and math.isfinite(self._memory_limit)
+        self._crew = Crew(self._start_method, self._memory_limit if limited else None)
         self._finalize = weakref.finalize(self, self._crew.close)
         self._finalize.atexit = False  # the crew itself sees to it, in the right order
 
@@ -287,13 +263,13 @@ class TimeLimited:
         order = Order(trial.number, getattr(trial, "_trial_id", None), draw_seeds())
         for _ in range(_ATTEMPTS):
             with self._crew.worker(self._objective) as worker:
-                channel = worker.begin(order)
+                channel = worker.begin_trial(order)
                 if channel is not None:
                     end = supervise(worker, channel, trial, limit)
                     if self._warm:
-                        worker.rest()
+                        worker.end_trial()
                     else:
-                        worker.kill()
+                        worker.kill_worker()
                     return end
         raise RuntimeError(
             f"trial {trial.number}: the processes of time_limited end before the objective begins; "
@@ -346,16 +322,14 @@ def _uses_openmp() -> bool:
         return False
 
 
-def _how_it_died(trial: BaseTrial, end: Died) -> str:
-    if end.status is None:
-        how = "closed its connection, or was ended from outside"
-    elif os.WIFSIGNALED(end.status):
-        how = f"was killed by {signal.Signals(os.WTERMSIG(end.status)).name}"
-        if os.WTERMSIG(end.status) == signal.SIGKILL:
-            how += ", perhaps because the system is out of memory (see memory_limit)"
-    else:
-        how = f"exited with status {os.waitstatus_to_exitcode(end.status)}"
-    return (
-        f"trial {trial.number}: after {end.seconds:.3g} s the objective's process {how}, instead "
-        f"of returning a value."
-    )
+def _how_it_ended(status: int | None) -> str:
+    if status is None:
+        return "closed its connection, or was ended from outside"
+    if not os.WIFSIGNALED(status):
+        return f"exited with status {os.waitstatus_to_exitcode(status)}"
+    number = signal.Signals(os.WTERMSIG(status))
+    reason = ", perhaps because the system is out of memory (see memory_limit)"
+    return f"was killed by {number.name}{reason if number == signal.SIGKILL else ''}"
+
+
+time_limited = TimeLimited  # called like a function: what it makes is one

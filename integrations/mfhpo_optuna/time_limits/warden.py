@@ -15,53 +15,63 @@ import os
 import pickle
 import signal
 import socket
-import struct
 import time
-import traceback
-from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from multiprocessing.connection import wait
 
-from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
+from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children, private_pair
 from mfhpo_optuna.time_limits.crossing import pack_error
 from mfhpo_optuna.time_limits.processes import (
     adopt_orphans,
+    begin_process,
     end_all,
     end_strays,
-    fork,
     memory_below,
     reap,
 )
 from mfhpo_optuna.time_limits.worker import Objective, work
 
 __all__ = [
-    "EXITED",
     "KILL",
-    "KILLED",
     "NEW_KEEPER",
-    "OUT_OF_MEMORY",
-    "REPORT",
     "REST",
-    "RESTED",
     "START",
-    "STARTED",
-    "WATCH",
-    "begin_process",
+    "Exited",
+    "OutOfMemory",
+    "Rested",
     "guard",
     "guard_unpickled",
 ]
 
 # What the study's process asks of a warden, with the keeper's end of a connection,
 NEW_KEEPER = b"n"
-# and of a keeper: start a worker (with the worker's end of a connection), kill it, watch its
-# memory from now on, and no longer, whereupon a worker that keeps too much of it is killed.
-START, KILL, WATCH, REST = b"s", b"k", b"w", b"r"
+# and of a keeper: start a worker (with the worker's end of a connection), kill it, or end it if it
+# keeps too much memory after a trial.
+START, KILL, REST = b"s", b"k", b"r"
 
-# What a keeper reports, each with a number: the worker has started (its process), rests (0), has
-# ended (wait status), was killed on demand (0), and for its memory (bytes). Each worker that has
-# started gives exactly one of the last three.
-STARTED, RESTED, EXITED, KILLED, OUT_OF_MEMORY = b"S", b"R", b"X", b"K", b"M"
-REPORT = struct.Struct("!cq")
+
+# What a keeper reports. Each worker that has started gives exactly one of the last two.
+
+
+@dataclass(frozen=True)
+class Rested:
+    """The worker may serve the next trial."""
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The worker has ended, with this wait status; None if it only closed its connection."""
+
+    status: int | None
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """The worker was killed for its memory."""
+
+    used: int  # bytes
+
 
 _LOOK_FOR_PARENT = 1.0  # seconds; only where a foreign process holds our end of a connection
 _LOOK_AT_MEMORY = 0.05  # seconds
@@ -71,25 +81,7 @@ _LET_KEEPERS_END = 0.5  # seconds
 _END_WITHIN = 60.0  # seconds, for processes that wait for a device
 
 
-def begin_process(run: Callable[[], None]) -> int:
-    """Fork a process that runs a function and nothing else; return its number.
-
-    It skips the interpreter's exit, which belongs to the process that it was forked from.
-    """
-    pid = fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        run()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-def guard(lifeline: socket.socket, objective: Objective, memory_limit: int | None) -> None:
+def guard(lifeline: socket.socket, objective: Objective, memory_limit: float | None) -> None:
     """Be a warden until the study's process closes its end of the lifeline, or ends."""
     parent = os.getppid()
     os.setsid()
@@ -109,37 +101,35 @@ def guard(lifeline: socket.socket, objective: Objective, memory_limit: int | Non
                 with socket.socket(fileno=handles[0]) as control:
                     keepers.add(begin_process(_Keeper(control, objective, memory_limit).keep))
     give_up_at = time.monotonic() + _LET_KEEPERS_END
-    while reap(lambda pid, status: None) and time.monotonic() < give_up_at:
+    while reap() and time.monotonic() < give_up_at:
         time.sleep(0.001)
     end_all(_END_WITHIN)
 
 
-def guard_unpickled(lifeline: socket.socket, pickled: bytes, memory_limit: int | None) -> None:
+def guard_unpickled(lifeline: socket.socket, pickled: bytes, memory_limit: float | None) -> None:
     """Be a warden in a new interpreter, to which the objective was sent."""
-    status = 1
     try:
-        objective = pickle.loads(pickled)
-        guard(lifeline, objective, memory_limit)
-        status = 0
+        guard(lifeline, pickle.loads(pickled), memory_limit)
     except BaseException as error:
         with suppress(OSError):
             Channel(lifeline).send(pack_error(error))
     finally:
-        os._exit(status)
+        os._exit(0)
 
 
 class _Keeper:
     """Keeps one worker at a time."""
 
     def __init__(
-        self, control: socket.socket, objective: Objective, memory_limit: int | None
+        self, control: socket.socket, objective: Objective, memory_limit: float | None
     ) -> None:
         self._control = control
+        self._reports = Channel(control)
         self._objective = objective
         self._memory_limit = memory_limit
         self._warden = os.getpid()
         self._worker: int | None = None
-        self._look_after: float | None = None  # seconds until the memory is looked at
+        self._look_after = _LOOK_AT_MEMORY  # seconds
 
     def keep(self) -> None:
         """Serve the study's process until it closes the connection, or the warden ends."""
@@ -150,7 +140,10 @@ class _Keeper:
 
     def _serve(self, news: _News) -> None:
         while os.getppid() == self._warden:
-            ready = wait([self._control, news.woken], self._look_after or _LOOK_FOR_PARENT)
+            watches = self._worker is not None and self._memory_limit is not None
+            ready = wait(
+                [self._control, news.woken], self._look_after if watches else _LOOK_FOR_PARENT
+            )
             news.read()
             reap(self._note_end)
             if self._control in ready:
@@ -158,34 +151,27 @@ class _Keeper:
                 if not order:
                     break
                 self._obey(order, handles)
-            elif self._look_after is not None:
+            else:
                 self._look_at_memory()
 
     def _obey(self, order: bytes, handles: list[int]) -> None:
         if order == START:
-            self._start(socket.socket(fileno=handles[0]))
+            with socket.socket(fileno=handles[0]) as end:
+                self._worker = begin_process(lambda: work(end, self._objective))
         elif self._worker is None:
             return  # its end was reported already
         elif order == KILL:
             self._end_worker()
-            self._report(KILLED, 0)
-        elif order == WATCH:
-            self._look_after = _LOOK_AT_MEMORY
+            self._reports.send(Exited(signal.SIGKILL))
         elif order == REST:
             self._look_at_memory(_KEPT_MEMORY)
             if self._worker is not None:
-                self._look_after = None
-                self._report(RESTED, 0)
-
-    def _start(self, end: socket.socket) -> None:
-        with end:
-            self._worker = begin_process(lambda: work(end, self._objective))
-        self._report(STARTED, self._worker)
+                self._reports.send(Rested())
 
     def _note_end(self, pid: int, status: int) -> None:
         if pid == self._worker:
             self._end_worker()
-            self._report(EXITED, status)
+            self._reports.send(Exited(status))
 
     def _look_at_memory(self, part: float = 1.0) -> None:
         if self._worker is None or self._memory_limit is None:
@@ -196,7 +182,7 @@ class _Keeper:
         self._look_after = max(_LOOK_AT_MEMORY, _MEMORY_DUTY * (time.monotonic() - began))
         if used > allowed:
             self._end_worker()
-            self._report(OUT_OF_MEMORY, used)
+            self._reports.send(OutOfMemory(used))
 
     def _end_worker(self) -> None:
         if self._worker is None:
@@ -204,21 +190,17 @@ class _Keeper:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._worker, signal.SIGKILL)  # those that fork at this very moment, too
         self._worker = None
-        self._look_after = None
         end_all(_END_WITHIN)
-
-    def _report(self, kind: bytes, number: int) -> None:
-        self._control.sendall(REPORT.pack(kind, number))
 
 
 class _News:
     """Has a socket that becomes readable when a child has ended."""
 
     def __init__(self) -> None:
-        self.woken, self._waker = socket.socketpair()
-        for side in (self.woken, self._waker):
-            side.setblocking(False)
-            close_in_forked_children(side)
+        self.woken, self._waker = private_pair()
+        close_in_forked_children(self._waker)
+        self.woken.setblocking(False)
+        self._waker.setblocking(False)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 

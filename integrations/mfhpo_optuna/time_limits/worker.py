@@ -17,7 +17,7 @@ from optuna.trial import BaseTrial
 
 from mfhpo_optuna.time_limits.channel import Channel, close_in_forked_children
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error, pack_value
-from mfhpo_optuna.time_limits.processes import die_with_parent
+from mfhpo_optuna.time_limits.processes import die_with_parent, flush_output
 from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
 
 __all__ = ["Begun", "Done", "Objective", "Order", "draw_seeds", "work"]
@@ -93,7 +93,7 @@ def _run(channel: Channel, objective: Objective, order: Order) -> Done:
         if os.getpid() != process:
             _exit_with(error)
         outcome = pack_error(error)
-    _flush()
+    flush_output()
     return Done(outcome, requests.close())
 
 
@@ -106,14 +106,8 @@ def _exit_with(error: BaseException) -> NoReturn:
         code = error.code or 0
     else:
         print(error.code, file=sys.stderr)
-    _flush()
+    flush_output()
     os._exit(code & 0xFF)
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
-            stream.flush()
 
 
 def _empty_standard_input() -> None:

@@ -86,14 +86,14 @@ def test_an_exception_leaves_the_process_for_the_next_trial() -> None:
 
 
 def test_a_process_that_is_slow_to_die_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "_FREE_WITHIN", 0.0)
+    monkeypatch.setattr(crew, "_FREE_WITHIN", 1e-6)
     study = run(hangs_if_odd, n_trials=6, limit=0.05)
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE", "PRUNED"] * 3
 
 
 def test_processes_that_cannot_start_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew.KeptWorker, "begin", lambda worker, order: worker.close())
+    monkeypatch.setattr(crew.WorkerHandle, "begin_trial", lambda worker, order: worker.close())
     with pytest.raises(RuntimeError, match="end before the objective begins"):
         run(hangs_if_odd)
 
