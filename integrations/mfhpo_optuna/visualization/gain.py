@@ -80,11 +80,30 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     for place, (arm, colour) in enumerate(zip(shown, _COLOURS, strict=False)):
         common = {"legendgroup": f"arm {arm}", "line_color": colour, "marker_color": colour}
         figure.add_scatter(**_gain(race, arm, axis, place), **common, row=1, col=1)
-        survival = _survival(race, arm)
-        if arm == answer.arm:
-            survival |= _survival_bounds(answer)
-        figure.add_scatter(**survival, **common, row=2, col=1)
-        figure.add_scatter(**_shares(stopped[arm]), **common, row=2, col=1)
+        bounds = _survival_bounds(answer) if arm == answer.arm else {}
+        figure.add_scatter(
+            x=_limits(race, arm).tolist(),
+            **({"y": race.policy.survival(arm).tolist()} | bounds),
+            mode="lines",
+            line_shape="hv",
+            showlegend=False,
+            hoverinfo="skip",
+            **common,
+            row=2,
+            col=1,
+        )
+        tried = sorted(stopped[arm].items())
+        figure.add_scatter(
+            x=[limit for limit, _ in tried],
+            y=[float(np.mean(were)) for _, were in tried],
+            text=[f"{sum(were)} of {len(were)} stopped" for _, were in tried],
+            mode="markers",
+            marker={"symbol": "x", "size": 8},
+            showlegend=False,
+            **common,
+            row=2,
+            col=1,
+        )
     surest = "highest lower end" if race.sign > 0.0 else "lowest upper end"
     figure.add_scatter(
         x=[answer.limit],
@@ -169,18 +188,6 @@ def _gain(race: LimitedRace, arm: int, axis: _Axis, place: int) -> dict[str, Any
     }
 
 
-def _survival(race: LimitedRace, arm: int) -> dict[str, Any]:
-    """Estimated probability that a trial of an arm runs beyond each of its limits."""
-    return {
-        "x": _limits(race, arm).tolist(),
-        "y": race.policy.survival(arm).tolist(),
-        "mode": "lines",
-        "line_shape": "hv",
-        "showlegend": False,
-        "hoverinfo": "skip",
-    }
-
-
 def _survival_bounds(answer: StudyLimitRecommendation) -> dict[str, Any]:
     """The recommended arm's probabilities, with bounds on them."""
     low, middle, high = np.array([(p.low, p.probability, p.high) for p in answer.survival]).T
@@ -189,19 +196,6 @@ def _survival_bounds(answer: StudyLimitRecommendation) -> dict[str, Any]:
 
 def _bars(above: npt.NDArray[np.float64], below: npt.NDArray[np.float64]) -> dict[str, Any]:
     return {"array": above.tolist(), "arrayminus": below.tolist(), "thickness": 1, "width": 3}
-
-
-def _shares(stopped: dict[float, list[bool]]) -> dict[str, Any]:
-    """The share of an arm's trials that was stopped, at each limit that they had."""
-    tried = sorted(stopped.items())
-    return {
-        "x": [limit for limit, _ in tried],
-        "y": [float(np.mean(were)) for _, were in tried],
-        "text": [f"{sum(were)} of {len(were)} stopped" for _, were in tried],
-        "mode": "markers",
-        "marker": {"symbol": "x", "size": 8},
-        "showlegend": False,
-    }
 
 
 def _limits(race: LimitedRace, arm: int) -> npt.NDArray[np.float64]:

@@ -6,12 +6,11 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import optuna
 
-from mfhpo import Observation, Pull
+from mfhpo import Observation, Policy, Pull
 from mfhpo_optuna.samplers.base import FidelitySampler
 from mfhpo_optuna.study.race import Listener, Race
 
@@ -56,7 +55,7 @@ class RaceStory:
             self._note_exits(None, False)  # what happened after the last pull
 
     @property
-    def policy(self) -> Any:
+    def policy(self) -> Policy:
         """What ran the race; there is one once levels are known."""
         assert self.race.policy is not None
         return self.race.policy

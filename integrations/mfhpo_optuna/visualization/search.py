@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import optuna
 from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization.search_story import Evaluation, SearchStory
-from mfhpo_optuna.visualization.search_words import describe, level_name, title_of
 from mfhpo_optuna.visualization.shortlist import (
     draw_shortlist,
     say_that_there_is_no_certificate,
@@ -29,13 +29,17 @@ from mfhpo_optuna.visualization.style import (
     lay_out,
     level_colour,
     new_figure,
+    params_text,
     rounded,
+    value_text,
+    wrapped,
 )
 
 __all__ = ["plot_search"]
 
 # Browsers draw so many points one by one without delay; more go to the graphics card.
 _MOST_DRAWN_ONE_BY_ONE = 1000
+_TITLE_WIDTH = 150  # in characters
 
 
 def plot_search(study: optuna.Study, sampler: RaceSampler) -> Any:
@@ -68,7 +72,7 @@ def plot_search(study: optuna.Study, sampler: RaceSampler) -> Any:
         say_that_there_is_no_certificate(figure, answer)
     else:
         draw_shortlist(figure, story, certificate)
-    lay_out(figure, title_of(story, answer), height=640)
+    lay_out(figure, _title(story, answer), height=640)
     better = "higher" if story.race.sign > 0.0 else "lower"
     unit = " in seconds" if story.race.fidelity.costs == "measured" else ""
     figure.update_xaxes(title=f"cost paid{unit}", rangemode="tozero", **LEFT)
@@ -116,7 +120,7 @@ def _draw_evaluations(figure: Any, story: SearchStory, answer: RaceRecommendatio
                 "color": level_colour(fidelity, n_levels),
                 "line": {"color": "white", "width": 0.5},
             },
-            name=level_name(story, fidelity),
+            name=_level_name(story, fidelity),
         )
     again = [e for e in story.replicates() if e.arm != answer.arm]
     if again:
@@ -133,8 +137,8 @@ def _draw_best(figure: Any, story: SearchStory) -> None:
     best = story.best_at_target()
     if not best:
         return
-    where = f" at {level_name(story, len(story.race.levels) - 1)}" if story.has_fidelity else ""
-    texts = [describe(story, evaluation) for evaluation in best]
+    where = f" at {_level_name(story, len(story.race.levels) - 1)}" if story.has_fidelity else ""
+    texts = [_describe(story, evaluation) for evaluation in best]
     figure.add_scatter(
         x=[*(e.cost for e in best), story.evaluations[-1].cost],
         y=[*(e.value for e in best), best[-1].value],
@@ -189,7 +193,7 @@ def _draw_failures(figure: Any, story: SearchStory, span: tuple[float, float]) -
     figure.add_scatter(
         x=[e.cost for e in failed],
         y=[edge] * len(failed),
-        text=[describe(story, e) for e in failed],
+        text=[_describe(story, e) for e in failed],
         hovertemplate=HOVER,
         mode="markers",
         marker={"symbol": "x-thin-open", "size": 7, "color": INK, "line": {"width": 1.5}},
@@ -203,8 +207,49 @@ def _points(story: SearchStory, shown: Sequence[Evaluation]) -> dict[str, Any]:
     return {
         "x": rounded([e.cost for e in shown]),
         "y": rounded([e.value for e in shown]),
-        "text": [describe(story, e) for e in shown],
+        "text": [_describe(story, e) for e in shown],
         "hovertemplate": HOVER,
         "mode": "markers",
         **LEFT,
     }
+
+
+def _title(story: SearchStory, answer: RaceRecommendation) -> str:
+    """What was tried, what came of it, and how sure that is."""
+    tried = f"{answer.tried} configurations in {answer.trials} trials"
+    if answer.arm is None:
+        return f"A search: {tried}<br><sup>{wrapped(answer.reason, _TITLE_WIDTH)}</sup>"
+    state = "is certified" if answer.certified else "leads, not certified"
+    head = f"Arm {answer.arm} {state}: {tried}"
+    words = []
+    low, high = answer.interval
+    where = f" in [{low:.4g}, {high:.4g}]" if math.isfinite(high - low) else ""
+    at = f" at {story.race.fidelity.name} = {value_text(answer.level)}"
+    words.append(f"mean {answer.mean:.4g}{where}{at if story.has_fidelity else ''}")
+    if answer.certified:
+        words.append(
+            f"within ε = {answer.epsilon:.3g} of the best of the shortlist, wrong with "
+            f"probability ≤ {answer.delta:g}"
+        )
+    else:
+        words.append(answer.reason)
+    return f"{head}<br><sup>{wrapped('; '.join(words), _TITLE_WIDTH)}</sup>"
+
+
+def _describe(story: SearchStory, evaluation: Evaluation) -> str:
+    """Shown where the mouse is held over an evaluation."""
+    value = f"{evaluation.value:.5g}" if math.isfinite(evaluation.value) else "failed"
+    purpose = ", for the certificate" if evaluation.is_replicate else ""
+    level = f", {_level_name(story, evaluation.fidelity)}" if story.has_fidelity else ""
+    return (
+        f"trial {evaluation.trial}: {value}{purpose}<br>arm {evaluation.arm}{level}<br>"
+        f"{params_text(story.race.arms.params(evaluation.arm))}"
+    )
+
+
+def _level_name(story: SearchStory, fidelity: int) -> str:
+    """The fidelity at one of its levels, as the legend calls it."""
+    if not story.has_fidelity:
+        return "the search's evaluations"
+    name, level = story.race.fidelity.name, story.race.levels[fidelity]
+    return f"{escape(name)} = {escape(value_text(level))}"

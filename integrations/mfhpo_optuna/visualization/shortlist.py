@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.visualization.search_story import SearchStory
-from mfhpo_optuna.visualization.search_words import describe_candidate, luck_of, radius_of, wrapped
 from mfhpo_optuna.visualization.style import (
     HOVER,
     INK,
@@ -20,6 +20,8 @@ from mfhpo_optuna.visualization.style import (
     faded,
     level_colour,
     mark_interval,
+    params_text,
+    wrapped,
 )
 
 __all__ = ["draw_shortlist", "say_that_there_is_no_certificate", "with_margin"]
@@ -33,7 +35,7 @@ def draw_shortlist(figure: Any, story: SearchStory, certificate: Certificate) ->
     order = _order(story, certificate)
     labels = [f"{story.search.shortlist[place]}" for place in order]
     results = [certificate.candidates[place] for place in order]
-    texts = [describe_candidate(story, result) for result in results]
+    texts = [_describe(story, result) for result in results]
     lucky_x: list[str | None] = []
     lucky_y: list[float | None] = []
     for label, result in zip(labels, results, strict=True):
@@ -51,7 +53,7 @@ def draw_shortlist(figure: Any, story: SearchStory, certificate: Certificate) ->
         **RIGHT,
     )
     common = {"hovertemplate": HOVER, "mode": "markers", **RIGHT}
-    radii = [radius_of(result) for result in results]
+    radii = [_radius(result) for result in results]
     figure.add_scatter(
         x=labels,
         y=[result.mean if result.evaluations else None for result in results],
@@ -92,7 +94,7 @@ def draw_shortlist(figure: Any, story: SearchStory, certificate: Certificate) ->
         **RIGHT,
     )
     figure.update_yaxes(range=list(_shortlist_span(results)), **RIGHT)
-    annotate(figure, luck_of(story, certificate), **_CENTRE)
+    annotate(figure, _luck(story, certificate), **_CENTRE)
 
 
 def say_that_there_is_no_certificate(figure: Any, answer: RaceRecommendation) -> None:
@@ -123,7 +125,7 @@ def _shortlist_span(results: Sequence[CandidateResult]) -> tuple[float, float]:
     points += [result.mean for result in results if result.evaluations]
     if not points:
         return 0.0, 1.0
-    radii = [radius_of(result) for result in results if result.evaluations]
+    radii = [_radius(result) for result in results if result.evaluations]
     reach = min(max(radii, default=0.0), 2.0 * (max(points) - min(points)) or math.inf)
     means = [result.mean for result in results if result.evaluations]
     low = min([*points, *(mean - reach for mean in means)])
@@ -135,3 +137,36 @@ def with_margin(low: float, high: float) -> tuple[float, float]:
     """The range, a little wider; of a single value, a range around it."""
     margin = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
     return low - margin, high + margin
+
+
+def _luck(story: SearchStory, certificate: Certificate) -> str:
+    """How far the candidate that the search would have handed over was from its promise."""
+    result = certificate.luckiest_result
+    arm = story.search.shortlist[certificate.luckiest]
+    words = f"luckiest: arm {arm} had promised {result.claim:.4g}"
+    if not result.evaluations:
+        return words
+    amount = "too much" if result.gap >= 0.0 else "too little"
+    return f"{words},<br>by {abs(result.gap):.3g} {amount}: it is {_mean_text(result)}"
+
+
+def _describe(story: SearchStory, result: CandidateResult) -> str:
+    """Shown where the mouse is held over a candidate of the shortlist."""
+    lines = [f"{escape(result.name)}: {result.standing}", f"promised {result.claim:.5g}"]
+    if result.evaluations:
+        times = f"{result.evaluations} new evaluation{'s' * (result.evaluations != 1)}"
+        lines.append(f"is {_mean_text(result)}, in {times}")
+    else:
+        lines.append("not evaluated again yet")
+    return "<br>".join([*lines, params_text(result.params)])
+
+
+def _mean_text(result: CandidateResult) -> str:
+    radius = _radius(result)
+    return f"{result.mean:.4g}" + (f" ± {radius:.2g}" if radius else "")
+
+
+def _radius(result: CandidateResult) -> float:
+    """Half the width of the interval around the mean; 0 if there is no finite one."""
+    low, high = result.interval
+    return (high - low) / 2.0 if math.isfinite(high - low) else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -27,6 +28,7 @@ __all__ = [
     "params_text",
     "rounded",
     "value_text",
+    "wrapped",
 ]
 
 # Light to dark, so that the order of the fidelities survives a grey print and colour blindness;
@@ -153,3 +155,8 @@ def value_text(value: object) -> str:
 def rounded(values: Sequence[float]) -> list[float]:
     """The values with six digits, for a smaller file."""
     return [float(f"{value:.6g}") for value in values]
+
+
+def wrapped(text: str, width: int) -> str:
+    """The text, safe in a figure, in lines of at most `width` characters."""
+    return "<br>".join(escape(line) for line in textwrap.wrap(text, width))
