@@ -1,9 +1,5 @@
 """A short form of `make assumptions`, and its reading of what answers print."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -33,7 +29,7 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
         ("rare divergence, bounded", "group-sequential"),
     ],
 )
-def test_certificates_keep_their_word(scenario: str, contestant: str) -> None:
+def test_certificates_keep_their_word(scenario, contestant):
     n = 40
     outcomes = [run((scenario, contestant, seed)) for seed in range(n)]
     most = binom.isf(0.001, n, 0.05)
@@ -44,7 +40,7 @@ def test_certificates_keep_their_word(scenario: str, contestant: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("contestant", ["MFTopTwo", "certify", "group-sequential", "paired"])
-def test_what_stays_unseen_is_said(contestant: str) -> None:
+def test_what_stays_unseen_is_said(contestant):
     """Rare divergence breaks certificates; their text says which outcomes are not excluded."""
     outcomes = [run(("rare divergence", contestant, seed)) for seed in range(10)]
     assert any(outcome.wrong for outcome in outcomes)
@@ -53,13 +49,13 @@ def test_what_stays_unseen_is_said(contestant: str) -> None:
     assert all(outcome.unseen_percent > 5.0 for outcome in outcomes if outcome.wrong)
 
 
-def test_a_race_is_repeatable_by_its_seed() -> None:
+def test_a_race_is_repeatable_by_its_seed():
     task = ("failures 25 %", "certify", 3)
     assert run(task) == run(task)
 
 
 @pytest.mark.slow
-def test_shared_noise_breaks_certificates_and_no_data_can_show_it() -> None:
+def test_shared_noise_breaks_certificates_and_no_data_can_show_it():
     outcomes = [run(("shared noise", "certify", seed)) for seed in range(30)]
     assert sum(outcome.wrong for outcome in outcomes) >= 3
 
@@ -76,9 +72,7 @@ def test_shared_noise_breaks_certificates_and_no_data_can_show_it() -> None:
         ("  trial 1    1         160          0.5   [0.4, 0.6]  worse", [], False),
     ],
 )
-def test_a_printed_claim_is_compared_with_the_truth(
-    claim: str, not_compared: list[int], fails: bool
-) -> None:
+def test_a_printed_claim_is_compared_with_the_truth(claim, not_compared, fails):
     assert claim_fails(claim, 0, np.array([0.5, 0.55, 0.9]), not_compared) is fails
 
 
@@ -96,14 +90,14 @@ def test_a_printed_claim_is_compared_with_the_truth(
         ("outcomes rarer than 6 % of this arm (3 seen)", ["6 % unseen of 3"]),
     ],
 )
-def test_printed_facts_are_counted(text: str, false: list[str]) -> None:
+def test_printed_facts_are_counted(text, false):
     tally = Tally(3)
     for arm, value in [(0, 1.0)] * 3 + [(1, 0.5)] * 2 + [(2, None)] * 3:
         tally.add(arm, value)
     assert false_facts(text, 0, tally) == false
 
 
-def test_the_command_writes_a_table(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_a_table(tmp_path, capsys):
     file = tmp_path / "table.json"
     options = ["--races", "2", "--workers", "1", "--only", "accuracies", "--by", "certify"]
     assert main([*options, "--output", str(file)]) == 0

@@ -1,7 +1,5 @@
 """The benchmark of `certify` on a problem that needs no data: a record, and its summary."""
 
-from __future__ import annotations
-
 import optuna
 import pytest
 

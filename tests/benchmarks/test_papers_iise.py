@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +10,7 @@ from mfhpo.simulation.instances import GaussianInstance, load_instance
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(INSTANCES))
-def test_published_figures(data_folder: Path, name: str) -> None:
+def test_published_figures(data_folder, name):
     case = INSTANCES[name]
     instance = load_instance(data_folder / "iise" / f"{name}.npz", case.noise)
     figures = measure(instance, 20, mfe_fraction=case.mfe_fraction)
@@ -30,7 +27,7 @@ def test_published_figures(data_folder: Path, name: str) -> None:
         assert figure.ci95 < 0.1 * figure.percent
 
 
-def test_runs_are_reproducible_and_the_best_known_order_holds() -> None:
+def test_runs_are_reproducible_and_the_best_known_order_holds():
     instance = fresh_instance("synthetic_a", seed=1)
     first = measure(instance, 2, seed=(3,), algorithms=("IISE", "IISE-gamma"))
     again = measure(instance, 2, seed=(3,), algorithms=("IISE", "IISE-gamma"))
@@ -45,9 +42,7 @@ def test_runs_are_reproducible_and_the_best_known_order_holds() -> None:
 
 class TestCommand:
     @pytest.mark.slow
-    def test_json(
-        self, data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_json(self, data_folder, tmp_path, capsys):
         written = tmp_path / "table.json"
         arguments = ["--data", str(data_folder / "iise"), "--runs", "2", "--json"]
         main([*arguments, "--instances", "yahtzee", "--output", str(written)])
@@ -63,10 +58,8 @@ class TestCommand:
         assert results["yahtzee"]["IISE"]["percent"] == pytest.approx(0.53, abs=0.05)
         assert "yahtzee: 13 arms" in printed.err
 
-    def test_without_data_it_draws_instances_and_says_so(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        def small(name: str, seed: int) -> GaussianInstance:
+    def test_without_data_it_draws_instances_and_says_so(self, monkeypatch, capsys):
+        def small(name, seed):
             rng = np.random.default_rng([seed, len(name)])
             return GaussianInstance(rng.normal(size=(2, 3)) * [[1.0], [3.0]], costs=[1.0, 100.0])
 

@@ -1,10 +1,7 @@
 """The benchmark of paper 002: its instances and bound, a few of its figures, its command."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from mfhpo.simulation.instances import BernoulliInstance
 
 
 class TestInstances:
-    def test_table_3(self) -> None:
+    def test_table_3(self):
         # mu_km = .1 (k + 4) + .01 (m - 5): the best arm has .9 at the target, .86 at the cheapest.
         instance = table_3(3)
         assert instance.means[-1] == pytest.approx([0.5, 0.6, 0.7, 0.8, 0.9])
@@ -24,7 +21,7 @@ class TestInstances:
 
 
 class TestLowerBound:
-    def test_by_hand(self) -> None:
+    def test_by_hand(self):
         # One fidelity: both divergences are those of .5 and .75.
         instance = BernoulliInstance([[0.75, 0.5]], [2.0])
         of_the_best = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
@@ -32,7 +29,7 @@ class TestLowerBound:
         expected = math.log(1.0 / 0.24) * 2.0 * (1.0 / of_the_best + 1.0 / of_the_other)
         assert lower_bound(instance, 0.1) == pytest.approx(expected)
 
-    def test_a_cheaper_fidelity_helps_only_where_its_gap_is_positive(self) -> None:
+    def test_a_cheaper_fidelity_helps_only_where_its_gap_is_positive(self):
         target = lower_bound(BernoulliInstance([[0.75, 0.5]], [2.0]), 0.1)
         means = [[0.75, 0.5], [0.75, 0.5]]
         useless = BernoulliInstance(means, [0.001, 2.0], xi=[0.25, 0.0])
@@ -40,7 +37,7 @@ class TestLowerBound:
         useful = BernoulliInstance(means, [0.001, 2.0], xi=[0.1, 0.0])
         assert lower_bound(useful, 0.1) < 0.1 * target
 
-    def test_of_the_papers_instances(self) -> None:
+    def test_of_the_papers_instances(self):
         assert [round(lower_bound(table_3(case), 0.1)) for case in (1, 2, 3, 4)] == [
             255,
             301,
@@ -51,7 +48,7 @@ class TestLowerBound:
 
 
 @pytest.mark.slow
-def test_published_figures_of_table_3() -> None:
+def test_published_figures_of_table_3():
     outcome = PARTS["table3"](Settings(runs=6, seed=5, algorithms=("B", "top")))
     assert all(outcome.holds.values()), outcome.holds
     assert len(outcome.holds) == 3
@@ -62,14 +59,14 @@ def test_published_figures_of_table_3() -> None:
 
 
 @pytest.mark.slow
-def test_the_index_is_cheaper_than_the_target_alone_where_that_is_dear() -> None:
+def test_the_index_is_cheaper_than_the_target_alone_where_that_is_dear():
     outcome = PARTS["table3"](Settings(runs=4, seed=6, algorithms=("A", "top")))
     assert outcome.holds["A is cheaper than the target alone in cases 2 to 4"]
 
 
 class TestCommand:
     @pytest.mark.slow
-    def test_json_and_figure(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_json_and_figure(self, tmp_path, capsys):
         arguments = ["--parts", "table3", "--algorithms", "top", "--runs", "3", "--workers", "1"]
         written, drawn = tmp_path / "new" / "mf_mab.json", tmp_path / "mf_mab.html"
         main([*arguments, "--output", str(written), "--figure", str(drawn)])

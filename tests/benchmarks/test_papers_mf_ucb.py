@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +17,7 @@ from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 
 class TestInstances:
     @pytest.mark.parametrize("number", list(INSTANCES))
-    def test_they_are_those_of_appendix_c(self, number: int) -> None:
+    def test_they_are_those_of_appendix_c(self, number):
         instance = draw_instance(number, np.random.default_rng(3))
         shape = {1: (3, 500), 2: (4, 500), 3: (2, 200), 4: (5, 1000)}[number]
         assert instance.means.shape == shape
@@ -46,9 +43,7 @@ class TestInstances:
 @pytest.mark.parametrize(
     ("number", "most", "tolerance"), [(1, 1e6, 0.25), (2, 1e5, 0.25), (3, 5e5, 0.1), (4, 1e5, 0.1)]
 )
-def test_ratios_are_those_of_an_independent_implementation(
-    number: int, most: float, tolerance: float
-) -> None:
+def test_ratios_are_those_of_an_independent_implementation(number, most, tolerance):
     found = list(ratios([number], 4, most, seed=1))
     compared = [row for row in found if row.reference is not None]
     assert len(compared) == sum(capital <= most for capital in INSTANCES[number].reference)
@@ -58,7 +53,7 @@ def test_ratios_are_those_of_an_independent_implementation(
 
 
 @pytest.mark.slow
-def test_the_advantage_ends_on_instance_3() -> None:
+def test_the_advantage_ends_on_instance_3():
     found = {row.capital: row.ratio for row in ratios([3], 3, 1e6)}
     assert found[5e4] < 0.55
     assert found[1e6] > 0.9
@@ -66,7 +61,7 @@ def test_the_advantage_ends_on_instance_3() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_arms", [2, 10])
-def test_regret_grows_with_two_thirds_of_the_budget(n_arms: int) -> None:
+def test_regret_grows_with_two_thirds_of_the_budget(n_arms):
     [row] = exponents([n_arms], [1e5, 1e6, 1e7, 1e8], 16, 25)
     assert 0.63 < row.exponent < 0.71
     # The worst gap: 4.6 to 5.4 (K = 2) and 6.1 to 6.6 (K = 10) in an independent implementation.
@@ -79,7 +74,7 @@ def test_regret_grows_with_two_thirds_of_the_budget(n_arms: int) -> None:
 
 
 @pytest.mark.slow
-def test_all_methods_make_the_same_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_methods_make_the_same_plays(monkeypatch):
     monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (2e4, 1e4)})
     rows = list(speeds([3], 1))
     assert [row.method for row in rows][:2] == ["naive", "lazy"]
@@ -91,9 +86,7 @@ def test_all_methods_make_the_same_plays(monkeypatch: pytest.MonkeyPatch) -> Non
 
 class TestCommand:
     @pytest.mark.slow
-    def test_it_writes_table_json_and_figure(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_writes_table_json_and_figure(self, tmp_path, capsys, monkeypatch):
         monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (1e4, 1e4)})
         output, figure = tmp_path / "new" / "mf_ucb.json", tmp_path / "mf_ucb.html"
         arguments = ["--instances", "3", "--runs", "2", "--capital-max", "2e4", "--repeats", "1"]

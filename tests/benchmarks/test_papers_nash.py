@@ -1,9 +1,6 @@
 """The benchmark of the paper on Nash equilibria, on a few of its games."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +9,7 @@ from benchmarks.papers.nash_applications import access, informed_power, power
 
 
 @pytest.mark.slow
-def test_a_few_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_games(tmp_path, monkeypatch):
     pytest.importorskip("plotly")
     monkeypatch.setattr(nash, "_BUDGETS", (32.0, 64.0))
     result, figure = tmp_path / "nash.json", tmp_path / "nash.html"
@@ -40,14 +37,14 @@ def test_a_few_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_random_access_ends_at_its_equilibrium() -> None:
+def test_random_access_ends_at_its_equilibrium():
     found = access(seed=0)
     assert found["largest error"] <= 0.02
     assert found["evaluations"] * 100.0 <= found["budget"]
 
 
 @pytest.mark.slow
-def test_power_allocation_with_levels_of_many_realisations() -> None:
+def test_power_allocation_with_levels_of_many_realisations():
     row = power((0, 5, 60_000.0, (1_000, 4_000)))
     assert row["evaluations"] >= 1
     assert row["largest gain"] > 0.0
@@ -57,7 +54,7 @@ def test_power_allocation_with_levels_of_many_realisations() -> None:
 
 
 @pytest.mark.slow
-def test_a_design_around_the_equilibrium_leads_near_to_it() -> None:
+def test_a_design_around_the_equilibrium_leads_near_to_it():
     row = informed_power((0, 10_000.0))
     assert row["queries"] == row["evaluations"] == 20
     error = max(abs(power / row["expected"] - 1.0) for power in row["powers"])
@@ -67,7 +64,7 @@ def test_a_design_around_the_equilibrium_leads_near_to_it() -> None:
 
 
 @pytest.mark.parametrize(("error", "kept"), [(0.049, True), (0.051, False)])
-def test_powers_of_five_links_are_judged(error: float, kept: bool) -> None:
+def test_powers_of_five_links_are_judged(error, kept):
     rows = [
         {"links": links, "budget": budget, "seed": 0, "largest error": error}
         for links, budget in ((5, 36_000.0), (20, 36_000.0), (5, 6e6))

@@ -15,7 +15,7 @@ def quiet(game: RandomAccess) -> RandomAccess:
     return replace(game, sigma=0.0)
 
 
-def test_random_access_by_hand() -> None:
+def test_random_access_by_hand():
     """Two terminals: one active half of the time that seldom sends, one that always tries."""
     game = RandomAccess(most_energy=(60.0, 60.0), active=50.0, sending=70.0, sigma=0.0)
     # Sending at 1/7 takes 60, so that a terminal may always be active.
@@ -30,7 +30,7 @@ def test_random_access_by_hand() -> None:
         assert game.utilities(profile, (level, level), rng) == pytest.approx(expected)
 
 
-def test_no_terminal_gains_by_leaving_the_equilibrium() -> None:
+def test_no_terminal_gains_by_leaving_the_equilibrium():
     game = quiet(RandomAccess())
     rng = np.random.default_rng(0)
     names = [name for own in game.players.values() for name in own]
@@ -43,13 +43,13 @@ def test_no_terminal_gains_by_leaving_the_equilibrium() -> None:
             assert game.utilities(moved, (3,) * 5, rng)[terminal] <= there[terminal]
 
 
-def test_drawn_games_have_the_covariance_of_the_model() -> None:
+def test_drawn_games_have_the_covariance_of_the_model():
     """Eq. 20 at distances of 0, 1 and the diagonal, and rho between the levels."""
     rng = np.random.default_rng(0)
     drawn = np.stack([RandomGame.draw(rng, n_actions=3).values[0] for _ in range(4_000)])
     low, target = drawn[:, 0], drawn[:, 1]
 
-    def together(left: np.ndarray, right: np.ndarray) -> float:
+    def together(left, right):
         return float((left * right).mean())
 
     corner, side, middle = target[:, 0, 0], target[:, 0, 1], target[:, 1, 1]
@@ -60,7 +60,7 @@ def test_drawn_games_have_the_covariance_of_the_model() -> None:
     assert together(low[:, 0, 0], low[:, 0, 0]) == pytest.approx(1.0, abs=0.08)
 
 
-def test_regret_of_a_drawn_game_by_brute_force() -> None:
+def test_regret_of_a_drawn_game_by_brute_force():
     game = RandomGame.draw(np.random.default_rng(1), n_actions=5)
     first, second = game.values[:, 1]
     worst = {
@@ -73,7 +73,7 @@ def test_regret_of_a_drawn_game_by_brute_force() -> None:
         assert regret == pytest.approx(gain - min(worst.values()))
 
 
-def test_no_link_gains_at_the_equilibrium() -> None:
+def test_no_link_gains_at_the_equilibrium():
     game = PowerAllocation(n_links=5)
     decibels = 10.0 * math.log10(game.equilibrium_power())
     place = (decibels - game.lowest) / (game.highest - game.lowest)
@@ -86,7 +86,7 @@ def test_no_link_gains_at_the_equilibrium() -> None:
 
 
 @pytest.mark.slow
-def test_a_links_gain_by_simulation() -> None:
+def test_a_links_gain_by_simulation():
     game = PowerAllocation(n_links=3, realisations=(400_000,))
     low = {"power0": 0.3, "power1": 0.6, "power2": 0.7}
     gain = game.gains(low)[0]

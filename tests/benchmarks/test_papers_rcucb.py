@@ -4,7 +4,6 @@ import inspect
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,7 +33,7 @@ def run(cases: list[str], methods: list[str], repetitions: int, rounds: int) -> 
 
 
 class TestBound:
-    def test_arms_that_are_never_censored_are_those_of_lai_and_robbins(self) -> None:
+    def test_arms_that_are_never_censored_are_those_of_lai_and_robbins(self):
         instance = ReplayedCensoredInstance(
             [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], np.full((2, 5), 0.5)
         )
@@ -42,14 +41,14 @@ class TestBound:
         divergence = 0.2 * math.log(0.2 / 0.4) + 0.8 * math.log(0.8 / 0.6)
         assert found == pytest.approx(0.2 / divergence, rel=0.02)
 
-    def test_a_longer_limit_that_is_better_needs_no_finding_out(self) -> None:
+    def test_a_longer_limit_that_is_better_needs_no_finding_out(self):
         instance = ReplayedCensoredInstance([[0.5, 0.5]], [[0.2, 0.8]])
         assert regret_per_log(instance, np.array([0.5, 1.0]), Linear(0.0), Linear(0.0)) == 0.0
 
-    def test_a_longer_limit_that_is_worse(self) -> None:
+    def test_a_longer_limit_that_is_worse(self):
         # Gains are .25 and .375 - .5 = -.125. Of those that exceed .5, half are worth .5 and half
         # -2, but would have to be worth 0: the nearest law has .5 with probability .8.
-        def penalty(seconds: np.ndarray) -> np.ndarray:
+        def penalty(seconds):
             return np.where(seconds < 1.0, 0.0, 2.0)
 
         instance = ReplayedCensoredInstance([[0.5] * 4], [[0.2, 0.2, 0.8, 1.2]])
@@ -60,7 +59,7 @@ class TestBound:
 
 class TestRows:
     @pytest.mark.slow
-    def test_figures_do_not_depend_on_the_number_of_processes(self) -> None:
+    def test_figures_do_not_depend_on_the_number_of_processes(self):
         settings = Settings(
             repetitions=7, rounds=300, cases=["Indep, M_1", "lock-in"], methods=[DEFAULT, "UCB"]
         )
@@ -72,7 +71,7 @@ class TestRows:
         assert [row.repetitions for row in one] == [7] * 4
 
     @pytest.mark.slow
-    def test_counting_censored_pulls_locks_in(self) -> None:
+    def test_counting_censored_pulls_locks_in(self):
         counted, mended, default = run(
             ["lock-in"],
             ["published curves", "published curves, Kaplan-Meier", DEFAULT],
@@ -88,7 +87,7 @@ class TestRows:
 
 
 @pytest.mark.slow
-def test_figures_are_those_of_an_independent_implementation() -> None:
+def test_figures_are_those_of_an_independent_implementation():
     found = {
         (row.case, row.method): row
         for row in run(
@@ -113,7 +112,7 @@ def test_figures_are_those_of_an_independent_implementation() -> None:
     assert all(true for words, true in holds.items() if "regret" in words)
 
 
-def test_the_default_is_that_of_the_policy() -> None:
+def test_the_default_is_that_of_the_policy():
     default = inspect.signature(RCUCB).parameters["confidence"].default
     assert default == DEFAULT.lower()
 
@@ -139,7 +138,7 @@ class TestWhatMustHold:
         curve_se=[1.0],
     )
 
-    def test_what_does_not(self) -> None:
+    def test_what_does_not(self):
         found = [
             replace(self.ROW, regret=4501.0, cpu_s=0.61),
             replace(self.ROW, method="TS", regret=4500.0),
@@ -155,9 +154,7 @@ class TestWhatMustHold:
 
 class TestCommand:
     @pytest.mark.slow
-    def test_it_writes_table_json_and_figure(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_it_writes_table_json_and_figure(self, tmp_path, capsys):
         output, figure = tmp_path / "new" / "rcucb.json", tmp_path / "rcucb.html"
         arguments = ["--repetitions", "3", "--rounds", "400"]
         arguments += ["--only", "F.3", "lock-in", "--workers", "1", "--seed", "4"]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ def made_up(seed: int = 0) -> ForestTable:
 
 class TestTable:
     @pytest.mark.slow
-    def test_forests_are_trained(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_forests_are_trained(self, monkeypatch):
         monkeypatch.setattr(rcucb_forest, "TREES", (1, 2, 3, 4, 5, 6, 7))
         made = build(splits=1, seed=3)
         assert made.rewards.shape == made.seconds.shape == (N_CONFIGURATIONS, 1) == (672, 1)
@@ -41,7 +40,7 @@ class TestTable:
 
 
 class TestProblem:
-    def test_limits_are_over_the_interquartile_range_of_one_run_each(self) -> None:
+    def test_limits_are_over_the_interquartile_range_of_one_run_each(self):
         made = made_up()
         instance, limits = problem(made)
         assert len(limits) == 10
@@ -54,9 +53,7 @@ class TestProblem:
 
 class TestCommand:
     @pytest.mark.slow
-    def test_it_builds_and_writes_json_and_figure(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_builds_and_writes_json_and_figure(self, tmp_path, capsys, monkeypatch):
         monkeypatch.setattr(rcucb_forest, "build", made_up)
         table, output = tmp_path / "table.npz", tmp_path / "new" / "forest.json"
         figure = tmp_path / "forest.html"

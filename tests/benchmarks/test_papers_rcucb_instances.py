@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,7 +41,7 @@ M_1 = np.array([0.5, 0.9])
 
 
 @pytest.fixture(params=list(INSTANCES))
-def instance(request: pytest.FixtureRequest) -> CensoredInstance:
+def instance(request):
     return INSTANCES[request.param]()
 
 
@@ -50,7 +49,7 @@ class TestAnyInstance:
     # Up to the end of the square and beyond it.
     LIMITS = (0.2, 0.5, 0.7, 1.0, 1.3)
 
-    def test_gains_and_survival_are_those_of_draws(self, instance: CensoredInstance) -> None:
+    def test_gains_and_survival_are_those_of_draws(self, instance):
         arm = instance.n_arms - 1
         rewards, consumptions = instance.draw(np.random.default_rng(1), arm, 40_000)
         assert rewards.shape == consumptions.shape == (40_000,)
@@ -85,14 +84,7 @@ class TestPublished:
             (low_censoring, published_limits(10, 0.6), 0, 0.4889, 0.0753),
         ],
     )
-    def test_optimal_pairs(
-        self,
-        make: Callable[[], CensoredInstance],
-        limits: npt.NDArray[np.float64],
-        arm: int,
-        best_limit: float,
-        censored: float,
-    ) -> None:
+    def test_optimal_pairs(self, make, limits, arm, best_limit, censored):
         instance = make()
         gains = instance.gains(limits, PUBLISHED_COST, PUBLISHED_PENALTY)
         best, place = np.unravel_index(gains.argmax(), gains.shape)
@@ -101,7 +93,7 @@ class TestPublished:
         assert instance.survival(limits)[best, place] == pytest.approx(censored, abs=5.1e-5)
 
     @pytest.mark.parametrize("n_arms", [20, 50, 80])
-    def test_many_arms(self, n_arms: int) -> None:
+    def test_many_arms(self, n_arms):
         instance = many_arms(n_arms)
         assert instance.n_arms == n_arms
         gains = instance.gains(published_limits(5), PUBLISHED_COST, PUBLISHED_PENALTY)
@@ -110,7 +102,7 @@ class TestPublished:
 
 
 class TestBetaExponential:
-    def test_gains_in_closed_form(self) -> None:
+    def test_gains_in_closed_form(self):
         # .75 (1 - e^-2x) - .1 E[C; C <= x] - .2 x e^-2x,
         # where E[C; C <= x] = (1 - e^-2x (1 + 2x)) / 2.
         instance = BetaExponentialInstance([[3.0, 1.0]], [2.0])
@@ -123,7 +115,7 @@ class TestBetaExponential:
 
 
 class TestReplayed:
-    def test_gains_are_means_over_the_records(self) -> None:
+    def test_gains_are_means_over_the_records(self):
         instance = ReplayedCensoredInstance([[0.2, 0.8]], [[1.0, 3.0]])
         # A consumption of exactly the limit is not censored.
         gains = instance.gains([1.0, 2.0, 3.0], Linear(0.1), Linear(0.5))
@@ -135,9 +127,7 @@ class TestReplayed:
 class TestStreams:
     @settings(max_examples=20)
     @given(sizes=st.lists(st.integers(0, 300), max_size=8), seed=st.integers(0, 3))
-    def test_what_an_arm_yields_does_not_depend_on_how_it_is_asked(
-        self, sizes: list[int], seed: int
-    ) -> None:
+    def test_what_an_arm_yields_does_not_depend_on_how_it_is_asked(self, sizes, seed):
         instance = low_censoring()
         at_once, by_parts = ArmStreams(instance, [seed, 1]), ArmStreams(instance, [seed, 1])
         expected = np.stack(at_once(2, sum(sizes)))
@@ -148,7 +138,7 @@ class TestStreams:
         assert np.array_equal(np.concatenate(parts, axis=1), expected)
 
 
-def test_lock_in_is_what_it_says() -> None:
+def test_lock_in_is_what_it_says():
     instance = lock_in()
     gains = instance.gains(LOCK_IN_LIMITS, PUBLISHED_COST, LOCK_IN_PENALTY)[0]
     assert gains[1] - gains[0] == pytest.approx(0.05, abs=1e-5)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ def race(**changes: Any) -> Race:
 
 class TestTables:
     @pytest.mark.parametrize("task", SYNTHETIC_TASKS)
-    def test_synthetic_curves_learn_and_cross(self, task: str) -> None:
+    def test_synthetic_curves_learn_and_cross(self, task):
         curves = table(task, 1000, 0)
         assert curves.shape == (1000, EPOCHS)
         assert (np.diff(curves, axis=1) > 0.0).all()
@@ -45,11 +44,11 @@ class TestTables:
 
 
 class TestMethods:
-    def test_random_search_trains_all_to_the_end(self) -> None:
+    def test_random_search_trains_all_to_the_end(self):
         answer = METHODS["random search"](race(sigma=0.0))
         assert answer == Answer(0, 80.0, False, pytest.approx(3.0), pytest.approx(1.0))
 
-    def test_asha_falls_for_what_crosses(self) -> None:
+    def test_asha_falls_for_what_crosses(self):
         # One slot would see arm 0 first and keep it; on eight, arm 1 leads at every rung but the
         # last, and arm 0 is below the upper quartile after one epoch.
         answer = METHODS["ASHA"](race(sigma=0.0, values=CURVES[[1, 0, 2, 3]]))
@@ -61,7 +60,7 @@ class TestMethods:
     @pytest.mark.parametrize(
         "name", [name for name in METHODS if "declared" in name and "MFElim" not in name]
     )
-    def test_ours_certify_the_best(self, name: str) -> None:
+    def test_ours_certify_the_best(self, name):
         curves = np.vstack([CURVES[:3]] * 4) + np.arange(12)[:, None]  # the last of the best: 89
         answer = METHODS[name](race(values=curves, arms=12, sigma=0.5, epsilon=0.5))
         assert answer.configuration == 9
@@ -72,7 +71,7 @@ class TestMethods:
 
 
 class TestComparison:
-    def test_an_answer_is_held_against_the_table(self) -> None:
+    def test_an_answer_is_held_against_the_table(self):
         setting = Setting("made up", 0.1, 3, 0)
         found = judged("x", setting, race(), Answer(1, 71.5, True, 5.0, 1.0))
         assert (found.regret, found.gap, found.wrong) == (10.0, 1.5, True)
@@ -83,7 +82,7 @@ class TestComparison:
         beyond = judged("x", setting, race(), Answer(3, 91.0, False, 5.0, 1.0))
         assert (beyond.regret, beyond.gap) == (-10.0, 1.0)
 
-    def test_figures_over_races(self) -> None:
+    def test_figures_over_races(self):
         outcomes = [
             Outcome("m", task, 0.5, seed, cost, 1.0, regret, gap, seed == 0, False)
             for task, seed, cost, regret, gap in (
@@ -101,7 +100,7 @@ class TestComparison:
         assert (whole["gap"], whole["gap_absolute"]) == (0.25, 0.75)
         assert (whole["races"], whole["beyond_epsilon"], whole["certified"]) == (4, 2, 2)
 
-    def test_too_many_wrong_certificates_are_noticed(self) -> None:
+    def test_too_many_wrong_certificates_are_noticed(self):
         row = {"sigma": 0.5, "task": None, "method": "m", "certified": 100, "wrong": 13}
         assert DELTA == 0.05
         assert all(holds([row]).values())
@@ -113,7 +112,7 @@ class TestComparison:
 
 class TestCommandLine:
     @pytest.mark.slow
-    def test_everything(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_everything(self, tmp_path, capsys):
         output, figure = tmp_path / "out.json", tmp_path / "out.html"
         arguments = ["--tasks", "synthetic 1", "--runs", "1", "--arms", "10", "--sigma", "1"]
         arguments += ["--trials", "20", "--repeats", "1", "--workers", "1"]

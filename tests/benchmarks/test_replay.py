@@ -1,9 +1,6 @@
 """What is replayed agrees with itself, and a change is told with its place."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ from benchmarks.replay.differences import first_difference
 _ONLY = ["--workers", "1", "--only", "optuna IISE, declared", "ray MF, declared"]
 
 
-def test_a_changed_choice_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_choice_is_reported(tmp_path, capsys):
     file = tmp_path / "before.json"
     assert main([*_ONLY, "--output", str(file)]) == 0
     assert main([*_ONLY, "--against", str(file)]) == 0
@@ -28,7 +25,7 @@ def test_a_changed_choice_is_reported(tmp_path: Path, capsys: pytest.CaptureFixt
     assert said[1:] == ["1 of 2 runs are the same"]
 
 
-def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["--only", "nothing"])
     assert "no run's name begins with 'nothing'" in capsys.readouterr().err
@@ -43,5 +40,5 @@ def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
         ({"cost": 1}, {"price": 1}, "cost: 1, was price: 1"),
     ],
 )
-def test_values_are_compared_exactly(now: object, before: object, difference: str | None) -> None:
+def test_values_are_compared_exactly(now, before, difference):
     assert first_difference(now, before) == difference

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def example() -> ModuleType:
+def example():
     pytest.importorskip("sklearn")
     pytest.importorskip("plotly")
     return importlib.import_module("examples.attacker_defender")
@@ -26,7 +24,7 @@ def log_loss(network: Any, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.sum(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(y)), y]))
 
 
-def test_slopes_are_those_of_the_log_loss(example: ModuleType) -> None:
+def test_slopes_are_those_of_the_log_loss(example):
     rng = np.random.default_rng(0)
     network = example.Network(rng)
     x, y = rng.random((5, 64)), rng.integers(10, size=5)
@@ -44,12 +42,7 @@ def test_slopes_are_those_of_the_log_loss(example: ModuleType) -> None:
         assert (sides[0] - sides[1]) / 2e-6 == pytest.approx(slope[place], rel=1e-5)
 
 
-def test_it_finds_and_prints(
-    example: ModuleType,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_finds_and_prints(example, tmp_path, capsys, monkeypatch):
     # Both plots compute as many answers anew; what they show is tested elsewhere.
     monkeypatch.setattr("mfhpo_optuna.visualization.games.story._STAGES", 3)
     html = tmp_path / "game.html"

@@ -1,7 +1,5 @@
 """Every example runs as a newcomer runs it: from the command line, in a folder of their own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -45,7 +43,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("example", "options"), RUNS)
-def test_example_runs(example: Path, options: list[str], tmp_path: Path) -> None:
+def test_example_runs(example, options, tmp_path):
     pytest.importorskip("lightgbm")
     pytest.importorskip("plotly")
     if example.name in WITH_RAY:

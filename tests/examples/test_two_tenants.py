@@ -6,7 +6,6 @@ import importlib
 import math
 import multiprocessing
 from pathlib import Path
-from types import ModuleType
 
 import optuna
 import pytest
@@ -18,18 +17,13 @@ SHORT = ["--longest", "0.2", "--budget", "2"]
 
 
 @pytest.fixture
-def example() -> ModuleType:
+def example():
     pytest.importorskip("lightgbm")
     pytest.importorskip("plotly")
     return importlib.import_module("examples.two_tenants")
 
 
-def test_it_finds_and_prints(
-    example: ModuleType,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_finds_and_prints(example, tmp_path, capsys, monkeypatch):
     # Both plots compute as many answers anew; what they show is tested elsewhere.
     monkeypatch.setattr("mfhpo_optuna.visualization.games.story._STAGES", 3)
     db, html = tmp_path / "tenants.db", tmp_path / "tenants.html"

@@ -37,7 +37,7 @@ RECORDS = [
 
 
 @pytest.fixture
-def played(tmp_path: Path) -> Path:
+def played(tmp_path):
     for record in RECORDS:
         append(record, file_of(record.method, record.problem, tmp_path / "played"))
     return tmp_path / "played"
@@ -49,7 +49,7 @@ def everything(folder: Path) -> dict[object, Record]:
     return {record.run: record for record in records}
 
 
-def test_what_is_kept_is_restored(played: Path, tmp_path: Path) -> None:
+def test_what_is_kept_is_restored(played, tmp_path):
     files = keep(played, tmp_path / "archive")
     assert sorted(file.name for file in files) == ["tpe-median.jsonl.xz", "tpe.jsonl.xz"]
     assert restore(tmp_path / "archive", tmp_path / "again") == len(RECORDS)
@@ -59,9 +59,7 @@ def test_what_is_kept_is_restored(played: Path, tmp_path: Path) -> None:
     }
 
 
-def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(
-    played: Path, tmp_path: Path
-) -> None:
+def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(played, tmp_path):
     archive, later = tmp_path / "archive", tmp_path / "later"
     keep(played, archive)
     anew = replace(ONE, identity="newer", total_cost=98.0)
@@ -76,7 +74,7 @@ def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(
     assert found[more.run] == more
 
 
-def test_no_archive_and_what_is_none(played: Path, tmp_path: Path) -> None:
+def test_no_archive_and_what_is_none(played, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no archived records"):
         restore(tmp_path / "nothing", played)
     (tmp_path / "tpe.jsonl.xz").write_bytes(b"something else")
@@ -89,7 +87,7 @@ def test_no_archive_and_what_is_none(played: Path, tmp_path: Path) -> None:
         keep(tmp_path / "misspelt", tmp_path / "archive")
 
 
-def test_the_commands(played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands(played, tmp_path, capsys):
     folders = [f"--records={played}", f"--archive={tmp_path / 'archive'}"]
     assert main(["keep", *folders]) == 0
     assert ": tpe-median.jsonl.xz, tpe.jsonl.xz" in capsys.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,11 +45,11 @@ class TestPaid:
     COUNTS = np.array([[3, 0, 1], [0, 2, 0]])
     LEVELS = np.array([0.25, 0.5, 1.0])
 
-    def test_from_scratch_every_pull_is_paid(self) -> None:
+    def test_from_scratch_every_pull_is_paid(self):
         # 3/4 + 1 for the first arm, 2/2 for the second.
         assert paid(self.COUNTS, self.LEVELS, continues=False) == pytest.approx(2.75)
 
-    def test_continued_trainings_show_the_levels_that_they_pass(self) -> None:
+    def test_continued_trainings_show_the_levels_that_they_pass(self):
         # Three trainings of the first arm, of which one goes to the end: 2/4 + 1. Two of the second
         # that go halfway: 2/2.
         assert paid(self.COUNTS, self.LEVELS, continues=True) == pytest.approx(2.5)
@@ -59,7 +58,7 @@ class TestPaid:
 class TestHalving:
     NINE = Pool("lcbench 1", np.arange(9.0) + np.zeros((3, 1)), COSTS, continues=True)
 
-    def test_pays_for_thirds_of_thirds(self) -> None:
+    def test_pays_for_thirds_of_thirds(self):
         rng = np.random.default_rng(0)
         found = halve(self.NINE, range(9), 0, 0.0, rng)
         assert found.order == (8, 7, 6, 5, 4, 3, 2, 1, 0)
@@ -68,26 +67,24 @@ class TestHalving:
         scratch = halve(replace(self.NINE, continues=False), range(9), 0, 0.0, rng)
         assert scratch.cost == pytest.approx(3.0)
 
-    def test_is_misled_by_a_first_level_that_lies(self) -> None:
+    def test_is_misled_by_a_first_level_that_lies(self):
         found = halve(MISLEADING, range(6), 0, 0.0, np.random.default_rng(0))
         assert found.order[0] == 1
         assert MISLEADING.regret(1) == 10.0
 
 
 class TestBounds:
-    def test_hold_for_every_arm_or_not_at_all(self) -> None:
+    def test_hold_for_every_arm_or_not_at_all(self):
         means = np.array([[1.0, 4.0], [3.0, 5.0]])  # biases -2 and -1
         assert Bounds(np.array([2.0, 0.0]), np.array([1.0, 0.0])).hold(means) == (True, True)
         assert Bounds(np.array([1.9, 0.0]), np.array([1.0, 0.0])).hold(means) == (False, True)
         assert Bounds(np.array([2.0, 0.0]), np.array([0.9, 0.0])).hold(means) == (True, False)
 
-    def test_elsewhere_is_the_worst_of_the_other_tasks_of_the_kind(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_elsewhere_is_the_worst_of_the_other_tasks_of_the_kind(self, monkeypatch):
         # Biases are spread evenly over 0 to -width; the task's own are far larger.
         widths = {"rbv2_xgboost 1": 1e6, "rbv2_xgboost 2": 40.0, "rbv2_xgboost 3": 100.0}
 
-        def pool(task: str, *_: object) -> Pool:
+        def pool(task, *_):
             end = np.zeros(1001)
             return Pool(task, np.array([-np.linspace(0.0, widths[task], 1001), end]), COSTS, True)
 
@@ -109,7 +106,7 @@ class TestContenders:
             if contender.rule != "halving"
         ],
     )
-    def test_finds_the_best_where_it_is_plain(self, name: str) -> None:
+    def test_finds_the_best_where_it_is_plain(self, name):
         outcome = play(name, race())
         if CONTENDERS[name].rule != "shortlist":  # which has all arms of so small a pool
             assert outcome.cost >= 1.0
@@ -117,7 +114,7 @@ class TestContenders:
         assert not outcome.wrong
         assert outcome.certified == (CONTENDERS[name].rule != "once")
 
-    def test_wrong_bounds_can_make_a_wrong_certificate(self) -> None:
+    def test_wrong_bounds_can_make_a_wrong_certificate(self):
         nothing = Bounds(np.zeros(3), np.zeros(3))
         misled = Race(MISLEADING, 0.1, 1.0, nothing, 0)
         assert play("IISE, bounds known", misled).wrong is False
@@ -125,7 +122,7 @@ class TestContenders:
         assert outcome.wrong
         assert outcome.regret == 20.0  # arm 0 is the best at the first level
 
-    def test_a_certificate_is_about_what_was_compared(self) -> None:
+    def test_a_certificate_is_about_what_was_compared(self):
         answer = Answer(1, 3.0, certified=True)
         assert judged("x", race(), answer).wrong
         assert not judged("x", race(epsilon=10.0), answer).wrong
@@ -165,7 +162,7 @@ SETTING = Setting(0.5, 0.5)
 
 
 class TestReport:
-    def test_figures_are_those_worked_out_by_hand(self) -> None:
+    def test_figures_are_those_worked_out_by_hand(self):
         rows = {(row["tasks"], row["contender"]): row for row in summary(SETTING, RACES)}
         row = rows["LCBench", "MF-LUCB, bounds known"]
         assert row["races"] == 3
@@ -180,7 +177,7 @@ class TestReport:
         assert (halving["regret"], halving["beyond_epsilon"], halving["certified"]) == (4.0, 1, 0)
         assert rows["LCBench", "IISE, bounds declared"]["wrong"] == 3
 
-    def test_only_certificates_that_should_hold_are_held_to_delta(self) -> None:
+    def test_only_certificates_that_should_hold_are_held_to_delta(self):
         rows = summary(SETTING, RACES)
         assert all(holds(rows).values())
         wrong = [
@@ -192,7 +189,7 @@ class TestReport:
 
 
 class TestSurrogates:
-    def test_pools_are_drawn_afresh_and_again_alike(self, data_folder: Path) -> None:
+    def test_pools_are_drawn_afresh_and_again_alike(self, data_folder):
         data = data_folder / "yahpo"
         pool = draw_pool("lcbench 3945", (1.0, 52.0), 5, 3, data)
         assert pool.means.shape == (2, 5)
@@ -204,9 +201,7 @@ class TestSurrogates:
         assert not draw_pool("rbv2_xgboost 16", None, 2, 0, data).continues
 
     @pytest.mark.slow
-    def test_command_line(
-        self, data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_command_line(self, data_folder, tmp_path, capsys):
         output, figure = tmp_path / "certainty.json", tmp_path / "certainty.html"
         data = str(data_folder / "yahpo")
         status = main(

@@ -62,7 +62,7 @@ def made_up() -> Report:
 
 
 class TestReport:
-    def test_figures_are_plain_and_complete(self) -> None:
+    def test_figures_are_plain_and_complete(self):
         report = made_up()
         figures = json.loads(json.dumps(report.figures(), allow_nan=False))
         assert list(figures["groups"]) == [ALL, "LCBench", "rbv2_xgboost", "synthetic"]
@@ -82,7 +82,7 @@ class TestReport:
         assert lcbench["rankings"][0]["alike"] == []
         assert lcbench["points_by_task"]["lcbench 2"]["random"] == [5.75, 5.75, 5.75, 4.75]
 
-    def test_the_table_marks_the_best_and_ours(self) -> None:
+    def test_the_table_marks_the_best_and_ours(self):
         header, _, first, *_ = made_up().markdown().splitlines()
         assert header.startswith("| method | LCBench: regret in points at 10 / 20 / 50 / 100 |")
         assert first.startswith("| **ours** | **2.75** / **2.75** / **2.75** / **1.75** |")
@@ -90,7 +90,7 @@ class TestReport:
         # Half a point of 20 on the surrogates, of 21.5 on branin.
         assert "| +2.5 % | 100 % | 50.0 |" in first
 
-    def test_tasks_won_tied_and_lost(self) -> None:
+    def test_tasks_won_tied_and_lost(self):
         header, _, first, second = made_up().markdown_of_duels("ours").splitlines()
         assert header == ("| ours against | budget 10 | budget 20 | budget 50 | budget 100 |")
         # Six pairs are the fewest with a p-value below .05, but Holm's method takes eight of them.
@@ -104,7 +104,7 @@ def plan(folder: Path, **options: Any) -> Plan:
 
 
 class TestRuns:
-    def test_environments(self, tmp_path: Path) -> None:
+    def test_environments(self, tmp_path):
         found, missing = environments(["random_search", "smac"], root=tmp_path)
         assert found == [Environment("random_search", Path(sys.executable), ("random",))]
         assert missing == {"smac": "make peer-smac makes its environment"}
@@ -117,7 +117,7 @@ class TestRuns:
         found = [Environment("smac", python, ("smac one", "smac two"))]
         assert environments(["smac"], root=tmp_path) == (found, {})
 
-    def test_what_remains_in_an_order_that_keeps_methods_comparable(self, tmp_path: Path) -> None:
+    def test_what_remains_in_an_order_that_keeps_methods_comparable(self, tmp_path):
         both = Environment("two", Path("python"), ("m", "n"))
         third = Environment("one", Path("python"), ("o",))
         wanted = list(jobs(plan(tmp_path), [both, third]))
@@ -143,8 +143,8 @@ class TestRuns:
         environment = Environment("peer", python, ("m",))
         return Job(environment, ("m",), "branin", range(1), plan(folder))
 
-    def test_a_job_that_fails_is_told_and_the_others_go_on(self, tmp_path: Path) -> None:
-        said: list[str] = []
+    def test_a_job_that_fails_is_told_and_the_others_go_on(self, tmp_path):
+        said = []
         broken = self.job(tmp_path, "echo oh dear >&2; exit 3")
         [failed] = play_all([broken, broken], 1, said.append)[1:]
         assert failed.startswith("peer on branin, seeds 0 to 0: ended with 3")
@@ -154,7 +154,7 @@ class TestRuns:
 
 class TestCommandLine:
     @pytest.mark.slow
-    def test_run_and_report(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_run_and_report(self, tmp_path, capsys):
         common = ["--tasks", "branin", f"--records={tmp_path}", "--seeds=2"]
         assert main(["run", *common, "--peers", "random_search", "--workers=1"]) == 0
         said = capsys.readouterr().err

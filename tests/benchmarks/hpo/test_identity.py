@@ -1,11 +1,6 @@
 """Tests of what tells the code of a run from what it was or will be."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
-from pathlib import Path
-
-import pytest
 
 from benchmarks.hpo import identity
 from benchmarks.hpo.identity import identity_of
@@ -17,15 +12,15 @@ FILES = (
 )
 
 
-def test_versions_of_peers() -> None:
+def test_versions_of_peers():
     assert identity_of("optuna") == identity_of("optuna_gp") == version("optuna")
     assert identity_of("random_search") == ""
 
 
-def test_ours_is_known_by_its_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ours_is_known_by_its_contents(tmp_path, monkeypatch):
     monkeypatch.setattr(identity, "_ROOT", tmp_path)
 
-    def now() -> str:
+    def now():
         identity_of.cache_clear()
         return identity_of("ours")
 

@@ -37,7 +37,7 @@ class Parabola(Problem):
 X = {"kind": "a", "x": 0.5}
 
 
-def test_going_on_costs_the_difference_and_beginning_anew_costs_all() -> None:
+def test_going_on_costs_the_difference_and_beginning_anew_costs_all():
     meter = Meter(Parabola(), budget=10.0, seed=0)
     first = meter.evaluate(X, 0)
     assert meter.cost == pytest.approx(1 / 9)
@@ -53,7 +53,7 @@ def test_going_on_costs_the_difference_and_beginning_anew_costs_all() -> None:
     assert meter.cost == pytest.approx(10 / 9)
 
 
-def test_what_cannot_be_paid_is_not_evaluated() -> None:
+def test_what_cannot_be_paid_is_not_evaluated():
     meter = Meter(Parabola(), budget=1.2, seed=0)
     meter.evaluate(X, 2)
     with pytest.raises(BudgetSpent):
@@ -63,7 +63,7 @@ def test_what_cannot_be_paid_is_not_evaluated() -> None:
     assert meter.evaluations == [1, 0, 1]
 
 
-def test_noise_is_paired_whatever_was_evaluated_before() -> None:
+def test_noise_is_paired_whatever_was_evaluated_before():
     first, second = (Meter(Parabola(), budget=100.0, seed=3) for _ in range(2))
     other = {"kind": "a", "x": 0.1}
     early = [first.evaluate(X, 0), first.evaluate(X, 1), first.evaluate(X, 1)]
@@ -74,7 +74,7 @@ def test_noise_is_paired_whatever_was_evaluated_before() -> None:
     assert Meter(Parabola(), budget=100.0, seed=4).evaluate(X, 0) != early[0]
 
 
-def test_what_does_not_apply_is_dropped_and_what_was_tried_is_kept_once() -> None:
+def test_what_does_not_apply_is_dropped_and_what_was_tried_is_kept_once():
     meter = Meter(Parabola(), budget=100.0, seed=0)
     meter.evaluate({"kind": "b", "x": 0.3}, 0)
     meter.evaluate({"kind": "b", "x": 0.7}, 1)

@@ -1,9 +1,5 @@
 """Tests of how this project's own sampler is played."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from benchmarks.hpo import ours
@@ -18,7 +14,7 @@ METHODS = methods_of(OURS)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [HEADLINE, "mfhpo halving + tpe"])
-def test_a_run_on_a_table_uses_its_whole_budget(name: str) -> None:
+def test_a_run_on_a_table_uses_its_whole_budget(name):
     # Good configurations train faster than others here, so that the sampler expects to pay more.
     record = play(name, METHODS[name], problem_named("svm digits table"), budget=12.0, seed=0)
     assert record.crash is None
@@ -29,12 +25,10 @@ def test_a_run_on_a_table_uses_its_whole_budget(name: str) -> None:
     ("task", "expected"),
     [("currin", (1 / 27, 1 / 9, 1 / 3, 1.0)), ("svm digits table", (0.0370, 0.1404, 0.9642))],
 )
-def test_costs_are_what_a_user_would_know(
-    task: str, expected: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[tuple[float, ...]] = []
+def test_costs_are_what_a_user_would_know(task, expected, monkeypatch):
+    told = []
 
-    def noted(*arguments: Any, costs: tuple[float, ...], **options: Any) -> Fidelity:
+    def noted(*arguments, costs, **options):
         told.append(costs)
         return Fidelity(*arguments, costs=costs, **options)
 

@@ -70,11 +70,11 @@ def played(method: Method, problem: Problem, budget: float, seed: int = 0) -> Me
 
 
 @pytest.fixture(params=METHODS)
-def name(request: pytest.FixtureRequest) -> str:
+def name(request):
     return str(request.param)
 
 
-def test_a_run_spends_its_budget_in_the_space_and_as_the_method_means_to(name: str) -> None:
+def test_a_run_spends_its_budget_in_the_space_and_as_the_method_means_to(name):
     problem = Curves()
     meter = played(METHODS[name], problem, budget=12.0)
     # What is left does not pay for the evaluation that was asked for.
@@ -102,7 +102,7 @@ def test_a_run_spends_its_budget_in_the_space_and_as_the_method_means_to(name: s
         assert meter.steps[-1].claim == finished[best]
 
 
-def test_the_seed_decides(name: str) -> None:
+def test_the_seed_decides(name):
     first, again, other = (
         played(METHODS[name], Curves(), budget=4.0, seed=seed) for seed in (3, 3, 4)
     )
@@ -112,7 +112,7 @@ def test_the_seed_decides(name: str) -> None:
     assert first.steps[-1].configuration != other.steps[-1].configuration
 
 
-def test_failures_are_survived_and_not_recommended(name: str) -> None:
+def test_failures_are_survived_and_not_recommended(name):
     meter = played(METHODS[name], Curves(continues=False, failing=(2, 4, 6, 8)), budget=6.0)
     assert 5.0 < meter.cost <= 6.0 + 1e-9
     assert meter.failures > 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ def broken(meter: Meter, seed: int) -> None:
     raise RuntimeError("out of ideas")
 
 
-def test_a_record_tells_the_truth_of_recommendations() -> None:
+def test_a_record_tells_the_truth_of_recommendations():
     record = play("careful", careful, Line(), budget=3.0, seed=1)
     assert record.run == ("careful", "line", 3.0, 1)
     assert record.value == (0.2, 0.4)
@@ -65,7 +64,7 @@ def test_a_record_tells_the_truth_of_recommendations() -> None:
     assert record.crash is None
 
 
-def test_a_crash_is_kept_with_what_came_before() -> None:
+def test_a_crash_is_kept_with_what_came_before():
     record = play("broken", broken, Line(), budget=3.0, seed=1)
     assert record.crash is not None
     assert "out of ideas" in record.crash
@@ -74,15 +73,15 @@ def test_a_crash_is_kept_with_what_came_before() -> None:
     assert record.total_cost == 1.0
 
 
-def test_a_missing_package_is_no_crash() -> None:
-    def incomplete(meter: Meter, seed: int) -> None:
+def test_a_missing_package_is_no_crash():
+    def incomplete(meter, seed):
         raise ImportError("no torch")
 
     with pytest.raises(ImportError, match="no torch"):
         play("incomplete", incomplete, Line(), budget=3.0, seed=1)
 
 
-def test_plain_values_and_back() -> None:
+def test_plain_values_and_back():
     record = play("careful", careful, Line(), budget=3.0, seed=1)
     values = json.loads(json.dumps(record.to_dict(), allow_nan=False))
     assert Record.from_dict(values) == record
@@ -94,7 +93,7 @@ class TestFiles:
     def record(self, seed: int) -> Record:
         return replace(play("broken", broken, Line(), budget=3.0, seed=1), seed=seed)
 
-    def test_half_a_line_is_lost_and_no_more(self, tmp_path: Path) -> None:
+    def test_half_a_line_is_lost_and_no_more(self, tmp_path):
         file = tmp_path / "folder" / "x.jsonl"
         append(self.record(0), file)
         append(self.record(1), file)
@@ -108,13 +107,8 @@ class TestFiles:
 class TestCommandLine:
     @pytest.mark.parametrize(("peer", "again"), [("random_search", False), ("ours", True)])
     def test_other_code_is_played_again_if_it_is_ours(
-        self,
-        peer: str,
-        again: bool,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
+        self, peer, again, tmp_path, monkeypatch, capsys
+    ):
         [name, *_] = methods_of(peer)
         command = [f"--peer={peer}", f"--method={name}", "--problem=branin", "--budget=1.5"]
         command += ["--seeds=0", f"--output={tmp_path}"]

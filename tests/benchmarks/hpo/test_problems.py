@@ -34,12 +34,12 @@ PROBLEMS = (
 
 
 @pytest.fixture(scope="module", params=PROBLEMS)
-def problem(request: pytest.FixtureRequest) -> Problem:
+def problem(request):
     return named(request.param, request)
 
 
 @pytest.fixture(scope="module", params=KNOWN)
-def known(request: pytest.FixtureRequest) -> KnownProblem:
+def known(request):
     found = named(request.param, request)
     assert isinstance(found, KnownProblem)
     return found
@@ -57,14 +57,14 @@ def draws(problem: Problem, count: int, seed: int = 0) -> Iterator[dict[str, Any
 
 
 class TestContract:
-    def test_values_are_finite_and_cost_something(self, problem: Problem) -> None:
+    def test_values_are_finite_and_cost_something(self, problem):
         for configuration in draws(problem, 2):
             for level in problem.fidelity.levels:
                 result = problem.objective_function(configuration, level, seed=1)
                 assert math.isfinite(result.value)
                 assert result.cost > 0.0
 
-    def test_the_seed_is_the_noise(self, problem: Problem) -> None:
+    def test_the_seed_is_the_noise(self, problem):
         level = problem.fidelity.target
         differ = 0
         for configuration in draws(problem, 20 if isinstance(problem, KnownProblem) else 3, 10):
@@ -76,7 +76,7 @@ class TestContract:
         assert differ >= 1  # a model that names one class for all scores the same on all splits
 
     @pytest.mark.parametrize("name", ["branin", TABLES[0], TRAINED[0]])
-    def test_what_is_wrong_is_named(self, name: str) -> None:
+    def test_what_is_wrong_is_named(self, name):
         problem = problem_named(name)
         [configuration] = draws(problem, 1)
         level = problem.fidelity.target
@@ -93,14 +93,14 @@ class TestContract:
         with pytest.raises(ValueError, match=f"lacks '{first}'"):
             problem.true_value(lacking)
 
-    def test_full_cost_is_that_of_the_target(self, known: KnownProblem) -> None:
+    def test_full_cost_is_that_of_the_target(self, known):
         costs = [
             known.objective_function(configuration, known.fidelity.target, seed=0).cost
             for configuration in draws(known, 101)
         ]
         assert known.full_cost == pytest.approx(np.median(costs), rel=0.3)
 
-    def test_higher_levels_cost_more(self, known: KnownProblem) -> None:
+    def test_higher_levels_cost_more(self, known):
         for configuration in draws(known, 5):
             costs = [
                 known.objective_function(configuration, level, seed=0).cost
@@ -111,7 +111,7 @@ class TestContract:
             else:
                 assert (np.diff(costs) > 0.0).all()
 
-    def test_true_value_is_the_mean_of_the_noisy_ones(self, known: KnownProblem) -> None:
+    def test_true_value_is_the_mean_of_the_noisy_ones(self, known):
         [configuration] = draws(known, 1, seed=4)
         values = [
             known.objective_function(configuration, known.fidelity.target, seed).value
@@ -120,7 +120,7 @@ class TestContract:
         error = np.std(values) / np.sqrt(len(values))
         assert abs(np.mean(values) - known.true_value(configuration)) <= 5.0 * error
 
-    def test_no_value_is_better_than_the_best(self, known: KnownProblem) -> None:
+    def test_no_value_is_better_than_the_best(self, known):
         if known.best_value is None:
             assert isinstance(known, SurrogateProblem)
             return
@@ -128,7 +128,7 @@ class TestContract:
 
 
 class TestNames:
-    def test_options(self, data_folder: Path) -> None:
+    def test_options(self, data_folder):
         problem = problem_named("lcbench 3945", data_folder / "yahpo", 0.0, (1, 3, 9, 27, 52))
         assert problem.fidelity.levels == (1.0, 3.0, 9.0, 27.0, 52.0)
         assert problem.full_cost == 52.0
@@ -154,15 +154,13 @@ class TestNames:
             (TABLES[0], {"levels": [3.0, 9.0]}, "they are recorded"),
         ],
     )
-    def test_what_is_wrong_is_named(
-        self, name: str, options: dict[str, Any], words: str, data_folder: Path
-    ) -> None:
+    def test_what_is_wrong_is_named(self, name, options, words, data_folder):
         with pytest.raises(ValueError, match=words):
             problem_named(name, data_folder / "yahpo", **options)
 
 
 class TestSurrogates:
-    def test_lcbench_by_hand(self, data_folder: Path) -> None:
+    def test_lcbench_by_hand(self, data_folder):
         folder = data_folder / "yahpo"
         problem = problem_named("lcbench 7593", folder, sigma=0.0)
         configuration = {
@@ -186,7 +184,7 @@ class TestSurrogates:
         assert 10.0 < problem.seconds < 10_000.0
 
     @pytest.mark.parametrize("booster", ["gblinear", "gbtree", "dart"])
-    def test_rbv2_xgboost_by_hand(self, booster: str, data_folder: Path) -> None:
+    def test_rbv2_xgboost_by_hand(self, booster, data_folder):
         folder = data_folder / "yahpo"
         problem = problem_named("rbv2_xgboost 1501", folder, sigma=0.0)
         always = {
@@ -241,7 +239,7 @@ def code_of_1501(folder: Path) -> int:
     import json
 
     codes = json.loads((folder / "rbv2_xgboost" / "encoding.json").read_text(encoding="utf-8"))
-    code: int = codes["task_id"]["1501"]
+    code = codes["task_id"]["1501"]
     return code
 
 
@@ -258,15 +256,15 @@ class TestSynthetic:
             ("hartmann6", (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573), 3.32237),
         ],
     )
-    def test_published_optima(self, name: str, place: tuple[float, ...], value: float) -> None:
+    def test_published_optima(self, name, place, value):
         problem = problem_named(name)
         found = problem.true_value({f"x{i}": x for i, x in enumerate(place, 1)})
         assert found == pytest.approx(value, abs=2e-6)
         assert problem.best_value == pytest.approx(value, abs=5e-6)
         assert found <= problem.best_value
 
-    def test_lower_levels_by_hand(self) -> None:
-        def at(name: str, place: tuple[float, ...], level: float) -> float:
+    def test_lower_levels_by_hand(self):
+        def at(name, place, level):
             problem = Synthetic(name, sigma=0.0, levels=(level, 1.0))
             configuration = {f"x{i}": x for i, x in enumerate(place, 1)}
             return problem.objective_function(configuration, level, seed=0).value
@@ -278,7 +276,7 @@ class TestSynthetic:
             -(math.sin(2.0) / 3 + (math.sin(2.0) / 2 - 5.0) * 2 / 3)
         )
 
-        def ratio(x: float) -> float:
+        def ratio(x):
             return (2300 * x**3 + 1900 * x**2 + 2092 * x + 60) / (
                 100 * x**3 + 500 * x**2 + 4 * x + 20
             )
@@ -303,7 +301,7 @@ class TestSynthetic:
 
 class TestReference:
     @pytest.mark.slow
-    def test_local_search_finds_the_optimum(self) -> None:
+    def test_local_search_finds_the_optimum(self):
         problem = Synthetic("hartmann3")
         exact = problem.best_value
         assert exact is not None

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -29,7 +27,7 @@ def small() -> Table:
 
 
 class TestReplay:
-    def test_by_hand(self) -> None:
+    def test_by_hand(self):
         problem = TableProblem(small())
         assert problem.name == "svm wine table"
         assert dict(problem.space.parameters) == {"C": Integer(0, 1), "gamma": Integer(0, 2)}
@@ -45,7 +43,7 @@ class TestReplay:
             assert high.value - low.value == 1.0  # one recorded training at both levels
         assert {low.value for low, _ in results} == {30.0, 30.25, 30.5, 30.75}
 
-    def test_saved_and_loaded(self, tmp_path: Path) -> None:
+    def test_saved_and_loaded(self, tmp_path):
         table, file = small(), tmp_path / "table.npz"
         table.save(file)
         again = Table.load(file)
@@ -57,7 +55,7 @@ class TestReplay:
 
 class TestBuilding:
     @pytest.mark.slow
-    def test_real_trainings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_real_trainings(self, tmp_path, monkeypatch):
         monkeypatch.setattr(command, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
         arguments = ["--problems", "svm wine", "--seeds=2", "--workers=1", f"--output={tmp_path}"]
         assert command.main(arguments) == 0
@@ -72,7 +70,7 @@ class TestShipped:
     @pytest.mark.parametrize(
         "name", ["logistic_regression digits", "svm digits", "gradient_boosting breast_cancer"]
     )
-    def test_tables(self, name: str) -> None:
+    def test_tables(self, name):
         file = table_file(name)
         assert file.parent == FOLDER
         assert file.stat().st_size < 300_000

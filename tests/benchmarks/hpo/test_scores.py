@@ -65,7 +65,7 @@ def two_methods() -> Comparison:
 
 
 class TestComparison:
-    def test_what_is_missing_is_left_out(self) -> None:
+    def test_what_is_missing_is_left_out(self):
         records = [
             record(method, task, seed, [])
             for method, counts in {"x": (4, 4, 1), "y": (3, 4, 0), "late": (1, 1, 0)}.items()
@@ -76,14 +76,14 @@ class TestComparison:
         assert (found.methods, found.tasks, found.seeds) == (("x", "y"), ("a", "b"), (0, 1, 2))
         assert found.left_out == {"c": 1, "late": 2}
 
-    def test_the_last_of_two_records_of_a_run_counts(self) -> None:
+    def test_the_last_of_two_records_of_a_run_counts(self):
         found = Comparison.of(
             [record("x", "a", 0, [(1.0, 1.0, None)]), record("x", "a", 0, [(1.0, 2.0, None)])],
             ["a"],
         )
         assert found.records["x", "a", 0].value == (2.0,)
 
-    def test_budgets_must_agree_and_truths_be_known(self) -> None:
+    def test_budgets_must_agree_and_truths_be_known(self):
         with pytest.raises(ValueError, match=r"one budget, got \[50.0, 100.0\]"):
             Comparison.of([record("x", "a", 0, []), record("y", "a", 0, [], budget=50.0)], ["a"])
         unknown = Record.from_dict(
@@ -94,7 +94,7 @@ class TestComparison:
 
 
 class TestRegrets:
-    def test_the_last_recommendation_within_the_budget(self) -> None:
+    def test_the_last_recommendation_within_the_budget(self):
         losses = regrets(two_methods(), REFERENCES)
         assert losses.shape == (2, 2, 2, 4)
         # Nothing yet is as good as the median, 20 points below the best.
@@ -104,14 +104,14 @@ class TestRegrets:
         np.testing.assert_allclose(percent[0, 0], [[50, 20, 20, 20], [100, 100, 10, 10]])
         np.testing.assert_allclose(percent[1, 1], 50.0)
 
-    def test_time_counts(self) -> None:
+    def test_time_counts(self):
         records = [record("x", "a", 0, [(5.0, 90.0, 0.0), (20.0, 96.0, 0.0)], seconds=60.0)]
         found = Comparison.of(records, ["a"])
         losses = regrets(found, REFERENCES, seconds={"a": 12.0})
         # 60 s are 5 evaluations: the steps are made at 10 and 25.
         np.testing.assert_allclose(losses[0, 0, 0], [10, 10, 4, 4])
 
-    def test_curves(self) -> None:
+    def test_curves(self):
         found = curves(two_methods(), REFERENCES, points=3)
         np.testing.assert_allclose(found.budgets, [1.0, 10.0, 100.0])
         # Of x: (100 + 100 + 100 + 0) / 4, (50 + 100 + 50 + 0) / 4, (20 + 10 + 50 + 0) / 4.
@@ -120,7 +120,7 @@ class TestRegrets:
         assert np.all(found.means <= found.ends[:, 1])
 
 
-def test_summary_by_hand() -> None:
+def test_summary_by_hand():
     first, second = summary(two_methods(), REFERENCES, epsilon=1.0)
     assert first["method"] == "x"
     assert first["points"] == [7.625, 6.125, 1.625, 1.625]
@@ -159,7 +159,7 @@ class TestAgainstOthers:
         ]
         return Comparison.of(records, ["a", "b"])
 
-    def test_wins_ties_and_losses(self) -> None:
+    def test_wins_ties_and_losses(self):
         found = self.comparison()
         percent = normalised(regrets(found, REFERENCES), found, REFERENCES)
         [row] = duels("x", percent, found)
@@ -174,7 +174,7 @@ class TestAgainstOthers:
         assert turned["losses"] == [0, 1, 1, 1]
         assert turned["better"][-1] == pytest.approx(1.0 - row["better"][-1])
 
-    def test_ratio_to_the_best_other(self) -> None:
+    def test_ratio_to_the_best_other(self):
         found = self.comparison().of_tasks(["a"])
         points = regrets(found, REFERENCES)
         rows = ratios("x", ["y"], points, found)

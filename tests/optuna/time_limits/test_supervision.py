@@ -35,7 +35,7 @@ class _Worker:
         self.killed = True
 
 
-def test_time_that_ends_while_an_answer_is_sent() -> None:
+def test_time_that_ends_while_an_answer_is_sent():
     program, worker = socket.socketpair()
     control, kept = socket.socketpair()
     with program, worker, control, kept:

@@ -54,8 +54,8 @@ pytestmark = [
 ]
 
 
-def test_pruning_by_the_objective_is_no_censoring() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_pruning_by_the_objective_is_no_censoring():
+    def objective(trial):
         trial.report(0.5, 1)
         raise optuna.TrialPruned("hopeless")
 
@@ -66,7 +66,7 @@ def test_pruning_by_the_objective_is_no_censoring() -> None:
     assert SECONDS_KEY in trial.user_attrs
 
 
-def test_the_samplers_time_does_not_count() -> None:
+def test_the_samplers_time_does_not_count():
     class Slow(optuna.samplers.RandomSampler):
         def sample_independent(self, *arguments: Any) -> Any:
             time.sleep(0.2)
@@ -76,7 +76,7 @@ def test_the_samplers_time_does_not_count() -> None:
             time.sleep(0.5)
             return {}
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         drawn_together = len(trial.relative_params)
         return drawn_together + sum(trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(4))
 
@@ -109,10 +109,8 @@ def _asks_for_what_is_refused(trial: Any) -> None:
     ],
     ids=["report", "relative", "known", "refused"],
 )
-def test_asking_without_end_is_the_objectives_own_time(
-    ask: Callable[[Any], Any], kind: str, tmp_path: Path
-) -> None:
-    def objective(trial: Any) -> float:
+def test_asking_without_end_is_the_objectives_own_time(ask, kind, tmp_path):
+    def objective(trial):
         while True:
             ask(trial)
 
@@ -123,13 +121,13 @@ def test_asking_without_end_is_the_objectives_own_time(
     assert trial.user_attrs[SECONDS_KEY] >= LIMIT
 
 
-def test_a_slow_pruner_counts() -> None:
+def test_a_slow_pruner_counts():
     class Slow(optuna.pruners.BasePruner):
         def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
             time.sleep(0.2)
             return False
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         return float(sum(trial.should_prune() for _ in range(4)))
 
     trial = only(run(objective, limit=0.5, pruner=Slow()))
@@ -137,7 +135,7 @@ def test_a_slow_pruner_counts() -> None:
     assert trial.user_attrs[CENSORED_KEY] == 0.5
 
 
-def test_the_smaller_limit_counts() -> None:
+def test_the_smaller_limit_counts():
     class Sets(optuna.samplers.RandomSampler):
         def before_trial(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
             limit = [0.1, 3600.0][trial.number]
@@ -155,7 +153,7 @@ def test_the_smaller_limit_counts() -> None:
     assert study.trials[0].user_attrs[CENSORED_KEY] == 0.1
 
 
-def test_without_any_limit_there_is_one_warning() -> None:
+def test_without_any_limit_there_is_one_warning():
     with pytest.warns(UserWarning, match="limit=60") as caught:
         study = run(lambda trial: 0.0, n_trials=3, limit=None)
     assert len([warning for warning in caught if "limit=60" in str(warning.message)]) == 1
@@ -167,7 +165,7 @@ def test_without_any_limit_there_is_one_warning() -> None:
         run(lambda trial: 0.0, limit=1e12)
 
 
-def test_a_bad_limit_of_the_sampler_is_named() -> None:
+def test_a_bad_limit_of_the_sampler_is_named():
     study = optuna.create_study()
     with time_limited(hangs_if_odd) as limited:
         for bad, kind in ((-1.0, ValueError), ("soon", TypeError)):
@@ -189,9 +187,7 @@ def test_a_bad_limit_of_the_sampler_is_named() -> None:
         ({"objective": 3}, TypeError, "objective must be a function"),
     ],
 )
-def test_bad_arguments_are_refused_at_once(
-    arguments: dict[str, Any], kind: type[Exception], shown: str
-) -> None:
+def test_bad_arguments_are_refused_at_once(arguments, kind, shown):
     with pytest.raises(kind, match=shown):
         time_limited(**{"objective": hangs_if_odd, **arguments})
 
@@ -205,15 +201,15 @@ def _storages(folder: Path) -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
-def test_storages(kind: str, tmp_path: Path) -> None:
+def test_storages(kind, tmp_path):
     study = run(hangs_if_odd, n_trials=4, storage=_storages(tmp_path)[kind](), n_jobs=2)
     states = {trial.number % 2: trial.state.name for trial in study.trials}
     assert states == {0: "COMPLETE", 1: "PRUNED"}
     assert all("x" in trial.params for trial in study.trials)
 
 
-def test_many_jobs_run_at_the_same_time() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_many_jobs_run_at_the_same_time():
+    def objective(trial):
         time.sleep(0.3)
         return trial.suggest_float("x", 0.0, 1.0)
 
@@ -226,7 +222,7 @@ def test_many_jobs_run_at_the_same_time() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_left_after_many_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_after_many_trials(tmp_path, monkeypatch):
     n_jobs = 2
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -247,7 +243,7 @@ def test_nothing_is_left_after_many_trials(tmp_path: Path, monkeypatch: pytest.M
     assert set(os.listdir("/dev/shm")) <= shared_memory
 
 
-def test_no_descriptor_is_left_open() -> None:
+def test_no_descriptor_is_left_open():
     run(hangs_if_odd, n_trials=2)
     files = open_files()
     for _ in range(5):
@@ -256,8 +252,8 @@ def test_no_descriptor_is_left_open() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:repeated evaluations give exactly the same")
-def test_a_race_for_fidelities_goes_through() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_a_race_for_fidelities_goes_through():
+    def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         epochs = trial.suggest_int("epochs", 1, 9)
         return x + 0.01 * epochs
@@ -272,7 +268,7 @@ def test_a_race_for_fidelities_goes_through() -> None:
     assert [t.params for t in study.trials] == [t.params for t in plain.trials]
 
 
-def test_the_wrapper_can_be_pickled_and_copied() -> None:
+def test_the_wrapper_can_be_pickled_and_copied():
     with time_limited(hangs_if_odd, limit=0.3) as limited:
         optuna.create_study().optimize(limited, n_trials=1)
         for other in (pickle.loads(pickle.dumps(limited)), copy.deepcopy(limited)):
@@ -284,21 +280,21 @@ def test_the_wrapper_can_be_pickled_and_copied() -> None:
         assert "limit=0.3" in repr(limited)
 
 
-def test_limits_nest() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_limits_nest():
+    def objective(trial):
         inner = run(hangs_if_odd, n_trials=2, limit=0.2)
         return float(inner.trials[1].user_attrs[CENSORED_KEY])
 
     assert only(run(objective, limit=30.0)).value == 0.2
 
-    def hangs_inside(trial: optuna.Trial) -> float:
+    def hangs_inside(trial):
         run(sleeps, limit=3600.0)
         return 0.0
 
     assert only(run(hangs_inside, limit=0.5)).state == TrialState.PRUNED
 
 
-def test_closing_ends_trials_and_the_wrapper_can_go_on() -> None:
+def test_closing_ends_trials_and_the_wrapper_can_go_on():
     limited = time_limited(hangs_if_odd, limit=3600.0)
     study = optuna.create_study()
     study.optimize(limited, n_trials=1)
@@ -315,7 +311,7 @@ def test_closing_ends_trials_and_the_wrapper_can_go_on() -> None:
 
 
 @pytest.mark.slow
-def test_the_benchmark_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_benchmark_runs(capsys, tmp_path):
     output = tmp_path / "time_limit.json"
     assert benchmark.main(["--trials=1", f"--output={output}"]) == 0
     end_helpers()

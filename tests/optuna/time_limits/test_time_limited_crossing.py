@@ -15,8 +15,6 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +39,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("value", [True, np.float32(0.5), np.array(3.0), math.inf], ids=repr)
-def test_values_cross(value: Any) -> None:
+def test_values_cross(value):
     plain = optuna.create_study()
     plain.optimize(lambda trial: value, n_trials=1)
     assert only(run(lambda trial: value)).value == plain.trials[0].value
@@ -56,12 +54,12 @@ def test_values_cross(value: Any) -> None:
     ],
     ids=["None", "array", "lock"],
 )
-def test_what_is_no_value_fails_as_without_limits(make: Callable[[], Any]) -> None:
+def test_what_is_no_value_fails_as_without_limits(make):
     study = run(lambda trial: make() if trial.number == 0 else 1.0, n_trials=2, limit=30.0)
     assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE"]
 
 
-def test_a_number_that_cannot_be_pickled_is_a_number() -> None:
+def test_a_number_that_cannot_be_pickled_is_a_number():
     class Tensor:
         def __float__(self) -> float:
             return 0.75
@@ -69,7 +67,7 @@ def test_a_number_that_cannot_be_pickled_is_a_number() -> None:
     assert only(run(lambda trial: Tensor())).value == 0.75
 
 
-def test_several_objectives() -> None:
+def test_several_objectives():
     study = optuna.create_study(directions=["minimize", "maximize"])
     with time_limited(lambda trial: (trial.suggest_float("x", 0.0, 1.0), 2.0), limit=30.0) as f:
         study.optimize(f, n_trials=2)
@@ -104,10 +102,8 @@ class Unshowable(Exception):
         (lambda: KeyboardInterrupt("stop"), KeyboardInterrupt, "stop"),
     ],
 )
-def test_exceptions_cross(
-    make: Callable[[], BaseException], kind: type[BaseException], shown: str
-) -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_exceptions_cross(make, kind, shown):
+    def objective(trial):
         raise make()
 
     study = optuna.create_study()
@@ -123,7 +119,7 @@ def test_exceptions_cross(
     assert [trial.state for trial in study.trials] == [expected]
 
 
-def test_an_exception_that_only_the_other_process_knows() -> None:
+def test_an_exception_that_only_the_other_process_knows():
     packed = pack_error(Odd(1, 2))
     elsewhere = pickle.loads(
         pickle.dumps(packed).replace(b"test_time_limited", b"test_time_timited")
@@ -132,10 +128,10 @@ def test_an_exception_that_only_the_other_process_knows() -> None:
     assert str(elsewhere.error()) == "1 and 2"
 
 
-def test_output_appears_once(capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_appears_once(capfd):
     sys.stdout.write("before ")
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         print(f"trial {trial.number}")
         return 0.0
 
@@ -143,12 +139,12 @@ def test_output_appears_once(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out == "before trial 0\ntrial 1\n"
 
 
-def test_standard_input_is_empty() -> None:
+def test_standard_input_is_empty():
     assert only(run(lambda trial: len(os.read(0, 10)), limit=30.0)).value == 0.0
 
 
-def test_the_trial_is_like_the_real_one() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_the_trial_is_like_the_real_one():
+    def objective(trial):
         seen = {
             "float": trial.suggest_float("float", 0.1, 10.0, log=True),
             "step": trial.suggest_float("step", 0.0, 1.0, step=0.25),
@@ -195,8 +191,8 @@ def test_the_trial_is_like_the_real_one() -> None:
         assert "terminator:cv_scores" in trial.system_attrs
 
 
-def test_errors_of_the_trial_reach_the_objective() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_errors_of_the_trial_reach_the_objective():
+    def objective(trial):
         with pytest.raises(ValueError, match=r"low.*high"):
             trial.suggest_float("x", 1.0, 0.0)
         with pytest.raises(TypeError, match="supposed to be a float"):
@@ -212,8 +208,8 @@ def test_errors_of_the_trial_reach_the_objective() -> None:
     assert only(run(objective, limit=30.0)).value == 0.5
 
 
-def test_the_objective_may_stop_the_study() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_the_objective_may_stop_the_study():
+    def objective(trial):
         if trial.number == 1:
             trial.study.stop()
         return 0.0
@@ -221,9 +217,9 @@ def test_the_objective_may_stop_the_study() -> None:
     assert len(run(objective, n_trials=10, limit=30.0).trials) == 2
 
 
-def test_threads_of_the_objective_share_the_trial() -> None:
-    def objective(trial: optuna.Trial) -> float:
-        def use(part: int) -> None:
+def test_threads_of_the_objective_share_the_trial():
+    def objective(trial):
+        def use(part):
             for i in range(25):
                 name = f"x{part}-{i}"
                 value = trial.suggest_float(name, part, part + 0.5)
@@ -242,7 +238,7 @@ def test_threads_of_the_objective_share_the_trial() -> None:
     assert all(trial.user_attrs[name] == value for name, value in trial.params.items())
 
 
-def test_interrupted_calls_leave_the_connection_whole() -> None:
+def test_interrupted_calls_leave_the_connection_whole():
     class Interrupted(Exception):
         pass
 
@@ -251,10 +247,10 @@ def test_interrupted_calls_leave_the_connection_whole() -> None:
             time.sleep(0.2)
             return super().sample_independent(*arguments)
 
-    def interrupt(number: int, frame: Any) -> None:
+    def interrupt(number, frame):
         raise Interrupted
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         signal.signal(signal.SIGALRM, interrupt)
         for i in range(4):
             signal.setitimer(signal.ITIMER_REAL, 0.1)  # while it waits for the answer
@@ -268,10 +264,10 @@ def test_interrupted_calls_leave_the_connection_whole() -> None:
     assert 10.0 <= only(study).value <= 11.0
 
 
-def test_late_threads_and_children_are_refused(tmp_path: Path) -> None:
-    kept: list[optuna.Trial] = []
+def test_late_threads_and_children_are_refused(tmp_path):
+    kept = []
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         if kept:
             with pytest.raises(RuntimeError, match="trial 0 has ended"):
                 kept[0].report(1.0, 1)
@@ -290,27 +286,27 @@ def test_late_threads_and_children_are_refused(tmp_path: Path) -> None:
     assert [trial.state.name for trial in study.trials] == ["COMPLETE", "COMPLETE"]
 
 
-def test_the_objective_may_use_multiprocessing() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_the_objective_may_use_multiprocessing():
+    def objective(trial):
         with multiprocessing.get_context("fork").Pool(2) as pool:
             return float(sum(pool.map(abs, range(10))))
 
     assert only(run(objective, limit=60.0)).value == 45.0
 
 
-def test_global_generators_differ_between_trials_and_repeat_when_seeded() -> None:
-    numpy: Any = np  # the legacy generator is meant
+def test_global_generators_differ_between_trials_and_repeat_when_seeded():
+    numpy = np  # the legacy generator is meant
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         trial.set_user_attr("random", random.random())
         trial.set_user_attr("numpy", numpy.random.random())
         return 0.0
 
-    def draws(**options: Any) -> list[float]:
+    def draws(**options):
         study = run(objective, n_trials=4, limit=30.0, **options)
         return [trial.user_attrs[key] for trial in study.trials for key in ("random", "numpy")]
 
-    def begin_seeded(seed: int) -> None:
+    def begin_seeded(seed):
         random.seed(seed)
         numpy.random.seed(seed)
 
@@ -343,10 +339,8 @@ def _raises() -> None:
     ],
     ids=["raises", "exits with 7", "exits with a message", "returns"],
 )
-def test_a_child_that_leaves_the_objective_ends_as_a_program_does(
-    leave: Callable[[], None], status: int, shown: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_a_child_that_leaves_the_objective_ends_as_a_program_does(leave, status, shown, capfd):
+    def objective(trial):
         pid = os.fork()
         if not pid:
             leave()

@@ -11,8 +11,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import optuna
@@ -85,8 +83,8 @@ HANGS = [
 
 
 @pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.__name__)
-def test_a_hang_ends_at_its_limit(hang: Callable[[Any], float]) -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_a_hang_ends_at_its_limit(hang):
+    def objective(trial):
         trial.suggest_float("x", 0.0, 1.0)
         trial.set_user_attr("stage", {"name": "training"})
         trial.report(0.5, 3)
@@ -106,7 +104,7 @@ def test_a_hang_ends_at_its_limit(hang: Callable[[Any], float]) -> None:
     assert MEMORY_KEY not in trial.user_attrs
 
 
-def test_the_next_trial_after_a_thread_that_hangs_begins() -> None:
+def test_the_next_trial_after_a_thread_that_hangs_begins():
     study = run(waits_for_a_thread_that_hangs, n_trials=2, limit=0.5)
     # The thread may hold up the answer, or only be found in the way of the next trial.
     assert {trial.state for trial in study.trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
@@ -129,12 +127,10 @@ def becomes_a_daemon(trial: Any) -> None:
 
 @pytest.mark.parametrize("child", [leaves_the_session, becomes_a_daemon])
 @pytest.mark.parametrize("ending", ["hangs", "exits", "is dismissed"])
-def test_children_end_with_the_objective(
-    child: Callable[[Any], None], ending: str, tmp_path: Path
-) -> None:
+def test_children_end_with_the_objective(child, ending, tmp_path):
     notes = Notes(tmp_path / "pids")
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         pid = os.fork()
         if not pid:
             child(notes)
@@ -166,8 +162,8 @@ def test_children_end_with_the_objective(
     ],
     ids=["exit", "segfault", "kill", "close"],
 )
-def test_a_process_that_ends_by_itself_fails_its_trial(end: Callable[[], None], shown: str) -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_a_process_that_ends_by_itself_fails_its_trial(end, shown):
+    def objective(trial):
         value = trial.suggest_float("x", 0.0, 1.0)
         if trial.number == 0:
             end()
@@ -184,12 +180,10 @@ def test_a_process_that_ends_by_itself_fails_its_trial(end: Callable[[], None], 
 
 
 @pytest.mark.parametrize("victim", ["warden", "keeper", "worker"])
-def test_nothing_outlives_processes_that_are_killed_from_outside(
-    victim: str, tmp_path: Path
-) -> None:
+def test_nothing_outlives_processes_that_are_killed_from_outside(victim, tmp_path):
     notes = Notes(tmp_path / "pids")
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         if trial.number:
             return 0.0
         child = subprocess.Popen(["sleep", "3600"], start_new_session=True).pid
@@ -197,7 +191,7 @@ def test_nothing_outlives_processes_that_are_killed_from_outside(
         os.kill(notes.read()[0] if victim == "warden" else own(victim), signal.SIGKILL)
         return float(sum(range(10**13)))
 
-    def own(victim: str) -> int:
+    def own(victim):
         return os.getppid() if victim == "keeper" else os.getpid()
 
     study = optuna.create_study()
@@ -264,7 +258,7 @@ def _pids(storage: str) -> list[int]:
 
 
 @pytest.mark.slow
-def test_children_die_with_a_killed_process_and_the_study_goes_on(tmp_path: Path) -> None:
+def test_children_die_with_a_killed_process_and_the_study_goes_on(tmp_path):
     storage = f"sqlite:///{tmp_path}/study.db"
     script = _script(storage, "hold", "jobs")
     assert until(lambda: len(_pids(storage)) == 3, 60.0, pause=0.1)
@@ -283,7 +277,7 @@ def test_children_die_with_a_killed_process_and_the_study_goes_on(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_the_objective(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_objective(tmp_path):
     storage = f"sqlite:///{tmp_path}/study.db"
     script = _script(storage, "hold")
     try:
@@ -302,7 +296,7 @@ def test_an_interrupt_ends_the_objective(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_left_when_a_program_ends(tmp_path: Path) -> None:
+def test_nothing_is_left_when_a_program_ends(tmp_path):
     storage = f"sqlite:///{tmp_path}/study.db"
     optuna.create_study(storage=storage, study_name="s")
     program = SCRIPT.replace("trial.number ==", "0 >").replace(
@@ -317,7 +311,7 @@ def test_nothing_is_left_when_a_program_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_that_ends_the_program_ends_parallel_trials(tmp_path: Path) -> None:
+def test_an_interrupt_that_ends_the_program_ends_parallel_trials(tmp_path):
     storage = f"sqlite:///{tmp_path}/study.db"
     script = _script(storage, "hold", "jobs", "both")
     try:
@@ -338,7 +332,7 @@ def test_an_interrupt_that_ends_the_program_ends_parallel_trials(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_threads_may_go_on_when_the_main_thread_has_ended() -> None:
+def test_threads_may_go_on_when_the_main_thread_has_ended():
     program = """if True:
         import threading, time
         import optuna

@@ -1,13 +1,10 @@
 """Limits of memory, and how the system is asked for it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from typing import Any
 
 import numpy as np
 import optuna
@@ -29,10 +26,10 @@ pytestmark = [
 ]
 
 
-def test_memory_is_limited() -> None:
+def test_memory_is_limited():
     mine = np.ones(25 * MEGABYTE)  # 200 MB that the worker shares with this process
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         total = float(mine[0])
         if trial.number == 1:
             if os.fork():  # the child takes it
@@ -53,10 +50,10 @@ def test_memory_is_limited() -> None:
 @pytest.mark.parametrize(
     ("megabytes", "seconds", "state"), [(220, 1.0, "COMPLETE"), (75, 60.0, "PRUNED")]
 )
-def test_memory_that_is_shared_counts_once(megabytes: int, seconds: float, state: str) -> None:
+def test_memory_that_is_shared_counts_once(megabytes, seconds, state):
     mine = np.ones(25 * MEGABYTE)  # 200 MB
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         held = np.ones(15 * MEGABYTE)  # 120 MB
         children = []
         for _ in range(3):
@@ -73,20 +70,20 @@ def test_memory_that_is_shared_counts_once(megabytes: int, seconds: float, state
     assert (MEMORY_KEY in trial.user_attrs) is (state == "PRUNED")
 
 
-def test_the_memory_of_other_programs_counts() -> None:
+def test_the_memory_of_other_programs_counts():
     program = "import time; held = bytearray(b'x') * 100_000_000; time.sleep(3600)"
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         return float(subprocess.run([sys.executable, "-c", program]).returncode)
 
     trial = only(run(objective, limit=60.0, memory_limit=80 * MEGABYTE))
     assert trial.user_attrs[MEMORY_KEY] == 80 * MEGABYTE
 
 
-def test_a_worker_that_keeps_memory_is_replaced() -> None:
-    kept: list[Any] = []
+def test_a_worker_that_keeps_memory_is_replaced():
+    kept = []
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         kept.append(np.ones(MEGABYTE * 4 * (trial.number % 2)))  # 32 MB in every second trial
         return float(len(kept))
 
@@ -94,7 +91,7 @@ def test_a_worker_that_keeps_memory_is_replaced() -> None:
     assert [trial.value for trial in study.trials] == [1.0, 2.0, 1.0, 2.0, 1.0]
 
 
-def test_without_proc_the_system_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_proc_the_system_is_asked(monkeypatch):
     child = subprocess.Popen(["sh", "-c", "sleep 3600 & wait"])
     try:
         assert until(lambda: len(processes.descendants(child.pid)) == 1)

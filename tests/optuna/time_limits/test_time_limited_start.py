@@ -33,7 +33,7 @@ pytestmark = [
 ]
 
 
-def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch):
     uses = [False]
     monkeypatch.setattr("mfhpo_optuna.time_limits.time_limited._uses_openmp", lambda: uses[0])
     with warnings.catch_warnings():
@@ -47,7 +47,7 @@ def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_openmp_is_seen() -> None:
+def test_openmp_is_seen():
     program = """if True:
         from mfhpo_optuna.time_limits.time_limited import _uses_openmp
         before = _uses_openmp()
@@ -58,13 +58,13 @@ def test_openmp_is_seen() -> None:
     assert done.stdout.split() == ["False", "True"]
 
 
-def test_processes_are_reused_unless_told_otherwise() -> None:
+def test_processes_are_reused_unless_told_otherwise():
     warm = {trial.value for trial in run(process_number, 3, limit=30.0).trials}
     cold = {trial.value for trial in run(process_number, 3, limit=30.0, warm=False).trials}
     assert (len(warm), len(cold)) == (1, 3)
 
 
-def test_a_process_that_was_killed_while_it_rested_is_replaced() -> None:
+def test_a_process_that_was_killed_while_it_rested_is_replaced():
     study = optuna.create_study()
     with time_limited(process_number, limit=30.0) as limited:
         study.optimize(limited, n_trials=1)
@@ -76,8 +76,8 @@ def test_a_process_that_was_killed_while_it_rested_is_replaced() -> None:
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
 
 
-def test_an_exception_leaves_the_process_for_the_next_trial() -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_an_exception_leaves_the_process_for_the_next_trial():
+    def objective(trial):
         trial.set_user_attr("process", os.getpid())
         raise [optuna.TrialPruned, ValueError][trial.number % 2]
 
@@ -85,14 +85,14 @@ def test_an_exception_leaves_the_process_for_the_next_trial() -> None:
     assert len({trial.user_attrs["process"] for trial in study.trials}) == 1
 
 
-def test_a_process_that_is_slow_to_die_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_slow_to_die_holds_up_nothing(monkeypatch):
     monkeypatch.setattr(crew, "_FREE_WITHIN", 1e-6)
     study = run(hangs_if_odd, n_trials=6, limit=0.05)
     states = [trial.state.name for trial in study.trials]
     assert states == ["COMPLETE", "PRUNED"] * 3
 
 
-def test_processes_that_cannot_start_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_cannot_start_are_told(monkeypatch):
     monkeypatch.setattr(crew.WorkerHandle, "begin_trial", lambda worker, order: worker.close())
     with pytest.raises(RuntimeError, match="end before the objective begins"):
         run(hangs_if_odd)
@@ -100,7 +100,7 @@ def test_processes_that_cannot_start_are_told(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
-def test_start_methods(start_method: str) -> None:
+def test_start_methods(start_method):
     study = run(hangs_if_odd, n_trials=4, limit=0.5, start_method=start_method, n_jobs=2)
     states = {trial.number % 2: trial.state.name for trial in study.trials}
     assert states == {0: "COMPLETE", 1: "PRUNED"}
@@ -123,19 +123,19 @@ class Unloadable:
         return 0.0
 
 
-def test_what_cannot_be_sent_to_a_new_process_is_explained() -> None:
+def test_what_cannot_be_sent_to_a_new_process_is_explained():
     with pytest.raises(TypeError, match=r"(?s)cannot be pickled.*top level.*start_method=\"fork\""):
         time_limited(lambda trial: 0.0, limit=1.0, start_method="spawn")
 
 
 @pytest.mark.slow
-def test_what_cannot_be_loaded_in_a_new_process_is_explained() -> None:
+def test_what_cannot_be_loaded_in_a_new_process_is_explained():
     with pytest.raises(TypeError, match=r"cannot be loaded in a new process.*data.csv"):
         run(Unloadable(), start_method="forkserver")
     end_helpers()
 
 
-def test_a_forked_process_uses_processes_of_its_own() -> None:
+def test_a_forked_process_uses_processes_of_its_own():
     with time_limited(process_number, limit=30.0) as limited:
         first = limited(optuna.trial.FixedTrial({}))
         pid = os.fork()
@@ -149,7 +149,7 @@ def test_a_forked_process_uses_processes_of_its_own() -> None:
         assert limited(optuna.trial.FixedTrial({})) == first
 
 
-def test_what_is_no_longer_used_ends() -> None:
+def test_what_is_no_longer_used_ends():
     before = below()
     study = optuna.create_study()
     study.optimize(time_limited(process_number, limit=30.0), n_trials=1)

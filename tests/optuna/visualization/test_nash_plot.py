@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def play_mirrored(
 ) -> optuna.Study:
     """The row's objective is maximised, the column's minimised."""
 
-    def objective(trial: optuna.Trial) -> tuple[float, float]:
+    def objective(trial):
         row, column = game(trial)
         if trial.number == 2:
             raise LookupError
@@ -49,7 +49,7 @@ def play_mirrored(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_stages() -> Iterator[None]:
+def few_stages():
     """Each stage takes as long as an answer does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(story, "_STAGES", 4)
@@ -57,19 +57,19 @@ def few_stages() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def coarse() -> optuna.Study:
+def coarse():
     return play_mirrored(on_a_grid_by_level, BUDGET)
 
 
 @pytest.fixture(scope="module")
-def over_cost(coarse: optuna.Study) -> Any:
+def over_cost(coarse):
     return plot_dissatisfaction(coarse)
 
 
 def three_players() -> optuna.Study:
     """One of them has two parameters."""
 
-    def objective(trial: optuna.Trial) -> tuple[float, float, float]:
+    def objective(trial):
         row, column = tracking(trial)
         mode = trial.suggest_categorical("mode", ["a", "b"])
         rate = trial.suggest_float("rate", 1e-3, 1.0, log=True)
@@ -90,7 +90,7 @@ def traces(figure: Any, name: str) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_maps_show_each_objective_in_its_own_sign() -> None:
+def test_maps_show_each_objective_in_its_own_sign():
     finished = play_mirrored(tracking_by_level, 60)
     figure = plot_equilibrium(finished)
     maps = [trace for trace in figure.data if trace.type == "heatmap"]
@@ -118,7 +118,7 @@ def test_maps_show_each_objective_in_its_own_sign() -> None:
 
 
 @pytest.mark.slow
-def test_a_slice_is_what_the_owner_gains() -> None:
+def test_a_slice_is_what_the_owner_gains():
     large = three_players()
     slices = plot_equilibrium(large)
     params = large.sampler.equilibrium(large).params
@@ -140,7 +140,7 @@ def test_a_slice_is_what_the_owner_gains() -> None:
 # Over cost.
 
 
-def test_dissatisfaction_over_cost(coarse: optuna.Study, over_cost: Any) -> None:
+def test_dissatisfaction_over_cost(coarse, over_cost):
     answer = coarse.sampler.equilibrium(coarse)
     (line,) = traces(over_cost, "largest of all players")
     paid = np.cumsum([trial.params["seconds"] for trial in coarse.trials])
@@ -157,7 +157,7 @@ def test_dissatisfaction_over_cost(coarse: optuna.Study, over_cost: Any) -> None
 
 
 @pytest.mark.parametrize("plot", [plot_equilibrium, plot_dissatisfaction])
-def test_errors(plot: Any) -> None:
+def test_errors(plot):
     study = optuna.create_study(directions=["minimize"] * 2)
     with pytest.raises(TypeError, match=rf"{plot.__name__} needs a NashSampler.*study.sampler is"):
         plot(study)

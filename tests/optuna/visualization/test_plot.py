@@ -46,7 +46,7 @@ def race(
 
 
 @pytest.fixture(scope="module")
-def certified() -> optuna.Study:
+def certified():
     return race()
 
 
@@ -62,9 +62,7 @@ def numbers(values: Any) -> list[float]:
     return [value for value in values if value is not None and not math.isnan(value)]
 
 
-def test_a_certified_race_names_its_winner_and_marks_every_elimination(
-    certified: optuna.Study,
-) -> None:
+def test_a_certified_race_names_its_winner_and_marks_every_elimination(certified):
     answer = certified.sampler.recommendation(certified)
     figure = plot_race(certified)
 
@@ -84,7 +82,7 @@ def test_a_certified_race_names_its_winner_and_marks_every_elimination(
     assert sorted(ranking) == ["0", "1", "2", "3"]
 
 
-def test_values_keep_the_sign_of_the_objective() -> None:
+def test_values_keep_the_sign_of_the_objective():
     study = race(lambda trial: -quadratic(trial), "maximize")
     figure = plot_race(study)
     # Arm 0 is the best, with a mean of about -0.05 / 9.
@@ -95,8 +93,8 @@ def test_values_keep_the_sign_of_the_objective() -> None:
     assert "higher is better" in figure.layout.yaxis.title.text
 
 
-def test_arms_that_failed_are_marked_apart() -> None:
-    def failing(trial: optuna.Trial) -> float:
+def test_arms_that_failed_are_marked_apart():
+    def failing(trial):
         value = quadratic(trial)
         if trial.params["x"] == 1.0:
             raise ArithmeticError
@@ -106,13 +104,13 @@ def test_arms_that_failed_are_marked_apart() -> None:
     assert [text.split(":")[0] for text in trace(figure, "left by failing").text] == ["arm 3"]
 
 
-def test_a_race_under_way_is_said_not_to_be_certified() -> None:
+def test_a_race_under_way_is_said_not_to_be_certified():
     figure = plot_race(race(n_trials=30))
     assert "leads after 30 trials, not certified" in figure.layout.title.text
     assert any(trace.name.endswith(", leading") for trace in figure.data if trace.name)
 
 
-def test_another_sampler_of_the_same_arguments_may_be_given(certified: optuna.Study) -> None:
+def test_another_sampler_of_the_same_arguments_may_be_given(certified):
     study = optuna.create_study(sampler=optuna.samplers.TPESampler())
     study.add_trials(certified.trials)
     with pytest.raises(TypeError, match=r"study\.sampler is a TPESampler; pass sampler="):
@@ -120,13 +118,13 @@ def test_another_sampler_of_the_same_arguments_may_be_given(certified: optuna.St
     assert plot_race(study, sampler=certified.sampler) == plot_race(certified)
 
 
-def test_a_study_without_trials_is_refused() -> None:
+def test_a_study_without_trials_is_refused():
     study = optuna.create_study(sampler=IISESampler("epochs", arms=ARMS))
     with pytest.raises(ValueError, match="nothing to recommend yet"):
         plot_race(study)
 
 
-def test_without_plotly_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_plotly_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(ImportError, match=r"pip install 'mfhpo\[plot\]'"):
         plot_race(optuna.create_study())
@@ -136,7 +134,7 @@ def test_without_plotly_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("make", [BEST_ARM["top-two"], REWARD["UCB"]], ids=["top-two", "UCB"])
-def test_every_sampler_s_race_has_one_line_for_each_arm_and_level(make: Callable[..., Any]) -> None:
+def test_every_sampler_s_race_has_one_line_for_each_arm_and_level(make):
     study = race(make=make, n_trials=60, sigma=0.1)
     assert "leader: arm" in study.sampler._of(study).progress_text()
     answer = study.sampler.recommendation(study)

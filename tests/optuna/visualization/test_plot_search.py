@@ -46,7 +46,7 @@ def search(
 
 
 @pytest.fixture(scope="module")
-def finished() -> optuna.Study:
+def finished():
     return search()
 
 
@@ -72,7 +72,7 @@ def drawn(figure: Any, names: list[str]) -> list[tuple[int, float, float]]:
     return sorted(points, key=lambda point: point[1])
 
 
-def test_every_evaluation_is_drawn_once_where_it_was_paid(finished: optuna.Study) -> None:
+def test_every_evaluation_is_drawn_once_where_it_was_paid(finished):
     answer = finished.sampler.recommendation(finished)
     figure = plot_race(finished)
     evaluated = [point for level in LEVELS for point in drawn(figure, [f"epochs = {level}"])]
@@ -91,7 +91,7 @@ def test_every_evaluation_is_drawn_once_where_it_was_paid(finished: optuna.Study
     }
 
 
-def test_the_step_line_is_the_best_at_the_target() -> None:
+def test_the_step_line_is_the_best_at_the_target():
     study = search(lambda trial: -valley(trial), "maximize", budget=200)
     at_target = [
         trial.value
@@ -109,9 +109,7 @@ def test_the_step_line_is_the_best_at_the_target() -> None:
     assert low < best < high
 
 
-def test_the_shortlist_shows_claim_mean_and_interval_with_the_winner_first(
-    finished: optuna.Study,
-) -> None:
+def test_the_shortlist_shows_claim_mean_and_interval_with_the_winner_first(finished):
     certificate = finished.sampler.recommendation(finished).certificate
     figure = plot_race(finished)
     results = {result.name.removeprefix("arm "): result for result in certificate.candidates}
@@ -136,7 +134,7 @@ def test_the_shortlist_shows_claim_mean_and_interval_with_the_winner_first(
     assert f"by {abs(luckiest.gap):.3g} too {'much' if luckiest.gap >= 0 else 'little'}" in note
 
 
-def test_before_there_is_a_certificate_the_picture_says_so() -> None:
+def test_before_there_is_a_certificate_the_picture_says_so():
     figure = plot_race(search(n_trials=20))
     [note] = [a.text for a in figure.layout.annotations]
     assert note.startswith("<b>No certificate yet</b><br>the search goes on")
@@ -144,8 +142,8 @@ def test_before_there_is_a_certificate_the_picture_says_so() -> None:
     assert not any(t.name in (AGAIN, MEANS, CLAIMS) for t in figure.data)
 
 
-def test_failures_are_marked_apart() -> None:
-    def failing(trial: optuna.Trial) -> float:
+def test_failures_are_marked_apart():
+    def failing(trial):
         if trial.number < 2:  # before anything is known of the levels
             raise ArithmeticError
         value = valley(trial)
@@ -162,15 +160,13 @@ def test_failures_are_marked_apart() -> None:
             assert value == pytest.approx(study.trials[number].value, rel=1e-5)
 
 
-def test_a_loaded_study_is_drawn_with_a_sampler_of_the_same_arguments(
-    finished: optuna.Study,
-) -> None:
+def test_a_loaded_study_is_drawn_with_a_sampler_of_the_same_arguments(finished):
     expected = plot_race(finished)
     loaded = optuna.create_study(sampler=RandomSampler())
     loaded.add_trials(finished.trials)
     assert plot_race(loaded, sampler=finished.sampler) == expected
 
 
-def test_a_study_without_trials_is_refused() -> None:
+def test_a_study_without_trials_is_refused():
     with pytest.raises(ValueError, match="nothing to recommend yet"):
         plot_race(search(n_trials=0))

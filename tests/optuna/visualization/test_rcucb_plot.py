@@ -1,7 +1,5 @@
 """What `plot_gain` draws, read from the figure."""
 
-from __future__ import annotations
-
 import optuna
 import pytest
 
