@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -10,7 +9,6 @@ from benchmarks.papers.mf_ucb import (
     exponents,
     main,
     ratios,
-    speeds,
 )
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 
@@ -74,34 +72,25 @@ def test_regret_grows_with_two_thirds_of_the_budget(n_arms):
 
 
 @pytest.mark.slow
-def test_all_methods_make_the_same_plays(monkeypatch):
+def test_it_writes_table_json_and_figure(command, monkeypatch):
     monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (2e4, 1e4)})
-    rows = list(speeds([3], 1))
-    assert [row.method for row in rows][:2] == ["naive", "lazy"]
-    for row in rows:
-        assert row.same_plays
-        assert math.isfinite(row.seconds)
-        assert row.plays > 1000
-
-
-class TestCommand:
-    @pytest.mark.slow
-    def test_it_writes_table_json_and_figure(self, tmp_path, capsys, monkeypatch):
-        monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (1e4, 1e4)})
-        output, figure = tmp_path / "new" / "mf_ucb.json", tmp_path / "mf_ucb.html"
-        arguments = ["--instances", "3", "--runs", "2", "--capital-max", "2e4", "--repeats", "1"]
-        arguments += ["--gaps", "12", "--seeds", "12", "--budget-max", "1e7", "--workers", "1"]
-        code = main([*arguments, "--output", str(output), "--figure", str(figure)])
-        report = json.loads(output.read_text(encoding="utf-8"))
-        assert code == (0 if all(0.64 <= e["exponent"] <= 0.7 for e in report["exponents"]) else 1)
-        assert [row["capital"] for row in report["ratios"]] == [1e4, 2e4]
-        assert report["ratios"][0]["reference"] == 0.56
-        assert [row["n_arms"] for row in report["exponents"]] == [2, 10, 50]
-        assert {row["instance"] for row in report["speeds"]} == {3}
-        assert "--runs=2" in report["command"]
-        assert "--seed=0" in report["command"]
-        assert {"date", "versions", "seconds"} <= set(report)
-        page = figure.read_text(encoding="utf-8")
-        assert "Bernoulli, K = 200" in page
-        assert len(page) < 100_000
-        assert "reference" in capsys.readouterr().out
+    arguments = "--instances 3 --runs 2 --capital-max 2e4 --repeats 1 --gaps 12 --seeds 12"
+    ran = command(main, *arguments.split(), "--budget-max", "1e7", "--workers", "1")
+    report = ran.report
+    exponents_hold = all(0.64 <= row["exponent"] <= 0.7 for row in report["exponents"])
+    assert ran.code == (0 if exponents_hold else 1)
+    assert [row["capital"] for row in report["ratios"]] == [1e4, 2e4]
+    assert report["ratios"][0]["reference"] == 0.56
+    assert [row["n_arms"] for row in report["exponents"]] == [2, 10, 50]
+    assert [row["method"] for row in report["speeds"]][:2] == ["naive", "lazy"]
+    for row in report["speeds"]:
+        assert row["instance"] == 3
+        assert row["same_plays"]
+        assert math.isfinite(row["seconds"])
+        assert row["plays"] > 1000
+    assert "--runs=2" in report["command"]
+    assert "--seed=0" in report["command"]
+    assert {"date", "seconds"} <= set(report)
+    assert "Bernoulli, K = 200" in ran.page
+    assert len(ran.page) < 100_000
+    assert "reference" in ran.printed

@@ -1,7 +1,5 @@
 """The benchmark of the paper on Nash equilibria, on a few of its games."""
 
-import json
-
 import pytest
 
 from benchmarks.papers import nash
@@ -9,18 +7,13 @@ from benchmarks.papers.nash_applications import access, informed_power, power
 
 
 @pytest.mark.slow
-def test_a_few_games(tmp_path, monkeypatch):
+def test_a_few_games(command, monkeypatch):
     pytest.importorskip("plotly")
     monkeypatch.setattr(nash, "_BUDGETS", (32.0, 64.0))
-    result, figure = tmp_path / "nash.json", tmp_path / "nash.html"
-    arguments = ["--games", "6", "--applications", "0", "--workers", "1"]
-    arguments += ["--methods", "MF-UCB-PNE", "random"]
-    nash.main([*arguments, "--output", str(result), "--figure", str(figure)])
-    report = json.loads(result.read_text(encoding="utf-8"))
-    regret = {
-        (row["method"], row["rho"], row["budget"]): row["recommended"]["mean"]
-        for row in report["games"]
-    }
+    arguments = "--games 6 --applications 0 --workers 1 --methods MF-UCB-PNE random"
+    ran = command(nash.main, *arguments.split())
+    rows = ran.report["games"]
+    regret = {(r["method"], r["rho"], r["budget"]): r["recommended"]["mean"] for r in rows}
     assert len(regret) == 2 * 2 * 2
     for rho in (0.768, 0.95):
         ours, others = (
@@ -28,12 +21,12 @@ def test_a_few_games(tmp_path, monkeypatch):
             for method in ("MF-UCB-PNE", "random")
         )
         assert 0.0 < ours < others
-    for row in report["games"]:
+    for row in rows:
         assert row["best evaluated"]["mean"] <= row["last evaluated"]["mean"]
         assert 0.0 <= row["intervals held"]["mean"] <= 1.0
         assert 0.0 <= row["utilities held"]["mean"] <= 1.0
-    assert any("budget 32" in words for words in report["holds"])
-    assert "mean regret" in figure.read_text(encoding="utf-8")
+    assert any("budget 32" in words for words in ran.report["holds"])
+    assert "mean regret" in ran.page
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -51,23 +49,19 @@ class TestProblem:
         assert np.allclose(np.diff(limits, 2), 0.0)
 
 
-class TestCommand:
-    @pytest.mark.slow
-    def test_it_builds_and_writes_json_and_figure(self, tmp_path, capsys, monkeypatch):
-        monkeypatch.setattr(rcucb_forest, "build", made_up)
-        table, output = tmp_path / "table.npz", tmp_path / "new" / "forest.json"
-        figure = tmp_path / "forest.html"
-        arguments = ["--build", "--table", str(table), "--repetitions", "2", "--rounds", "800"]
-        arguments += ["--workers", "1", "--output", str(output), "--figure", str(figure)]
-        code = main(arguments)
-        assert table.is_file()
-        report = json.loads(output.read_text(encoding="utf-8"))
-        assert code == (0 if all(report["holds"].values()) else 1)
-        assert report["rows"][0]["method"] == "KL+"
-        assert "curve" not in report["rows"][0]
-        assert "--rounds=800" in report["command"]
-        assert str(tmp_path) not in output.read_text(encoding="utf-8")
-        assert 0.0 < report["best_pair"]["gain"] < report["best_pair"]["reward"] < 0.9 * 800
-        assert {"scikit-learn", "numpy"} <= set(report["versions"])
-        assert "mean cumulative reward" in figure.read_text(encoding="utf-8")
-        assert "always the best pair" in capsys.readouterr().out
+@pytest.mark.slow
+def test_it_builds_and_writes_json_and_figure(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(rcucb_forest, "build", made_up)
+    table = tmp_path / "table.npz"
+    arguments = "--repetitions 2 --rounds 800 --workers 1"
+    ran = command(main, "--build", "--table", str(table), *arguments.split())
+    assert table.is_file()
+    report = ran.report
+    assert ran.code == (0 if all(report["holds"].values()) else 1)
+    assert report["rows"][0]["method"] == "KL+"
+    assert "curve" not in report["rows"][0]
+    assert "--rounds=800" in report["command"]
+    assert 0.0 < report["best_pair"]["gain"] < report["best_pair"]["reward"] < 0.9 * 800
+    assert {"scikit-learn", "numpy"} <= set(report["versions"])
+    assert "mean cumulative reward" in ran.page
+    assert "always the best pair" in ran.printed

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -110,23 +109,18 @@ class TestComparison:
         assert holds([row | {"certified": 0}]) == {}
 
 
-class TestCommandLine:
-    @pytest.mark.slow
-    def test_everything(self, tmp_path, capsys):
-        output, figure = tmp_path / "out.json", tmp_path / "out.html"
-        arguments = ["--tasks", "synthetic 1", "--runs", "1", "--arms", "10", "--sigma", "1"]
-        arguments += ["--trials", "20", "--repeats", "1", "--workers", "1"]
-        arguments += ["--methods", "ASHA", "IISEScheduler, max bias declared"]
-        assert main([*arguments, f"--output={output}", f"--figure={figure}"]) == 0
-        report = json.loads(output.read_text(encoding="utf-8"))
-        assert report["seed"] == 0
-        assert "ray" in report["versions"]
-        whole = [row for row in report["comparison"]["rows"] if row["task"] is None]
-        assert [(row["method"], row["certified"]) for row in whole] == [
-            ("ASHA", 0),
-            ("IISEScheduler, max bias declared", 1),
-        ]
-        assert len(report["overhead"]["rows"]) == len(overhead.SCHEDULERS)
-        assert all(report["holds"].values())
-        assert "ASHA" in figure.read_text(encoding="utf-8")
-        assert "sigma 1, 1 races" in capsys.readouterr().out
+@pytest.mark.slow
+def test_the_command_writes_everything(command):
+    arguments = "--runs 1 --arms 10 --sigma 1 --trials 20 --repeats 1 --workers 1"
+    methods = ["ASHA", "IISEScheduler, max bias declared"]
+    ran = command(main, *arguments.split(), "--tasks", "synthetic 1", "--methods", *methods)
+    assert ran.code == 0
+    report = ran.report
+    assert report["seed"] == 0
+    assert "ray" in report["versions"]
+    whole = [row for row in report["comparison"]["rows"] if row["task"] is None]
+    assert {row["method"]: row["certified"] for row in whole} == {methods[0]: 0, methods[1]: 1}
+    assert len(report["overhead"]["rows"]) == len(overhead.SCHEDULERS)
+    assert all(report["holds"].values())
+    assert "ASHA" in ran.page
+    assert "sigma 1, 1 races" in ran.printed

@@ -26,7 +26,7 @@ class PackedValue:
 class PackedError:
     """What was raised: the exception itself or, where that cannot cross, its class and message."""
 
-    pickled: bytes | None
+    pickled: bytes  # of no exception if it cannot cross
     pickled_class: bytes
     message: str
     traceback: str
@@ -39,17 +39,16 @@ class PackedError:
         """The exception, or the nearest to it that this process knows."""
         for make in (self._itself, self._of_its_class):
             try:
-                error = make()
+                error: BaseException = make()
                 # What was made without its __init__ may not be able to show itself.
                 str(error), repr(error)
+                return error
             except Exception:
                 continue
-            if isinstance(error, BaseException):
-                return error
         return RuntimeError(self.message)
 
     def _itself(self) -> Any:
-        return None if self.pickled is None else pickle.loads(self.pickled)
+        return pickle.loads(self.pickled)
 
     def _of_its_class(self) -> Any:
         kind = pickle.loads(self.pickled_class)
@@ -98,7 +97,7 @@ def pack_error(error: BaseException) -> PackedError:
         pickled = pickle.dumps(error)
         pickle.loads(pickled)  # an __init__ of its own may not take the arguments back
     except Exception:
-        pickled = None
+        pickled = b""
     message = _text(str, error)
     for kind in type(error).__mro__:
         try:

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from optuna.trial import BaseTrial
@@ -152,7 +154,7 @@ def _property(name: str) -> Any:
 
 
 def _method(name: str) -> Any:
-    """A method of the real trial, of its study or its storage."""
+    """A method of the real trial."""
     return lambda remote, *arguments, **options: remote._ask(name, *arguments, **options)
 
 
@@ -163,8 +165,10 @@ class RemoteTrial(BaseTrial):
         self._ask = requests.ask
         self._number = number
         self._trial_id = trial_id
-        self.study = _RemoteStudy(requests)
-        self.storage = _RemoteStorage(requests)
+        self.study = _RemoteStudy(requests.ask)
+        # What Optuna's own `report_cross_validation_scores` asks for.
+        names = ("set_trial_system_attr", "get_trial_system_attrs")
+        self.storage = SimpleNamespace(**{n: partial(self._ask, f"storage.{n}") for n in names})
 
     def __repr__(self) -> str:
         return f"<trial {self._number} of a study in another process>"
@@ -215,8 +219,11 @@ _STUDY_ATTRIBUTES = (
 class _RemoteStudy:
     """What callbacks of other libraries read of a trial's study."""
 
-    def __init__(self, requests: Requests) -> None:
-        self._ask = requests.ask
+    def __init__(self, ask: Callable[..., Any]) -> None:
+        self._ask = ask
+        self.get_trials = partial(ask, "study.get_trials")
+        self.stop = partial(ask, "study.stop")
+        self._is_multi_objective = partial(ask, "study._is_multi_objective")
 
     def __getattr__(self, name: str) -> Any:
         if name in _STUDY_ATTRIBUTES:
@@ -226,20 +233,6 @@ class _RemoteStudy:
             f"process. Read {', '.join(_STUDY_ATTRIBUTES)}, call get_trials() or stop(), or do it "
             f"in a callback of study.optimize."
         )
-
-    get_trials = _method("study.get_trials")
-    stop = _method("study.stop")
-    _is_multi_objective = _method("study._is_multi_objective")
-
-
-class _RemoteStorage:
-    """What Optuna's own helpers do to a trial's storage: `report_cross_validation_scores`."""
-
-    def __init__(self, requests: Requests) -> None:
-        self._ask = requests.ask
-
-    set_trial_system_attr = _method("storage.set_trial_system_attr")
-    get_trial_system_attrs = _method("storage.get_trial_system_attrs")
 
 
 def _as_number(value: Any, convert: Callable[[Any], float]) -> Any:

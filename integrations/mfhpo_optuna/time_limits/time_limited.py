@@ -11,7 +11,6 @@ import sys
 import warnings
 import weakref
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
 import optuna
@@ -233,21 +232,14 @@ class TimeLimited:
     def __enter__(self) -> TimeLimited:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"time_limited({self._objective!r}, limit={self._limit!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        del state["_crew"], state["_finalize"]
-        return state
+        return {k: v for k, v in self.__dict__.items() if k not in ("_crew", "_finalize")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

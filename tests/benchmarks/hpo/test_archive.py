@@ -11,25 +11,12 @@ import pytest
 from benchmarks.hpo.__main__ import main
 from benchmarks.hpo.archive import keep, restore
 from benchmarks.hpo.record import Record, append, file_of, read
+from tests.benchmarks.hpo.records import record
 
-ONE = Record(
-    method="tpe + median",
-    problem="lcbench 3945",
-    budget=100.0,
-    seed=0,
-    cost=(1.0, 2.5),
-    seconds=(0.1, 0.2),
-    value=(80.0, None),
-    claim=(None, 81.25),
-    evaluations=(3, 2),
-    failures=0,
-    total_cost=99.0,
-    total_seconds=0.5,
-    tried=3,
-    best_tried=80.0,
-)
+STEPS = [(1.0, 80.0, None), (2.5, None, 81.25)]
+ONE = record("tpe + median", "lcbench 3945", 0, STEPS)
 RECORDS = [
-    replace(ONE, method=method, problem=problem, seed=seed)
+    record(method, problem, seed, STEPS)
     for method in ("tpe + median", "tpe")
     for problem in ("lcbench 3945", "branin, sigma 2")
     for seed in (2, 0, 1)
@@ -38,8 +25,8 @@ RECORDS = [
 
 @pytest.fixture
 def played(tmp_path):
-    for record in RECORDS:
-        append(record, file_of(record.method, record.problem, tmp_path / "played"))
+    for one in RECORDS:
+        append(one, file_of(one.method, one.problem, tmp_path / "played"))
     return tmp_path / "played"
 
 
@@ -49,14 +36,22 @@ def everything(folder: Path) -> dict[object, Record]:
     return {record.run: record for record in records}
 
 
-def test_what_is_kept_is_restored(played, tmp_path):
-    files = keep(played, tmp_path / "archive")
-    assert sorted(file.name for file in files) == ["tpe-median.jsonl.xz", "tpe.jsonl.xz"]
-    assert restore(tmp_path / "archive", tmp_path / "again") == len(RECORDS)
-    assert everything(tmp_path / "again") == everything(played)
-    assert {file.name for file in (tmp_path / "again").glob("*.jsonl")} == {
-        file.name for file in played.glob("*.jsonl")
-    }
+def test_what_is_kept_is_restored(played, tmp_path, capsys):
+    archive, again = tmp_path / "archive", tmp_path / "again"
+    keep_it = ["keep", f"--records={played}", f"--archive={archive}"]
+    assert main(keep_it) == 0
+    assert ": tpe-median.jsonl.xz, tpe.jsonl.xz" in capsys.readouterr().err
+    assert main(keep_it) == 0
+    assert "nothing new" in capsys.readouterr().err
+    assert sorted(file.name for file in archive.iterdir()) == [
+        "tpe-median.jsonl.xz",
+        "tpe.jsonl.xz",
+    ]
+    assert main(["restore", f"--records={again}", f"--archive={archive}"]) == 0
+    assert f"{len(RECORDS)} records added" in capsys.readouterr().err
+    assert everything(again) == everything(played)
+    names, restored = ({file.name for file in of.glob("*.jsonl")} for of in (played, again))
+    assert restored == names
 
 
 def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(played, tmp_path):
@@ -64,8 +59,8 @@ def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(played
     keep(played, archive)
     anew = replace(ONE, identity="newer", total_cost=98.0)
     more = replace(ONE, seed=7)
-    for record in (anew, more):
-        append(record, file_of(record.method, record.problem, later))
+    for one in (anew, more):
+        append(one, file_of(one.method, one.problem, later))
     assert [file.name for file in keep(later, archive)] == ["tpe-median.jsonl.xz"]
     restore(archive, tmp_path / "again")
     found = everything(tmp_path / "again")
@@ -85,15 +80,3 @@ def test_no_archive_and_what_is_none(played, tmp_path):
         restore(tmp_path, played)
     with pytest.raises(FileNotFoundError, match=r"holds no records"):
         keep(tmp_path / "misspelt", tmp_path / "archive")
-
-
-def test_the_commands(played, tmp_path, capsys):
-    folders = [f"--records={played}", f"--archive={tmp_path / 'archive'}"]
-    assert main(["keep", *folders]) == 0
-    assert ": tpe-median.jsonl.xz, tpe.jsonl.xz" in capsys.readouterr().err
-    assert main(["keep", *folders]) == 0
-    assert "nothing new" in capsys.readouterr().err
-    for file in played.glob("*.jsonl"):
-        file.unlink()
-    assert main(["restore", *folders]) == 0
-    assert f"{len(RECORDS)} records added" in capsys.readouterr().err

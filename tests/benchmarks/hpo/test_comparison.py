@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from dataclasses import replace
@@ -11,30 +12,15 @@ from typing import Any
 import pytest
 
 from benchmarks.hpo.__main__ import main
-from benchmarks.hpo.record import Record, append, file_of, read
+from benchmarks.hpo.record import append, file_of, read
 from benchmarks.hpo.reference import Reference
 from benchmarks.hpo.report import ALL, Report
 from benchmarks.hpo.runs import Environment, Job, Plan, environments, jobs, play_all
+from tests.benchmarks.hpo.records import record
 
 
-def record(method: str, task: str, seed: int, value: float, crash: str | None = None) -> Record:
-    return Record(
-        method=method,
-        problem=task,
-        budget=100.0,
-        seed=seed,
-        cost=(8.0, 60.0),
-        seconds=(0.1, 0.5),
-        value=(value - 1.0, value),
-        claim=(value, value + 0.5),
-        evaluations=(10, 10),
-        failures=0,
-        total_cost=100.0,
-        total_seconds=1.0,
-        tried=20,
-        best_tried=value,
-        crash=crash,
-    )
+def steps(value: float) -> list[tuple[float, float, float]]:
+    return [(8.0, value - 1.0, value), (60.0, value, value + 0.5)]
 
 
 TASKS = ("lcbench 1", "lcbench 2", "rbv2_xgboost 1", "branin")
@@ -43,20 +29,19 @@ TASKS = ("lcbench 1", "lcbench 2", "rbv2_xgboost 1", "branin")
 def made_up() -> Report:
     """On all tasks but the last one, "ours" is best; a crash, and a method with a run missing."""
     shift = {"ours": 0.0, "optuna tpe": -1.0, "random": -3.0, "late": -2.0}
-    records = [
-        record(
-            method,
-            task,
-            seed,
-            90.0 - lower * (-1 if task == "branin" else 1) + 0.1 * seed,
-            crash="it broke" if (method, task, seed) == ("random", "branin", 0) else None,
-        )
-        for method, less in shift.items()
-        for lower in [-less]
-        for task in TASKS
-        for seed in range(6)
-        if method != "late" or task != "branin"
-    ]
+    records = []
+    for method, task, seed in itertools.product(shift, TASKS, range(6)):
+        value = 90.0 + shift[method] * (-1 if task == "branin" else 1) + 0.1 * seed
+        crash = "it broke" if (method, task, seed) == ("random", "branin", 0) else None
+        if (method, task) != ("late", "branin"):
+            told = {
+                "best_tried": value,
+                "crash": crash,
+                "evaluations": (10, 10),
+                "total_seconds": 1.0,
+            }
+            made = record(method, task, seed, steps(value), **told)
+            records.append(made)
     references = {task: Reference(92.0, 72.0) for task in TASKS}
     return Report.of(records, references, dict.fromkeys(TASKS[:3], 10.0), ["ours", "never played"])
 
@@ -131,7 +116,7 @@ class TestRuns:
         assert len(wanted) == 8
         assert wanted[0].words == "two on branin, seeds 0 to 1"
         for seed in range(3):
-            done = Record.from_dict(record("m", "branin", seed, 1.0).to_dict() | {"budget": 3.0})
+            done = record("m", "branin", seed, [], budget=3.0)
             append(done, file_of("m", "branin", tmp_path))
         wanted = list(jobs(plan(tmp_path), [both]))
         assert [job.methods for job in wanted] == [("n",), ("m", "n"), ("n",), ("m", "n")]

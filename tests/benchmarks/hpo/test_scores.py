@@ -7,47 +7,10 @@ import pytest
 
 from benchmarks.hpo.record import Record
 from benchmarks.hpo.reference import Reference
-from benchmarks.hpo.scores import (
-    Comparison,
-    curves,
-    duels,
-    normalised,
-    ratios,
-    regrets,
-    summary,
-)
+from benchmarks.hpo.scores import Comparison, curves, duels, normalised, ratios, regrets, summary
+from tests.benchmarks.hpo.records import record
 
 REFERENCES = {"a": Reference(100.0, 80.0), "b": Reference(1.0, 0.0)}
-
-
-def record(
-    method: str,
-    problem: str,
-    seed: int,
-    steps: list[tuple[float, float, float | None]],
-    best_tried: float = 0.0,
-    crash: str | None = None,
-    seconds: float = 0.0,
-    budget: float = 100.0,
-) -> Record:
-    """A run by its steps: cost, true value, claim."""
-    return Record(
-        method=method,
-        problem=problem,
-        budget=budget,
-        seed=seed,
-        cost=tuple(cost for cost, _, _ in steps),
-        seconds=tuple(seconds for _ in steps),
-        value=tuple(value for _, value, _ in steps),
-        claim=tuple(claim for _, _, claim in steps),
-        evaluations=(30, 10),
-        failures=1,
-        total_cost=budget,
-        total_seconds=0.08,
-        tried=30,
-        best_tried=best_tried,
-        crash=crash,
-    )
 
 
 def two_methods() -> Comparison:
@@ -105,7 +68,7 @@ class TestRegrets:
         np.testing.assert_allclose(percent[1, 1], 50.0)
 
     def test_time_counts(self):
-        records = [record("x", "a", 0, [(5.0, 90.0, 0.0), (20.0, 96.0, 0.0)], seconds=60.0)]
+        records = [record("x", "a", 0, [(5.0, 90.0, 0.0), (20.0, 96.0, 0.0)], seconds=(60.0, 60.0))]
         found = Comparison.of(records, ["a"])
         losses = regrets(found, REFERENCES, seconds={"a": 12.0})
         # 60 s are 5 evaluations: the steps are made at 10 and 25.

@@ -23,13 +23,25 @@ SOON = 2.0
 
 def run(objective: Any, n_trials: int = 1, limit: float | None = LIMIT, **options: Any) -> Any:
     """A study of an objective with a limit."""
-    catch = options.pop("catch", ())
-    n_jobs = options.pop("n_jobs", 1)
-    kept = {name: options.pop(name) for name in ("storage", "pruner", "sampler") if name in options}
-    study = optuna.create_study(**kept)
-    with time_limited(objective, limit, **options) as limited:
-        study.optimize(limited, n_trials=n_trials, catch=catch, n_jobs=n_jobs)
+    own = {"memory_limit", "start_method", "warm"}
+    of_limits = {name: options.pop(name) for name in own & set(options)}
+    how = {name: options.pop(name) for name in {"catch", "n_jobs"} & set(options)}
+    study = options.pop("study", None) or optuna.create_study(**options)
+    with time_limited(objective, limit, **of_limits) as limited:
+        study.optimize(limited, n_trials=n_trials, **how)
     return study
+
+
+class SlowSampler(optuna.samplers.RandomSampler):
+    """Takes a while to draw a parameter alone, and longer for all of them together."""
+
+    def sample_independent(self, *arguments: Any) -> Any:
+        time.sleep(0.2)
+        return super().sample_independent(*arguments)
+
+    def sample_relative(self, *arguments: Any) -> Any:
+        time.sleep(0.5)
+        return {}
 
 
 def only(study: optuna.Study) -> Any:

@@ -34,6 +34,7 @@ from mfhpo_optuna.study.attributes import (
 from tests.optuna.time_limits.processes import (
     LIMIT,
     SOON,
+    SlowSampler,
     below,
     end_helpers,
     hangs_if_odd,
@@ -67,24 +68,13 @@ def test_pruning_by_the_objective_is_no_censoring():
 
 
 def test_the_samplers_time_does_not_count():
-    class Slow(optuna.samplers.RandomSampler):
-        def sample_independent(self, *arguments: Any) -> Any:
-            time.sleep(0.2)
-            return super().sample_independent(*arguments)
-
-        def sample_relative(self, *arguments: Any) -> Any:
-            time.sleep(0.5)
-            return {}
-
     def objective(trial):
         drawn_together = len(trial.relative_params)
         return drawn_together + sum(trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(4))
 
-    study = optuna.create_study(sampler=Slow())
-    with time_limited(objective, limit=0.4) as limited:
-        study.optimize(limited, n_trials=1)
-    assert only(study).state == TrialState.COMPLETE
-    assert only(study).user_attrs[SECONDS_KEY] < 0.4
+    trial = only(run(objective, limit=0.4, sampler=SlowSampler()))
+    assert trial.state == TrialState.COMPLETE
+    assert trial.user_attrs[SECONDS_KEY] < 0.4
 
 
 STEPS = itertools.count()
@@ -142,15 +132,10 @@ def test_the_smaller_limit_counts():
             study._storage.set_trial_user_attr(trial._trial_id, LIMIT_KEY, limit)
             trial.user_attrs[LIMIT_KEY] = limit
 
-    study = optuna.create_study(sampler=Sets())
-    with time_limited(sleeps, limit=0.3) as limited:
-        study.optimize(limited, n_trials=2)
+    study = run(sleeps, 2, limit=0.3, sampler=Sets())
     assert [trial.user_attrs[CENSORED_KEY] for trial in study.trials] == [0.1, 0.3]
     assert [trial.user_attrs[ENFORCER_KEY] for trial in study.trials] == ["time_limited"] * 2
-    study = optuna.create_study(sampler=Sets())
-    with time_limited(sleeps) as limited:
-        study.optimize(limited, n_trials=1)
-    assert study.trials[0].user_attrs[CENSORED_KEY] == 0.1
+    assert only(run(sleeps, limit=None, sampler=Sets())).user_attrs[CENSORED_KEY] == 0.1
 
 
 def test_without_any_limit_there_is_one_warning():
@@ -258,12 +243,12 @@ def test_a_race_for_fidelities_goes_through():
         epochs = trial.suggest_int("epochs", 1, 9)
         return x + 0.01 * epochs
 
-    sampler = MFSampler("epochs", 4, seed=0)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    with time_limited(objective, limit=30.0) as limited:
-        study.optimize(limited, n_trials=60)
-    assert sampler.recommendation(study).params
-    plain = optuna.create_study(direction="maximize", sampler=MFSampler("epochs", 4, seed=0))
+    def options():
+        return {"direction": "maximize", "sampler": MFSampler("epochs", 4, seed=0)}
+
+    study = run(objective, 60, limit=30.0, **options())
+    assert study.sampler.recommendation(study).params
+    plain = optuna.create_study(**options())
     plain.optimize(objective, n_trials=60)
     assert [t.params for t in study.trials] == [t.params for t in plain.trials]
 

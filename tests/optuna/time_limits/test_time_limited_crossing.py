@@ -13,9 +13,7 @@ import re
 import signal
 import sys
 import threading
-import time
 import warnings
-from typing import Any
 
 import numpy as np
 import optuna
@@ -23,12 +21,9 @@ import pytest
 from optuna.terminator import report_cross_validation_scores
 from optuna.trial import TrialState
 
-from mfhpo_optuna import time_limited
-from mfhpo_optuna.study.attributes import (
-    SECONDS_KEY,
-)
+from mfhpo_optuna.study.attributes import SECONDS_KEY
 from mfhpo_optuna.time_limits.crossing import pack_error
-from tests.optuna.time_limits.processes import MEGABYTE, only, run
+from tests.optuna.time_limits.processes import MEGABYTE, SlowSampler, only, run
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -68,9 +63,10 @@ def test_a_number_that_cannot_be_pickled_is_a_number():
 
 
 def test_several_objectives():
-    study = optuna.create_study(directions=["minimize", "maximize"])
-    with time_limited(lambda trial: (trial.suggest_float("x", 0.0, 1.0), 2.0), limit=30.0) as f:
-        study.optimize(f, n_trials=2)
+    def objective(trial):
+        return trial.suggest_float("x", 0.0, 1.0), 2.0
+
+    study = run(objective, 2, limit=30.0, directions=["minimize", "maximize"])
     assert study.trials[0].values == [study.trials[0].params["x"], 2.0]
 
 
@@ -107,12 +103,11 @@ def test_exceptions_cross(make, kind, shown):
         raise make()
 
     study = optuna.create_study()
-    with time_limited(objective, limit=30.0) as limited:
-        with pytest.raises(kind, match=re.escape(shown)) as raised:
-            study.optimize(limited, n_trials=3)
-        assert type(raised.value) is kind
-        assert "in objective" in str(raised.value.__cause__)
-        assert "raise make()" in str(raised.value.__cause__)
+    with pytest.raises(kind, match=re.escape(shown)) as raised:
+        run(objective, 3, limit=30.0, study=study)
+    assert type(raised.value) is kind
+    assert "in objective" in str(raised.value.__cause__)
+    assert "raise make()" in str(raised.value.__cause__)
     assert SECONDS_KEY in study.trials[0].user_attrs
     # Optuna leaves a trial running when the program is to exit.
     expected = TrialState.RUNNING if kind is SystemExit else TrialState.FAIL
@@ -183,8 +178,7 @@ def test_the_trial_is_like_the_real_one():
 
     study = optuna.create_study(study_name="named")
     study.set_user_attr("owner", "me")
-    with time_limited(objective, limit=30.0) as limited:
-        study.optimize(limited, n_trials=2)
+    run(objective, 2, limit=30.0, study=study)
     for trial in study.trials:
         assert trial.user_attrs["seen"] == trial.params
         assert trial.intermediate_values == {1: 0.5}
@@ -242,11 +236,6 @@ def test_interrupted_calls_leave_the_connection_whole():
     class Interrupted(Exception):
         pass
 
-    class Slow(optuna.samplers.RandomSampler):
-        def sample_independent(self, *arguments: Any) -> Any:
-            time.sleep(0.2)
-            return super().sample_independent(*arguments)
-
     def interrupt(number, frame):
         raise Interrupted
 
@@ -258,10 +247,7 @@ def test_interrupted_calls_leave_the_connection_whole():
                 trial.suggest_float(f"x{i}", i, i + 0.5)
         return trial.suggest_float("y", 10.0, 11.0)
 
-    study = optuna.create_study(sampler=Slow())
-    with time_limited(objective, limit=30.0) as limited:
-        study.optimize(limited, n_trials=1)
-    assert 10.0 <= only(study).value <= 11.0
+    assert 10.0 <= only(run(objective, limit=30.0, sampler=SlowSampler())).value <= 11.0
 
 
 def test_late_threads_and_children_are_refused(tmp_path):

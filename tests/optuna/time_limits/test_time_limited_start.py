@@ -63,6 +63,13 @@ def test_processes_are_reused_unless_told_otherwise():
     cold = {trial.value for trial in run(process_number, 3, limit=30.0, warm=False).trials}
     assert (len(warm), len(cold)) == (1, 3)
 
+    def ends_with_an_exception(trial):
+        trial.set_user_attr("process", os.getpid())
+        raise [optuna.TrialPruned, ValueError][trial.number % 2]
+
+    study = run(ends_with_an_exception, n_trials=4, limit=30.0, catch=(ValueError,))
+    assert len({trial.user_attrs["process"] for trial in study.trials}) == 1
+
 
 def test_a_process_that_was_killed_while_it_rested_is_replaced():
     study = optuna.create_study()
@@ -74,15 +81,6 @@ def test_a_process_that_was_killed_while_it_rested_is_replaced():
             assert until(lambda pid=pid: not alive(pid))
             study.optimize(limited, n_trials=1)
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
-
-
-def test_an_exception_leaves_the_process_for_the_next_trial():
-    def objective(trial):
-        trial.set_user_attr("process", os.getpid())
-        raise [optuna.TrialPruned, ValueError][trial.number % 2]
-
-    study = run(objective, n_trials=4, limit=30.0, catch=(ValueError,))
-    assert len({trial.user_attrs["process"] for trial in study.trials}) == 1
 
 
 def test_a_process_that_is_slow_to_die_holds_up_nothing(monkeypatch):

@@ -1,0 +1,25 @@
+"""What the tests of the benchmarks' command lines share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+
+@pytest.fixture
+def command(tmp_path, capsys) -> Callable[..., SimpleNamespace]:
+    """Runs a command line that writes a report and a figure; returns these and what it printed."""
+
+    def run(main, *arguments):
+        output, figure = tmp_path / "new" / "out.json", tmp_path / "new" / "out.html"
+        code = main([*arguments, f"--output={output}", f"--figure={figure}"])
+        written, page = (file.read_text(encoding="utf-8") for file in (output, figure))
+        assert str(tmp_path) not in written
+        assert len(page) < 200_000  # the library itself is not in it
+        printed = capsys.readouterr().out
+        return SimpleNamespace(code=code, report=json.loads(written), page=page, printed=printed)
+
+    return run
