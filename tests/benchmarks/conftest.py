@@ -1,16 +1,13 @@
 """What the tests of the benchmarks' command lines share."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 
 
 @pytest.fixture
-def command(tmp_path, capsys) -> Callable[..., SimpleNamespace]:
+def command(tmp_path, capsys):
     """Runs a command line that writes a report and a figure; returns these and what it printed."""
 
     def run(main, *arguments):

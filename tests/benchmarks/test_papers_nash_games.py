@@ -1,7 +1,5 @@
 """The papers' games: their utilities, and the equilibria that are known."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -11,7 +9,7 @@ import pytest
 from benchmarks.papers.nash_games import PowerAllocation, RandomAccess, RandomGame
 
 
-def quiet(game: RandomAccess) -> RandomAccess:
+def quiet(game):
     return replace(game, sigma=0.0)
 
 

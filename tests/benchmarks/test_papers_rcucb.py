@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import inspect
 import math
 from dataclasses import replace
@@ -21,7 +19,7 @@ from benchmarks.papers.rcucb_instances import ReplayedCensoredInstance
 from mfhpo.censored import RCUCB, Linear
 
 
-def run(cases: list[str], methods: list[str], repetitions: int, rounds: int) -> list[Row]:
+def run(cases, methods, repetitions, rounds):
     settings = Settings(
         repetitions=repetitions,
         rounds=rounds,

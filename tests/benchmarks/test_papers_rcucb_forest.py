@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from benchmarks.papers.rcucb_forest import (
 )
 
 
-def made_up(seed: int = 0) -> ForestTable:
+def made_up(seed=0):
     """Configurations from quick to slow, of which the quickest fifth is a little worse."""
     rng = np.random.default_rng(seed)
     typical = np.linspace(0.01, 0.2, N_CONFIGURATIONS)[:, None]

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,7 +12,6 @@ from benchmarks.papers.rcucb_instances import (
     PUBLISHED_PENALTY,
     ArmStreams,
     BetaExponentialInstance,
-    CensoredInstance,
     ReplayedCensoredInstance,
     independent,
     lock_in,
@@ -28,7 +24,7 @@ from benchmarks.papers.rcucb_instances import (
 from mfhpo.censored.charges import Deadline, Linear
 
 RECORDS = np.random.default_rng(0).uniform(size=(2, 3, 9))
-INSTANCES: dict[str, Callable[[], CensoredInstance]] = {
+INSTANCES = {
     "PosCorr": positively_correlated,
     "NegCorr": negatively_correlated,
     "Indep": independent,

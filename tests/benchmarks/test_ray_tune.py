@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -22,7 +18,7 @@ CURVES = np.vstack(
 )
 
 
-def race(**changes: Any) -> Race:
+def race(**changes):
     return Race(**{"values": CURVES, "arms": 3, "sigma": 0.1, "epsilon": 0.1, "seed": 0} | changes)
 
 

@@ -1,10 +1,7 @@
 """The attacker's and the defender's example: what it measures is right, and it finds an answer."""
 
-from __future__ import annotations
-
 import importlib
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ def example():
     return importlib.import_module("examples.attacker_defender")
 
 
-def log_loss(network: Any, x: np.ndarray, y: np.ndarray) -> float:
+def log_loss(network, x, y):
     scores = network._layers(x)[1]
     return float(np.sum(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(y)), y]))
 

@@ -1,15 +1,11 @@
 """The tenants' example finds an answer, and its processes are gone afterwards."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import multiprocessing
-from pathlib import Path
 
 import optuna
 import pytest
-from optuna.trial import FrozenTrial
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +44,9 @@ def test_it_finds_and_prints(example, tmp_path, capsys, monkeypatch):
     assert len(page) < 8e6, "plotly.js is there twice"
 
 
-def study_in(db: Path) -> optuna.Study:
+def study_in(db):
     return optuna.load_study(study_name="two tenants", storage=f"sqlite:///{db}")
 
 
-def measured_in(db: Path) -> list[FrozenTrial]:
+def measured_in(db):
     return [trial for trial in study_in(db).trials if trial.values]

@@ -1,16 +1,11 @@
 """A record of a run, as the tests of records, scores and reports make them up."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
 from benchmarks.hpo.record import Record
 
 Step = tuple[float, float | None, float | None]
 
 
-def record(method: str, problem: str, seed: int, steps: Sequence[Step], **changes: Any) -> Record:
+def record(method, problem, seed, steps, **changes):
     """A run by its steps: cost, true value, claim."""
     costs, values, claims = zip(*steps, strict=True) if steps else ((), (), ())
     given = {

@@ -1,16 +1,13 @@
 """Tests of the archive of records."""
 
-from __future__ import annotations
-
 import lzma
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from benchmarks.hpo.__main__ import main
 from benchmarks.hpo.archive import keep, restore
-from benchmarks.hpo.record import Record, append, file_of, read
+from benchmarks.hpo.record import append, file_of, read
 from tests.benchmarks.hpo.records import record
 
 STEPS = [(1.0, 80.0, None), (2.5, None, 81.25)]
@@ -30,7 +27,7 @@ def played(tmp_path):
     return tmp_path / "played"
 
 
-def everything(folder: Path) -> dict[object, Record]:
+def everything(folder):
     records = read(sorted(folder.glob("*.jsonl")))
     assert len({record.run for record in records}) == len(records)
     return {record.run: record for record in records}

@@ -1,7 +1,5 @@
 """Tests of what certainty over a pool of configurations costs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -35,7 +33,7 @@ MISLEADING = Pool(
 )
 
 
-def race(pool: Pool = MISLEADING, sigma: float = 0.1, epsilon: float = 1.0, seed: int = 0) -> Race:
+def race(pool=MISLEADING, sigma=0.1, epsilon=1.0, seed=0):
     biases = pool.means - pool.means[-1]
     declared = Bounds(np.abs(biases).max(axis=1), np.ptp(biases, axis=1))
     return Race(pool, sigma, epsilon, declared, seed)
@@ -130,7 +128,7 @@ class TestContenders:
         assert (shortlisted.wrong, shortlisted.regret) == (False, 10.0)
 
 
-def made_up(name: str, task: str, cost: float, regret: float, wrong: bool = False) -> Outcome:
+def made_up(name, task, cost, regret, wrong=False):
     return Outcome(
         contender=name,
         task=task,

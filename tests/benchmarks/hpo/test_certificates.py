@@ -1,7 +1,5 @@
 """Tests of what the races' certificates are held against, on problems that need no data."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, replace
@@ -65,7 +63,7 @@ def test_every_whole_number_is_reached_from_its_place(log):
 # Playing.
 
 
-def played(share: float) -> Play:
+def played(share):
     return Play(problem_named("branin", sigma=5.0), seed=3, budget=20.0, share=share)
 
 
@@ -99,7 +97,7 @@ def test_a_run_holds_the_certificate_against_the_truth():
 # The truth of a certificate.
 
 
-def result(claim: float, mean: float, radius: float) -> CandidateResult:
+def result(claim, mean, radius):
     return CandidateResult.of(
         Candidate("arm", {}, claim),
         sign=1.0,
@@ -110,7 +108,7 @@ def result(claim: float, mean: float, radius: float) -> CandidateResult:
     )
 
 
-def certificate(*results: CandidateResult, within: float = 2.0) -> Certificate:
+def certificate(*results, within=2.0):
     return Certificate(
         candidates=results,
         winner=1,
@@ -168,7 +166,7 @@ def test_shares_have_exact_intervals():
     assert rate([]) == {"count": 0, "of": 0, "share": None, "interval": None}
 
 
-def outcomes() -> list[Outcome]:
+def outcomes():
     silent = replace(SAID, certified=False, epsilon=None, within=None, claim_gap_interval=None)
     beyond = replace(SAID, certified=False, within=0.1, claim_gap=2.0, covered=False)
     return [
@@ -236,11 +234,11 @@ COMMAND = ["--tasks", "branin", "hartmann3", "--sigma", "5", "--budget", "12", "
 class MadeUp:
     """Plays runs without any work, and is interrupted after so many."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most):
         self.most = most
-        self.done: list[tuple[str, float, int]] = []
+        self.done = []
 
-    def __call__(self, job: Job) -> Outcome:
+    def __call__(self, job):
         if len(self.done) == self.most:
             raise KeyboardInterrupt
         self.done.append(job.key)

@@ -1,13 +1,10 @@
 """Tests of the command that plays a comparison, and of what it says in the end."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,14 +16,14 @@ from benchmarks.hpo.runs import Environment, Job, Plan, environments, jobs, play
 from tests.benchmarks.hpo.records import record
 
 
-def steps(value: float) -> list[tuple[float, float, float]]:
+def steps(value):
     return [(8.0, value - 1.0, value), (60.0, value, value + 0.5)]
 
 
 TASKS = ("lcbench 1", "lcbench 2", "rbv2_xgboost 1", "branin")
 
 
-def made_up() -> Report:
+def made_up():
     """On all tasks but the last one, "ours" is best; a crash, and a method with a run missing."""
     shift = {"ours": 0.0, "optuna tpe": -1.0, "random": -3.0, "late": -2.0}
     records = []
@@ -83,7 +80,7 @@ class TestReport:
         assert second.startswith("| random | 0 / 4 / 0, 0.75 |")
 
 
-def plan(folder: Path, **options: Any) -> Plan:
+def plan(folder, **options):
     given = Plan(("branin", "currin"), range(3), budget=3.0, records=folder, block=2)
     return replace(given, **options)
 
@@ -121,7 +118,7 @@ class TestRuns:
         wanted = list(jobs(plan(tmp_path), [both]))
         assert [job.methods for job in wanted] == [("n",), ("m", "n"), ("n",), ("m", "n")]
 
-    def job(self, folder: Path, script: str) -> Job:
+    def job(self, folder, script):
         python = folder / "python"
         python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         python.chmod(0o755)

@@ -1,13 +1,11 @@
 """Tests of the account that optimisers are kept to."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
-from benchmarks.hpo.space import Categorical, Condition, Configuration, ConfigurationSpace, Float
+from benchmarks.hpo.space import Categorical, Condition, ConfigurationSpace, Float
 
 
 class Parabola(Problem):
@@ -19,18 +17,16 @@ class Parabola(Problem):
     )
     full_cost = 9.0
 
-    def __init__(self, continues: bool = True) -> None:
+    def __init__(self, continues=True):
         self.fidelity = FidelitySpace("epochs", (1.0, 3.0, 9.0), continues)
 
-    def objective_function(
-        self, configuration: Configuration, fidelity: float, seed: int
-    ) -> Evaluation:
+    def objective_function(self, configuration, fidelity, seed):
         if configuration["kind"] == "b":
             return Evaluation(np.nan, fidelity)
         noise = np.random.default_rng([seed, int(fidelity)]).standard_normal()
         return Evaluation(self.true_value(configuration) + float(noise), fidelity)
 
-    def true_value(self, configuration: Configuration) -> float:
+    def true_value(self, configuration):
         return -((configuration["x"] - 0.5) ** 2)
 
 

@@ -1,19 +1,16 @@
 """Tests of the adapters of other optimisers: those that run in the environment of the tests."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import pytest
 
 from benchmarks.hpo.meter import BudgetSpent, Meter
-from benchmarks.hpo.methods import Method, methods_of
+from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
 from benchmarks.hpo.space import (
     Categorical,
     Condition,
-    Configuration,
     ConfigurationSpace,
     Float,
     Integer,
@@ -42,14 +39,12 @@ class Curves(Problem):
     )
     full_cost = 52.0
 
-    def __init__(self, continues: bool = True, failing: tuple[int, ...] = ()) -> None:
+    def __init__(self, continues=True, failing=()):
         self.fidelity = FidelitySpace("epochs", EPOCHS, continues)
         self.failing = failing  # numbers of layers whose training diverges
-        self.seen: list[tuple[Configuration, int, float]] = []
+        self.seen = []
 
-    def objective_function(
-        self, configuration: Configuration, fidelity: float, seed: int
-    ) -> Evaluation:
+    def objective_function(self, configuration, fidelity, seed):
         level = EPOCHS.index(int(fidelity))
         value = self.true_value(configuration) - BIAS[level]
         if configuration["layers"] in self.failing:
@@ -57,12 +52,12 @@ class Curves(Problem):
         self.seen.append((dict(configuration), level, value))
         return Evaluation(value, fidelity)
 
-    def true_value(self, configuration: Configuration) -> float:
+    def true_value(self, configuration):
         value = -abs(math.log10(configuration["rate"]) + 2.0) - abs(configuration["layers"] - 4)
         return value - configuration.get("momentum", 0.5)
 
 
-def played(method: Method, problem: Problem, budget: float, seed: int = 0) -> Meter:
+def played(method, problem, budget, seed=0):
     meter = Meter(problem, budget, seed)
     with pytest.raises(BudgetSpent):
         method(meter, seed)

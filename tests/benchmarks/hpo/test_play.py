@@ -1,7 +1,5 @@
 """Tests of runs, their records, and the files that keep these."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -10,12 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.hpo import play as playing
-from benchmarks.hpo.meter import Meter
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
 from benchmarks.hpo.record import Record, append, read
-from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float
+from benchmarks.hpo.space import ConfigurationSpace, Float
 
 
 class Line(Problem):
@@ -26,17 +23,15 @@ class Line(Problem):
     fidelity = FidelitySpace("epochs", (1.0, 4.0), continues=True)
     full_cost = 4.0
 
-    def objective_function(
-        self, configuration: Configuration, fidelity: float, seed: int
-    ) -> Evaluation:
+    def objective_function(self, configuration, fidelity, seed):
         noise = float(np.random.default_rng([seed, int(fidelity)]).random())
         return Evaluation(configuration["x"] + noise, fidelity)
 
-    def true_value(self, configuration: Configuration) -> float:
+    def true_value(self, configuration):
         return float(configuration["x"])
 
 
-def careful(meter: Meter, seed: int) -> None:
+def careful(meter, seed):
     for x in (0.2, 0.9, 0.4):
         meter.evaluate({"x": x}, 0)
     for x in (0.2, 0.4):
@@ -46,7 +41,7 @@ def careful(meter: Meter, seed: int) -> None:
         meter.evaluate({"x": 0.4}, 1)
 
 
-def broken(meter: Meter, seed: int) -> None:
+def broken(meter, seed):
     meter.recommend({"x": 0.2}, claim=math.nan)
     meter.evaluate({"x": 0.2}, 1)
     raise RuntimeError("out of ideas")
@@ -90,7 +85,7 @@ def test_plain_values_and_back():
 
 
 class TestFiles:
-    def record(self, seed: int) -> Record:
+    def record(self, seed):
         return replace(play("broken", broken, Line(), budget=3.0, seed=1), seed=seed)
 
     def test_half_a_line_is_lost_and_no_more(self, tmp_path):

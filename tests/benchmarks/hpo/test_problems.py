@@ -1,14 +1,8 @@
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems import SYNTHETIC, problem_named
 from benchmarks.hpo.problems.known import KnownProblem
 from benchmarks.hpo.problems.scikit_learn import MODELS
@@ -45,13 +39,13 @@ def known(request):
     return found
 
 
-def named(name: str, request: pytest.FixtureRequest) -> Problem:
+def named(name, request):
     if name in SURROGATES:
         return problem_named(name, request.getfixturevalue("data_folder") / "yahpo")
     return problem_named(name)
 
 
-def draws(problem: Problem, count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+def draws(problem, count, seed=0):
     rng = np.random.default_rng(seed)
     return (problem.space.draw(rng) for _ in range(count))
 
@@ -224,7 +218,7 @@ class TestSurrogates:
             problem.objective_function({**given, "booster": other}, 1 / 27, seed=0)
 
 
-def run(model: Path, continuous: list[float], categories: list[int]) -> Any:
+def run(model, continuous, categories):
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(model))
@@ -235,7 +229,7 @@ def run(model: Path, continuous: list[float], categories: list[int]) -> Any:
     return session.run(None, inputs)[0][0]
 
 
-def code_of_1501(folder: Path) -> int:
+def code_of_1501(folder):
     import json
 
     codes = json.loads((folder / "rbv2_xgboost" / "encoding.json").read_text(encoding="utf-8"))

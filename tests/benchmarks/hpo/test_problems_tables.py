@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ from benchmarks.hpo.tables import __main__ as command
 GRID = {"C": (1.0, 2.0), "gamma": (0.25, 0.5, 1.0)}
 
 
-def small() -> Table:
+def small():
     # Row r at level l with seed s: 10 r + l + s / 4; it takes r + 1 seconds at the lower level.
     rows, levels, seeds = np.ogrid[:6, :2, :4]
     values = 10.0 * rows + levels + seeds / 4

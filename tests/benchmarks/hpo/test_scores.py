@@ -1,7 +1,5 @@
 """Tests of how recommendations are scored, against figures worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from tests.benchmarks.hpo.records import record
 REFERENCES = {"a": Reference(100.0, 80.0), "b": Reference(1.0, 0.0)}
 
 
-def two_methods() -> Comparison:
+def two_methods():
     records = [
         record("x", "a", 0, [(5.0, 90.0, 91.0), (20.0, 96.0, 99.0)], best_tried=96.1),
         record("x", "a", 1, [(20.5, 98.0, 97.0)], best_tried=99.0, crash="it broke"),
@@ -107,7 +105,7 @@ def test_summary_by_hand():
 
 
 class TestAgainstOthers:
-    def comparison(self) -> Comparison:
+    def comparison(self):
         """Of 10 seeds: x is better than y on a, hardly different from it on b."""
         values = {
             ("x", "a"): lambda seed: 99.0 - 0.1 * seed,

@@ -1,14 +1,10 @@
 """What the tests of limits share: studies, what is seen of processes, and objectives."""
 
-from __future__ import annotations
-
 import multiprocessing.forkserver
 import multiprocessing.resource_tracker
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import optuna
 
@@ -21,7 +17,7 @@ LIMIT = 0.25
 SOON = 2.0
 
 
-def run(objective: Any, n_trials: int = 1, limit: float | None = LIMIT, **options: Any) -> Any:
+def run(objective, n_trials=1, limit=LIMIT, **options):
     """A study of an objective with a limit."""
     own = {"memory_limit", "start_method", "warm"}
     of_limits = {name: options.pop(name) for name in own & set(options)}
@@ -35,21 +31,21 @@ def run(objective: Any, n_trials: int = 1, limit: float | None = LIMIT, **option
 class SlowSampler(optuna.samplers.RandomSampler):
     """Takes a while to draw a parameter alone, and longer for all of them together."""
 
-    def sample_independent(self, *arguments: Any) -> Any:
+    def sample_independent(self, *arguments):
         time.sleep(0.2)
         return super().sample_independent(*arguments)
 
-    def sample_relative(self, *arguments: Any) -> Any:
+    def sample_relative(self, *arguments):
         time.sleep(0.5)
         return {}
 
 
-def only(study: optuna.Study) -> Any:
+def only(study):
     (trial,) = study.trials
     return trial
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0, pause: float = 0.005) -> bool:
+def until(condition, seconds=10.0, pause=0.005):
     """Whether it becomes true in this time."""
     give_up_at = time.monotonic() + seconds
     while not condition():
@@ -59,7 +55,7 @@ def until(condition: Callable[[], bool], seconds: float = 10.0, pause: float = 0
     return True
 
 
-def alive(pid: int) -> bool:
+def alive(pid):
     """Whether a process runs; one that only waits to be taken in by its parent does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -68,27 +64,27 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
-def below() -> set[int]:
+def below():
     """All processes below this one, those that have ended included."""
     return set(descendants(os.getpid()))
 
 
-def open_files() -> int:
+def open_files():
     return len(os.listdir("/proc/self/fd"))
 
 
-def hangs_if_odd(trial: optuna.Trial) -> float:
+def hangs_if_odd(trial):
     value = trial.suggest_float("x", 0.0, 1.0)
     if trial.number % 2:
         time.sleep(3600.0)
     return value
 
 
-def fails(trial: optuna.Trial) -> float:
+def fails(trial):
     raise LookupError(f"trial {trial.number}")
 
 
-def sleeps(trial: Any) -> float:
+def sleeps(trial):
     time.sleep(3600.0)
     return 0.0
 
@@ -96,22 +92,22 @@ def sleeps(trial: Any) -> float:
 class Notes:
     """Numbers that processes leave in a file, since a child cannot use the trial."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def write(self, number: int) -> None:
+    def write(self, number):
         with self.path.open("a") as file:
             file.write(f"{number}\n")
 
-    def read(self) -> list[int]:
+    def read(self):
         return [int(line) for line in self.path.read_text().split()] if self.path.exists() else []
 
 
-def process_number(trial: optuna.Trial) -> float:
+def process_number(trial):
     return float(os.getpid())
 
 
-def end_helpers() -> None:
+def end_helpers():
     """Python's own helpers stay until the interpreter exits."""
     multiprocessing.forkserver._forkserver._stop()
     multiprocessing.resource_tracker._resource_tracker._stop()

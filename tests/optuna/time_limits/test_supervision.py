@@ -1,7 +1,5 @@
 """Tests of the program's side of a trial in a process of its own."""
 
-from __future__ import annotations
-
 import socket
 from itertools import chain, repeat
 from typing import Any, cast
@@ -16,22 +14,22 @@ from mfhpo_optuna.time_limits.remote_trial import Answers, Call
 class _CountsDown(supervision._Clock):
     """A clock that says how much time is left in a given order."""
 
-    def __init__(self, *left: float) -> None:
+    def __init__(self, *left):
         super().__init__(1.0)
         self._left = chain(left, repeat(-1.0))
 
-    def left(self) -> float:
+    def left(self):
         return next(self._left)
 
 
 class _Worker:
     """What a supervisor needs of a worker that never ends by itself."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control):
         self.control = control
         self.killed = False
 
-    def kill_worker(self) -> None:
+    def kill_worker(self):
         self.killed = True
 
 

@@ -1,7 +1,5 @@
 """Limits: where they come from, which time counts, and that studies of any kind go through."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json
@@ -13,9 +11,6 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import optuna
 import pytest
@@ -80,11 +75,11 @@ def test_the_samplers_time_does_not_count():
 STEPS = itertools.count()
 
 
-def _asks_what_is_known(trial: Any) -> None:
+def _asks_what_is_known(trial):
     trial.suggest_float("x", 0.0, 1.0)
 
 
-def _asks_for_what_is_refused(trial: Any) -> None:
+def _asks_for_what_is_refused(trial):
     with pytest.raises(ValueError, match="high"):
         trial.suggest_float("x", 1.0, 0.0)
 
@@ -113,7 +108,7 @@ def test_asking_without_end_is_the_objectives_own_time(ask, kind, tmp_path):
 
 def test_a_slow_pruner_counts():
     class Slow(optuna.pruners.BasePruner):
-        def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
+        def prune(self, study, trial):
             time.sleep(0.2)
             return False
 
@@ -127,7 +122,7 @@ def test_a_slow_pruner_counts():
 
 def test_the_smaller_limit_counts():
     class Sets(optuna.samplers.RandomSampler):
-        def before_trial(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        def before_trial(self, study, trial):
             limit = [0.1, 3600.0][trial.number]
             study._storage.set_trial_user_attr(trial._trial_id, LIMIT_KEY, limit)
             trial.user_attrs[LIMIT_KEY] = limit
@@ -177,7 +172,7 @@ def test_bad_arguments_are_refused_at_once(arguments, kind, shown):
         time_limited(**{"objective": hangs_if_odd, **arguments})
 
 
-def _storages(folder: Path) -> dict[str, Callable[[], Any]]:
+def _storages(folder):
     return {
         "memory": lambda: None,
         "sqlite": lambda: f"sqlite:///{folder}/study.db",

@@ -1,7 +1,5 @@
 """What goes from one process to the other: the trial, values, exceptions, seeds, output."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import multiprocessing.forkserver
@@ -56,7 +54,7 @@ def test_what_is_no_value_fails_as_without_limits(make):
 
 def test_a_number_that_cannot_be_pickled_is_a_number():
     class Tensor:
-        def __float__(self) -> float:
+        def __float__(self):
             return 0.75
 
     assert only(run(lambda trial: Tensor())).value == 0.75
@@ -73,16 +71,16 @@ def test_several_objectives():
 class Odd(Exception):
     """Cannot be made again from its arguments."""
 
-    def __init__(self, first: int, second: int) -> None:
+    def __init__(self, first, second):
         super().__init__(f"{first} and {second}")
 
 
 class Unshowable(Exception):
-    def __init__(self, code: int) -> None:
+    def __init__(self, code):
         self.code = code
         self.lock = threading.Lock()
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"code {self.code}"
 
 
@@ -311,7 +309,7 @@ def test_global_generators_differ_between_trials_and_repeat_when_seeded():
         numpy.random.set_state(states[1])
 
 
-def _raises() -> None:
+def _raises():
     raise ValueError("in the child")
 
 

@@ -1,7 +1,5 @@
 """Whatever an objective does, it ends at its limit, and nothing is left of it."""
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import os
@@ -11,7 +9,6 @@ import sys
 import textwrap
 import threading
 import time
-from typing import Any
 
 import optuna
 import pytest
@@ -44,31 +41,31 @@ pytestmark = [
 ]
 
 
-def holds_the_interpreter_in_c(trial: Any) -> float:
+def holds_the_interpreter_in_c(trial):
     ctypes.PyDLL(None).sleep(3600)  # unlike CDLL, it keeps the interpreter's lock
     return 0.0
 
 
-def ignores_signals(trial: Any) -> float:
+def ignores_signals(trial):
     for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN)
     while True:
         time.sleep(1.0)
 
 
-def stops_itself(trial: Any) -> float:
+def stops_itself(trial):
     os.kill(os.getpid(), signal.SIGSTOP)
     return 0.0
 
 
-def waits_for_a_thread_that_hangs(trial: Any) -> float:
+def waits_for_a_thread_that_hangs(trial):
     threading.Thread(target=sum, args=(range(10**13),)).start()
     return 0.0
 
 
-def hangs_while_its_value_is_pickled(trial: Any) -> Any:
+def hangs_while_its_value_is_pickled(trial):
     class Slow:
-        def __reduce__(self) -> Any:
+        def __reduce__(self):
             time.sleep(3600.0)
 
     return Slow()
@@ -111,13 +108,13 @@ def test_the_next_trial_after_a_thread_that_hangs_begins():
     assert len(study.trials) == 2
 
 
-def leaves_the_session(trial: Any) -> None:
+def leaves_the_session(trial):
     os.setsid()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     time.sleep(3600.0)
 
 
-def becomes_a_daemon(trial: Any) -> None:
+def becomes_a_daemon(trial):
     os.setsid()
     if os.fork():
         os._exit(0)
@@ -232,7 +229,7 @@ SCRIPT = textwrap.dedent(
 )
 
 
-def _script(*arguments: str) -> subprocess.Popen[str]:
+def _script(*arguments):
     command = [sys.executable, "-c", SCRIPT, *arguments]
     return subprocess.Popen(
         command,
@@ -243,12 +240,12 @@ def _script(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def _heed_interrupts() -> None:
+def _heed_interrupts():
     """Where the tests run in the background of a shell script, interrupts are ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _pids(storage: str) -> list[int]:
+def _pids(storage):
     try:
         trials = optuna.load_study(study_name="s", storage=storage).trials
     except (KeyError, optuna.exceptions.StorageInternalError):

@@ -1,7 +1,5 @@
 """How the processes of a wrapper begin, serve again, and are given up."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -110,14 +108,14 @@ def test_start_methods(start_method):
 class Unloadable:
     """Can be pickled, but not loaded elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.process_number = os.getpid()
 
-    def __setstate__(self, state: dict[str, int]) -> None:
+    def __setstate__(self, state):
         if os.getpid() != state["process_number"]:
             raise OSError("data.csv is not there")
 
-    def __call__(self, trial: optuna.Trial) -> float:
+    def __call__(self, trial):
         return 0.0
 
 

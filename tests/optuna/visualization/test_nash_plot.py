@@ -1,10 +1,5 @@
 """What the pictures of a game show, read from the figures."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import optuna
 import pytest
@@ -27,9 +22,7 @@ optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 BUDGET = 30
 
 
-def play_mirrored(
-    game: Callable[[optuna.Trial], tuple[float, float]], budget: int, n_trials: int | None = None
-) -> optuna.Study:
+def play_mirrored(game, budget, n_trials=None):
     """The row's objective is maximised, the column's minimised."""
 
     def objective(trial):
@@ -66,7 +59,7 @@ def over_cost(coarse):
     return plot_dissatisfaction(coarse)
 
 
-def three_players() -> optuna.Study:
+def three_players():
     """One of them has two parameters."""
 
     def objective(trial):
@@ -80,7 +73,7 @@ def three_players() -> optuna.Study:
     return play(objective, ["minimize", "minimize", "maximize"], players=players, budget=16)
 
 
-def traces(figure: Any, name: str) -> list[Any]:
+def traces(figure, name):
     found = [trace for trace in figure.data if trace.name == name]
     assert found, f"{name}: {[trace.name for trace in figure.data]}"
     return found

@@ -1,12 +1,8 @@
 """What `plot_race` draws, read from the figure."""
 
-from __future__ import annotations
-
 import math
 import sys
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import optuna
@@ -21,20 +17,14 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 ARMS = [{"x": x} for x in (0.0, 0.1, 0.5, 1.0)]
 
 
-def quadratic(trial: optuna.Trial) -> float:
+def quadratic(trial):
     x = trial.suggest_float("x", -1.0, 1.0)
     epochs = trial.suggest_int("epochs", 1, 9)
     noise = np.random.default_rng(trial.number).normal(0.0, 0.1)
     return float(x**2 + 0.05 / epochs + noise)
 
 
-def race(
-    objective: Callable[[optuna.Trial], float] = quadratic,
-    direction: str = "minimize",
-    n_trials: int | None = None,
-    make: Callable[..., Any] = IISESampler,
-    **options: Any,
-) -> optuna.Study:
+def race(objective=quadratic, direction="minimize", n_trials=None, make=IISESampler, **options):
     if make not in REWARD.values():
         options = {"epsilon": 0.05} | options
     sampler = make("epochs", seed=0, **({"arms": ARMS} | options))
@@ -50,14 +40,14 @@ def certified():
     return race()
 
 
-def trace(figure: Any, name: str) -> Any:
+def trace(figure, name):
     """The trace that the legend shows under a name."""
     found = [t for t in figure.data if t.name == name and t.showlegend is not False]
     assert len(found) == 1, f"{name}: {[trace.name for trace in figure.data]}"
     return found[0]
 
 
-def numbers(values: Any) -> list[float]:
+def numbers(values):
     """The coordinates without the gaps between lines."""
     return [value for value in values if value is not None and not math.isnan(value)]
 

@@ -1,16 +1,11 @@
 """What `plot_race` draws of a search, read from the figure."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import optuna
 import pytest
 from optuna.samplers import RandomSampler
 
-from mfhpo_optuna import Fidelity, RaceSampler, plot_race
+from mfhpo_optuna import RaceSampler, plot_race
 from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
 
 pytest.importorskip("plotly")
@@ -23,20 +18,14 @@ MEANS = "mean of the new evaluations, with interval"
 CLAIMS = "what the search had seen"
 
 
-def valley(trial: optuna.Trial) -> float:
+def valley(trial):
     x = trial.suggest_float("x", -1.0, 1.0)
     epochs = trial.suggest_int("epochs", 1, 9)
     noise = np.random.default_rng(trial.number).normal(0.0, 0.05)
     return float((x - 0.3) ** 2 + 0.2 / epochs + noise)
 
 
-def search(
-    objective: Callable[[optuna.Trial], float] = valley,
-    direction: str = "minimize",
-    n_trials: int | None = None,
-    fidelity: str | Fidelity | None = "epochs",
-    **options: Any,
-) -> optuna.Study:
+def search(objective=valley, direction="minimize", n_trials=None, fidelity="epochs", **options):
     # Drawn at random, configurations take no time.
     options = {"budget": 300, "certify_share": 0.4, "sigma": 0.05} | options
     sampler = RaceSampler(fidelity, proposer=RandomSampler(seed=0), seed=0, **options)
@@ -50,18 +39,18 @@ def finished():
     return search()
 
 
-def trace(figure: Any, name: str) -> Any:
+def trace(figure, name):
     """The trace that the legend shows under a name."""
     found = [t for t in figure.data if t.name == name and t.showlegend is not False]
     assert len(found) == 1, f"{name}: {[trace.name for trace in figure.data]}"
     return found[0]
 
 
-def is_replicate(trial: optuna.trial.FrozenTrial) -> bool:
+def is_replicate(trial):
     return "shortlist" in trial.user_attrs[PULL]
 
 
-def drawn(figure: Any, names: list[str]) -> list[tuple[int, float, float]]:
+def drawn(figure, names):
     """Trial number, cost and value of every point of the traces, in the order of their costs."""
     points = [
         (int(text.split(":")[0].removeprefix("trial ")), x, y)
