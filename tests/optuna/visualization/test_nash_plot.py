@@ -1,10 +1,9 @@
 """What the pictures of a game show, read from the figures."""
 
 import numpy as np
-import optuna
 import pytest
 
-from mfhpo_optuna import NashSampler, plot_dissatisfaction, plot_equilibrium
+from mfhpo_optuna import plot_dissatisfaction, plot_equilibrium
 from mfhpo_optuna.visualization.games import story
 from tests.optuna.games.nash_games import (
     EQUILIBRIUM,
@@ -15,9 +14,7 @@ from tests.optuna.games.nash_games import (
     tracking_by_level,
     tracking_losses,
 )
-
-pytest.importorskip("plotly")
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+from tests.optuna.visualization.figures import traces
 
 BUDGET = 30
 
@@ -73,15 +70,6 @@ def three_players():
     return play(objective, ["minimize", "minimize", "maximize"], players=players, budget=16)
 
 
-def traces(figure, name):
-    found = [trace for trace in figure.data if trace.name == name]
-    assert found, f"{name}: {[trace.name for trace in figure.data]}"
-    return found
-
-
-# Maps.
-
-
 @pytest.mark.slow
 def test_maps_show_each_objective_in_its_own_sign():
     finished = play_mirrored(tracking_by_level, 60)
@@ -107,9 +95,6 @@ def test_maps_show_each_objective_in_its_own_sign():
     assert [bool(trace.reversescale) for trace in maps] == [True, False, False]
 
 
-# Slices.
-
-
 @pytest.mark.slow
 def test_a_slice_is_what_the_owner_gains():
     large = three_players()
@@ -130,9 +115,6 @@ def test_a_slice_is_what_the_owner_gains():
     assert of_mode.error_y.array[0] > 0.0
 
 
-# Over cost.
-
-
 def test_dissatisfaction_over_cost(coarse, over_cost):
     answer = coarse.sampler.equilibrium(coarse)
     (line,) = traces(over_cost, "largest of all players")
@@ -144,17 +126,3 @@ def test_dissatisfaction_over_cost(coarse, over_cost):
     assert line.y[-1] < line.y[0]
     players = [traces(over_cost, player)[0] for player in PLAYERS]
     np.testing.assert_allclose(line.y, np.max([player.y for player in players], axis=0))
-
-
-# What cannot be drawn.
-
-
-@pytest.mark.parametrize("plot", [plot_equilibrium, plot_dissatisfaction])
-def test_errors(plot):
-    study = optuna.create_study(directions=["minimize"] * 2)
-    with pytest.raises(TypeError, match=rf"{plot.__name__} needs a NashSampler.*study.sampler is"):
-        plot(study)
-    with pytest.raises(TypeError, match=r"sampler is a RandomSampler"):
-        plot(study, sampler=optuna.samplers.RandomSampler())
-    with pytest.raises(ValueError, match=r"nothing to show yet: no trial has told"):
-        plot(study, sampler=NashSampler(PLAYERS, budget=5))

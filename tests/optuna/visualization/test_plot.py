@@ -1,55 +1,10 @@
-"""What `plot_race` draws, read from the figure."""
+"""What `plot_race` draws of a race, read from the figure."""
 
-import math
-import sys
-import warnings
-
-import numpy as np
-import optuna
 import pytest
 
-from mfhpo_optuna import IISESampler, plot_race
+from mfhpo_optuna import plot_race
 from tests.optuna.samplers.races import BEST_ARM, REWARD
-
-pytest.importorskip("plotly")
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-ARMS = [{"x": x} for x in (0.0, 0.1, 0.5, 1.0)]
-
-
-def quadratic(trial):
-    x = trial.suggest_float("x", -1.0, 1.0)
-    epochs = trial.suggest_int("epochs", 1, 9)
-    noise = np.random.default_rng(trial.number).normal(0.0, 0.1)
-    return float(x**2 + 0.05 / epochs + noise)
-
-
-def race(objective=quadratic, direction="minimize", n_trials=None, make=IISESampler, **options):
-    if make not in REWARD.values():
-        options = {"epsilon": 0.05} | options
-    sampler = make("epochs", seed=0, **({"arms": ARMS} | options))
-    study = optuna.create_study(direction=direction, sampler=sampler)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study.optimize(objective, n_trials=n_trials, catch=(ArithmeticError,))
-    return study
-
-
-@pytest.fixture(scope="module")
-def certified():
-    return race()
-
-
-def trace(figure, name):
-    """The trace that the legend shows under a name."""
-    found = [t for t in figure.data if t.name == name and t.showlegend is not False]
-    assert len(found) == 1, f"{name}: {[trace.name for trace in figure.data]}"
-    return found[0]
-
-
-def numbers(values):
-    """The coordinates without the gaps between lines."""
-    return [value for value in values if value is not None and not math.isnan(value)]
+from tests.optuna.visualization.figures import ARMS, numbers, quadratic, race, trace
 
 
 def test_a_certified_race_names_its_winner_and_marks_every_elimination(certified):
@@ -98,26 +53,6 @@ def test_a_race_under_way_is_said_not_to_be_certified():
     figure = plot_race(race(n_trials=30))
     assert "leads after 30 trials, not certified" in figure.layout.title.text
     assert any(trace.name.endswith(", leading") for trace in figure.data if trace.name)
-
-
-def test_another_sampler_of_the_same_arguments_may_be_given(certified):
-    study = optuna.create_study(sampler=optuna.samplers.TPESampler())
-    study.add_trials(certified.trials)
-    with pytest.raises(TypeError, match=r"study\.sampler is a TPESampler; pass sampler="):
-        plot_race(study)
-    assert plot_race(study, sampler=certified.sampler) == plot_race(certified)
-
-
-def test_a_study_without_trials_is_refused():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=ARMS))
-    with pytest.raises(ValueError, match="nothing to recommend yet"):
-        plot_race(study)
-
-
-def test_without_plotly_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    with pytest.raises(ImportError, match=r"pip install 'mfhpo\[plot\]'"):
-        plot_race(optuna.create_study())
 
 
 # Policies that go back and forth between levels, or eliminate nobody.

@@ -1,49 +1,17 @@
 """What `plot_race` draws of a search, read from the figure."""
 
 import numpy as np
-import optuna
 import pytest
-from optuna.samplers import RandomSampler
 
-from mfhpo_optuna import RaceSampler, plot_race
+from mfhpo_optuna import plot_race
 from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
-
-pytest.importorskip("plotly")
-optuna.logging.set_verbosity(optuna.logging.WARNING)
+from tests.optuna.visualization.figures import search, trace, valley
 
 LEVELS = [1, 3, 9]
 AGAIN = "evaluated again, for the certificate"
 LUCKIEST = "luckiest value so far at epochs = 9"
 MEANS = "mean of the new evaluations, with interval"
 CLAIMS = "what the search had seen"
-
-
-def valley(trial):
-    x = trial.suggest_float("x", -1.0, 1.0)
-    epochs = trial.suggest_int("epochs", 1, 9)
-    noise = np.random.default_rng(trial.number).normal(0.0, 0.05)
-    return float((x - 0.3) ** 2 + 0.2 / epochs + noise)
-
-
-def search(objective=valley, direction="minimize", n_trials=None, fidelity="epochs", **options):
-    # Drawn at random, configurations take no time.
-    options = {"budget": 300, "certify_share": 0.4, "sigma": 0.05} | options
-    sampler = RaceSampler(fidelity, proposer=RandomSampler(seed=0), seed=0, **options)
-    study = optuna.create_study(direction=direction, sampler=sampler)
-    study.optimize(objective, n_trials=n_trials, catch=(ArithmeticError,))
-    return study
-
-
-@pytest.fixture(scope="module")
-def finished():
-    return search()
-
-
-def trace(figure, name):
-    """The trace that the legend shows under a name."""
-    found = [t for t in figure.data if t.name == name and t.showlegend is not False]
-    assert len(found) == 1, f"{name}: {[trace.name for trace in figure.data]}"
-    return found[0]
 
 
 def is_replicate(trial):
@@ -147,15 +115,3 @@ def test_failures_are_marked_apart():
     for level in LEVELS:
         for number, _, value in drawn(figure, [f"epochs = {level}"]):
             assert value == pytest.approx(study.trials[number].value, rel=1e-5)
-
-
-def test_a_loaded_study_is_drawn_with_a_sampler_of_the_same_arguments(finished):
-    expected = plot_race(finished)
-    loaded = optuna.create_study(sampler=RandomSampler())
-    loaded.add_trials(finished.trials)
-    assert plot_race(loaded, sampler=finished.sampler) == expected
-
-
-def test_a_study_without_trials_is_refused():
-    with pytest.raises(ValueError, match="nothing to recommend yet"):
-        plot_race(search(n_trials=0))

@@ -1,6 +1,5 @@
 """What `plot_gain` draws, read from the figure."""
 
-import optuna
 import pytest
 
 from mfhpo_optuna import plot_gain
@@ -13,9 +12,6 @@ from tests.optuna.samplers.time_limits.timed import (
     run,
     score,
 )
-
-pytest.importorskip("plotly")
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def traces(figure, axis):
@@ -53,19 +49,3 @@ def test_gain_intervals_and_what_was_stopped():
     assert crosses.y[-1] == pytest.approx(stopped / len(at))
     assert f"After 80 trials, {answer.censored:.0%}" in figure.layout.title.text
     assert figure.layout.yaxis.title.text == "gain of a trial (lower is better)"
-
-
-def test_another_sampler_for_a_study():
-    study = run(make(), n_trials=30)
-    expected = plot_gain(study)
-    study.sampler = optuna.samplers.RandomSampler()
-    with pytest.raises(TypeError, match=r"study\.sampler is a RandomSampler; pass sampler="):
-        plot_gain(study)
-    assert plot_gain(study, sampler=make()) == expected
-
-
-def test_nothing_to_show_yet():
-    study = optuna.create_study(direction="maximize", sampler=make(limits=3))
-    study.optimize(score, n_trials=2)
-    with pytest.raises(ValueError, match="limits are still being derived"):
-        plot_gain(study)

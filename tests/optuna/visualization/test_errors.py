@@ -1,0 +1,66 @@
+"""What cannot be drawn, and studies that are drawn with another sampler than their own."""
+
+import sys
+
+import optuna
+import pytest
+from optuna.samplers import RandomSampler, TPESampler
+
+from mfhpo_optuna import (
+    IISESampler,
+    NashSampler,
+    plot_dissatisfaction,
+    plot_equilibrium,
+    plot_gain,
+    plot_race,
+)
+from tests.optuna.games.nash_games import PLAYERS
+from tests.optuna.samplers.time_limits.timed import make, run, score
+from tests.optuna.visualization.figures import ARMS, search
+
+PLOTS = [plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race]
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_sampler_of_another_kind_is_refused(plot):
+    study = optuna.create_study(sampler=TPESampler())
+    with pytest.raises(
+        TypeError, match=rf"{plot.__name__} needs .*study\.sampler is a TPESampler; pass sampler="
+    ):
+        plot(study)
+    with pytest.raises(TypeError, match=r"but sampler is a RandomSampler"):
+        plot(study, sampler=RandomSampler())
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_without_plotly_the_error_names_the_extra(plot, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    with pytest.raises(ImportError, match=rf"{plot.__name__} needs.*pip install 'mfhpo\[plot\]'"):
+        plot(optuna.create_study())
+
+
+def test_another_sampler_of_the_same_arguments_may_be_given(certified, finished):
+    timed = run(make(), n_trials=30)
+    for plot, drawn, same in (
+        (plot_race, certified, IISESampler("epochs", seed=0, arms=ARMS, epsilon=0.05)),
+        (plot_race, finished, search(n_trials=0).sampler),
+        (plot_gain, timed, make()),
+    ):
+        study = optuna.create_study(sampler=RandomSampler(), direction=drawn.direction)
+        study.add_trials(drawn.trials)
+        assert plot(study, sampler=same) == plot(drawn)
+
+
+def test_a_study_with_nothing_to_show_is_refused():
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=ARMS))
+    for empty in (study, search(n_trials=0)):
+        with pytest.raises(ValueError, match="nothing to recommend yet"):
+            plot_race(empty)
+    timed = optuna.create_study(direction="maximize", sampler=make(limits=3))
+    timed.optimize(score, n_trials=2)
+    with pytest.raises(ValueError, match="limits are still being derived"):
+        plot_gain(timed)
+    game = optuna.create_study(directions=["minimize"] * 2)
+    for plot in (plot_equilibrium, plot_dissatisfaction):
+        with pytest.raises(ValueError, match=r"nothing to show yet: no trial has told"):
+            plot(game, sampler=NashSampler(PLAYERS, budget=5))
