@@ -3,13 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.papers.mf_ucb import (
-    INSTANCES,
-    draw_instance,
-    exponents,
-    main,
-    ratios,
-)
+from benchmarks.papers.mf_ucb import INSTANCES, draw_instance, exponents, main, ratios
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 
 

@@ -5,15 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.papers.rcucb import (
-    DEFAULT,
-    METHODS,
-    Row,
-    Settings,
-    main,
-    rows,
-    what_must_hold,
-)
+from benchmarks.papers.rcucb import DEFAULT, METHODS, Row, Settings, main, rows, what_must_hold
 from benchmarks.papers.rcucb_bound import regret_per_log
 from benchmarks.papers.rcucb_instances import ReplayedCensoredInstance
 from mfhpo.censored import RCUCB, Linear

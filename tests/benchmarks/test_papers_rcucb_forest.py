@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import rcucb_forest
-from benchmarks.papers.rcucb_forest import (
-    N_CONFIGURATIONS,
-    ForestTable,
-    build,
-    main,
-    problem,
-)
+from benchmarks.papers.rcucb_forest import N_CONFIGURATIONS, ForestTable, build, main, problem
 
 
 def made_up(seed=0):

@@ -13,9 +13,7 @@ from benchmarks.hpo.certificate_races import Job, Play, kind_of, play
 from benchmarks.hpo.certificate_summary import holds, markdown, rate, summary
 from benchmarks.hpo.certificates import main
 from benchmarks.hpo.problems import problem_named
-from benchmarks.hpo.space import (
-    Integer,
-)
+from benchmarks.hpo.space import Integer
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.search import Numeric, Replicate

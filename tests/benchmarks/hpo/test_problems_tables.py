@@ -3,13 +3,7 @@ import pytest
 
 from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems.scikit_learn import MODELS
-from benchmarks.hpo.problems.table import (
-    FOLDER,
-    Table,
-    TableProblem,
-    configurations_of,
-    table_file,
-)
+from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, configurations_of, table_file
 from benchmarks.hpo.space import Integer
 from benchmarks.hpo.tables import __main__ as command
 

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import pickle
-import sys
 import tempfile
 import threading
 import time
@@ -20,12 +19,7 @@ from optuna.trial import TrialState
 
 from benchmarks import time_limit as benchmark
 from mfhpo_optuna import MFSampler, time_limited
-from mfhpo_optuna.study.attributes import (
-    CENSORED_KEY,
-    ENFORCER_KEY,
-    LIMIT_KEY,
-    SECONDS_KEY,
-)
+from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from tests.optuna.time_limits.processes import (
     LIMIT,
     SOON,
@@ -40,14 +34,8 @@ from tests.optuna.time_limits.processes import (
     until,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
-    pytest.mark.usefixtures("nothing_is_left"),
-    # Said where a test before this one has loaded a library with OpenMP.
-    pytest.mark.filterwarnings("ignore:trial 0, the first one, was stopped:UserWarning"),
-]
+# Said where a test before this one has loaded a library with OpenMP.
+pytestmark = pytest.mark.filterwarnings("ignore:trial 0, the first one, was stopped:UserWarning")
 
 
 def test_pruning_by_the_objective_is_no_censoring():

@@ -23,13 +23,6 @@ from mfhpo_optuna.study.attributes import SECONDS_KEY
 from mfhpo_optuna.time_limits.crossing import pack_error
 from tests.optuna.time_limits.processes import MEGABYTE, SlowSampler, only, run
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
-    pytest.mark.usefixtures("nothing_is_left"),
-]
-
 
 @pytest.mark.parametrize("value", [True, np.float32(0.5), np.array(3.0), math.inf], ids=repr)
 def test_values_cross(value):

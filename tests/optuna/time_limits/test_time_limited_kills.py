@@ -15,30 +15,11 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.study.attributes import (
-    CENSORED_KEY,
-    MEMORY_KEY,
-    SECONDS_KEY,
-)
-from tests.optuna.time_limits.processes import (
-    LIMIT,
-    SOON,
-    Notes,
-    alive,
-    below,
-    only,
-    run,
-    until,
-)
+from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
+from tests.optuna.time_limits.processes import LIMIT, SOON, Notes, alive, below, only, run, until
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
-    pytest.mark.usefixtures("nothing_is_left"),
-    # Said where a test before this one has loaded a library with OpenMP.
-    pytest.mark.filterwarnings("ignore:trial 0, the first one, was stopped:UserWarning"),
-]
+# Said where a test before this one has loaded a library with OpenMP.
+pytestmark = pytest.mark.filterwarnings("ignore:trial 0, the first one, was stopped:UserWarning")
 
 
 def holds_the_interpreter_in_c(trial):

@@ -3,15 +3,7 @@
 import pytest
 
 from mfhpo_optuna import plot_gain
-from tests.optuna.samplers.time_limits.timed import (
-    CENSORED,
-    LIMIT,
-    LIMITS,
-    PULL,
-    make,
-    run,
-    score,
-)
+from tests.optuna.samplers.time_limits.timed import CENSORED, LIMIT, LIMITS, PULL, make, run, score
 
 
 def traces(figure, axis):

@@ -1,34 +1,37 @@
-"""How the processes of a wrapper begin, serve again, and are given up."""
+"""How the processes of a wrapper begin, serve again, are watched and are given up."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 import warnings
+from itertools import chain, repeat
+from typing import Any, cast
 
+import numpy as np
 import optuna
 import pytest
 
 from mfhpo_optuna import time_limited
-from mfhpo_optuna.time_limits import crew
+from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
+from mfhpo_optuna.time_limits import crew, processes, supervision
+from mfhpo_optuna.time_limits.channel import Channel
+from mfhpo_optuna.time_limits.remote_trial import Answers, Call
 from tests.optuna.time_limits.processes import (
+    MEGABYTE,
     alive,
     below,
     end_helpers,
     fails,
     hangs_if_odd,
+    only,
     process_number,
     run,
     sleeps,
     until,
 )
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
-    pytest.mark.usefixtures("nothing_is_left"),
-]
 
 
 def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch):
@@ -150,3 +153,124 @@ def test_what_is_no_longer_used_ends():
     study = optuna.create_study()
     study.optimize(time_limited(process_number, limit=30.0), n_trials=1)
     assert until(lambda: below() <= before)
+
+
+def test_memory_is_limited():
+    mine = np.ones(25 * MEGABYTE)  # 200 MB that the worker shares with this process
+
+    def objective(trial):
+        total = float(mine[0])
+        if trial.number == 1:
+            if os.fork():  # the child takes it
+                time.sleep(3600.0)
+            held = np.ones(40 * MEGABYTE)
+            total += held[0]
+            time.sleep(3600.0)
+        return total
+
+    study = run(objective, n_trials=3, limit=60.0, memory_limit=150 * MEGABYTE)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED", "COMPLETE"]
+    attributes = study.trials[1].user_attrs
+    assert attributes[MEMORY_KEY] == 150 * MEGABYTE
+    assert attributes[CENSORED_KEY] == 60.0
+    assert attributes[SECONDS_KEY] < 30.0
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "seconds", "state"), [(220, 1.0, "COMPLETE"), (75, 60.0, "PRUNED")]
+)
+def test_memory_that_is_shared_counts_once(megabytes, seconds, state):
+    mine = np.ones(25 * MEGABYTE)  # 200 MB
+
+    def objective(trial):
+        held = np.ones(15 * MEGABYTE)  # 120 MB
+        children = []
+        for _ in range(3):
+            children.append(os.fork())
+            if not children[-1]:
+                time.sleep(seconds if float(mine.sum() + held.sum()) else 0.0)
+                os._exit(0)
+        for child in children:
+            os.waitpid(child, 0)
+        return float(held[0])
+
+    trial = only(run(objective, limit=60.0, memory_limit=megabytes * MEGABYTE))
+    assert trial.state.name == state
+    assert (MEMORY_KEY in trial.user_attrs) is (state == "PRUNED")
+
+
+def test_the_memory_of_other_programs_counts():
+    program = "import time; held = bytearray(b'x') * 100_000_000; time.sleep(3600)"
+
+    def objective(trial):
+        return float(subprocess.run([sys.executable, "-c", program]).returncode)
+
+    trial = only(run(objective, limit=60.0, memory_limit=80 * MEGABYTE))
+    assert trial.user_attrs[MEMORY_KEY] == 80 * MEGABYTE
+
+
+def test_a_worker_that_keeps_memory_is_replaced():
+    kept = []
+
+    def objective(trial):
+        kept.append(np.ones(MEGABYTE * 4 * (trial.number % 2)))  # 32 MB in every second trial
+        return float(len(kept))
+
+    study = run(objective, n_trials=5, limit=60.0, memory_limit=100 * MEGABYTE)
+    assert [trial.value for trial in study.trials] == [1.0, 2.0, 1.0, 2.0, 1.0]
+
+
+def test_without_proc_the_system_is_asked(monkeypatch):
+    child = subprocess.Popen(["sh", "-c", "sleep 3600 & wait"])
+    try:
+        assert until(lambda: len(processes.descendants(child.pid)) == 1)
+        known = processes.descendants(child.pid)
+        monkeypatch.setattr(processes, "_HAS_PROC", False)
+        assert processes.descendants(child.pid) == known
+        assert set(known) < set(processes.descendants(os.getpid()))
+        table = {os.getpid(): (1, 10), 2: (os.getpid(), 30), 3: (2, 5), 4: (1, 1000)}
+        monkeypatch.setattr(processes, "_process_table", lambda: table)
+        assert processes.memory_below() == 30 + 5 - 10
+    finally:
+        for pid in known:
+            os.kill(pid, signal.SIGKILL)
+        child.kill()
+        child.wait()
+
+
+class _CountsDown(supervision._Clock):
+    """A clock that says how much time is left in a given order."""
+
+    def __init__(self, *left):
+        super().__init__(1.0)
+        self._left = chain(left, repeat(-1.0))
+
+    def left(self):
+        return next(self._left)
+
+
+class _Worker:
+    """What a supervisor needs of a worker that never ends by itself."""
+
+    def __init__(self, control):
+        self.control = control
+        self.killed = False
+
+    def kill_worker(self):
+        self.killed = True
+
+
+def test_time_that_ends_while_an_answer_is_sent():
+    program, worker = socket.socketpair()
+    control, kept = socket.socketpair()
+    with program, worker, control, kept:
+        trial = optuna.create_study().ask()
+        other = Channel(worker)
+        other.send(Call(number=1, seconds=0.0, name="should_prune", arguments=(), options={}))
+        killed = _Worker(control)
+        end = supervision._supervise(
+            cast(Any, killed), Channel(program), Answers(trial), _CountsDown(1.0, 1e-6), 1.0
+        )
+        assert other.receive(1.0).number == 1
+    assert end.how is None
+    assert killed.killed

@@ -1,0 +1,19 @@
+"""What all tests of limits have around them."""
+
+import sys
+
+import optuna
+import pytest
+
+from tests.optuna.time_limits.processes import below, until
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left():
+    if sys.platform != "linux":
+        pytest.skip("looks into /proc")
+    before = below()
+    yield
+    assert until(lambda: below() <= before), "processes are left"
