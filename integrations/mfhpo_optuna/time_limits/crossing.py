@@ -39,12 +39,13 @@ class PackedError:
         """The exception, or the nearest to it that this process knows."""
         for make in (self._itself, self._of_its_class):
             try:
-                error: BaseException = make()
+                error = make()
                 # What was made without its __init__ may not be able to show itself.
                 str(error), repr(error)
-                return error
             except Exception:
                 continue
+            if isinstance(error, BaseException):
+                return error
         return RuntimeError(self.message)
 
     def _itself(self) -> Any:
