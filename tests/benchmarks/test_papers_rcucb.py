@@ -12,12 +12,7 @@ from mfhpo.censored import RCUCB, Linear
 
 
 def run(cases, methods, repetitions, rounds):
-    settings = Settings(
-        repetitions=repetitions,
-        rounds=rounds,
-        cases=cases,
-        methods=methods,
-    )
+    settings = Settings(repetitions=repetitions, rounds=rounds, cases=cases, methods=methods)
     return list(rows(settings))
 
 
@@ -62,10 +57,7 @@ class TestRows:
     @pytest.mark.slow
     def test_counting_censored_pulls_locks_in(self):
         counted, mended, default = run(
-            ["lock-in"],
-            ["published curves", "published curves, Kaplan-Meier", DEFAULT],
-            8,
-            20_000,
+            ["lock-in"], ["published curves", "published curves, Kaplan-Meier", DEFAULT], 8, 20_000
         )
         assert counted.locked_in is not None
         assert counted.locked_in >= 1

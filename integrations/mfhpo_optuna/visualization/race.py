@@ -115,11 +115,7 @@ class _Picture:
 
     def __init__(self, story: RaceStory, answer: StudyRecommendation) -> None:
         self.figure = new_figure(
-            rows=1,
-            cols=2,
-            shared_yaxes=True,
-            column_widths=[0.64, 0.36],
-            horizontal_spacing=0.015,
+            rows=1, cols=2, shared_yaxes=True, column_widths=[0.64, 0.36], horizontal_spacing=0.015
         )
         self._story = story
         self._answer = answer

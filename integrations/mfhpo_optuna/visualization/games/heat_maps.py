@@ -37,11 +37,7 @@ def draw_heat_maps(story: NashStory, title: str) -> Any:
     titles = [f"{escape(n)} ({b} is better)" for n, b in zip(players, better, strict=True)]
     titles.append("largest gain by deviating, in standard deviations")
     figure = new_figure(
-        rows=1,
-        cols=3,
-        shared_yaxes=True,
-        subplot_titles=titles,
-        horizontal_spacing=0.09,
+        rows=1, cols=3, shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.09
     )
     x, y = story.policy.actions.parameters
     axes = {"x": axis_values(story, x), "y": axis_values(story, y)}
