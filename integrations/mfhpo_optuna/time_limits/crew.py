@@ -34,6 +34,7 @@ class WorkerHandle:
 
     def __init__(self, control: socket.socket, memory_limited: bool) -> None:
         self.control = control
+        self.busy = True  # whether a trial uses it
         self.lost = False  # whether the keeper has ended, or does not get its worker to end
         self._reports = Channel(control)
         self._calls: Channel | None = None
@@ -139,8 +140,7 @@ class Crew:
         self._process = os.getpid()
         self._lifeline: socket.socket | None = None
         self._warden: int | BaseProcess | None = None
-        self._all: list[WorkerHandle] = []
-        self._idle: list[WorkerHandle] = []
+        self._workers: list[WorkerHandle] = []
 
     @contextmanager
     def worker(self, objective: Objective) -> Iterator[WorkerHandle]:
@@ -156,21 +156,22 @@ class Crew:
             raise
         finally:
             with self._lock:
-                if worker.lost and worker in self._all:
-                    self._all.remove(worker)
-                elif worker in self._all:
-                    self._idle.append(worker)
+                worker.busy = False
+                if worker.lost and worker in self._workers:
+                    self._workers.remove(worker)
 
     def _hire(self, objective: Objective) -> WorkerHandle:
         if self._process != os.getpid():
             self._lock = threading.Lock()
-            for worker in self._all:
+            for worker in self._workers:
                 worker.close()  # it belongs to the process that this one was forked from
             self._let_go()
             self._process = os.getpid()
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            for worker in self._workers:
+                if not worker.busy:
+                    worker.busy = True
+                    return worker
             if self._lifeline is None:
                 self._lifeline = self._start_warden(objective)
                 atexit.register(self.close)
@@ -183,7 +184,7 @@ class Crew:
                     self._end()
                     worker.close()
                     return worker
-            self._all.append(worker)
+            self._workers.append(worker)
             return worker
 
     def close(self) -> None:
@@ -204,12 +205,12 @@ class Crew:
         atexit.unregister(self.close)
 
     def _let_go(self) -> None:
-        for worker in self._all:
-            if worker in self._idle:
-                worker.close()
-            else:
+        for worker in self._workers:
+            if worker.busy:
                 worker.hang_up()
-        self._all, self._idle = [], []
+            else:
+                worker.close()
+        self._workers = []
         if self._lifeline is not None:
             self._lifeline.close()
         self._lifeline, self._warden = None, None

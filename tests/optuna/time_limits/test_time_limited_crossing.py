@@ -24,33 +24,31 @@ from mfhpo_optuna.time_limits.crossing import pack_error
 from tests.optuna.time_limits.processes import MEGABYTE, SlowSampler, only, run
 
 
-@pytest.mark.parametrize("value", [True, np.float32(0.5), np.array(3.0), math.inf], ids=repr)
-def test_values_cross(value):
+class Tensor:
+    """A number that cannot be pickled."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __float__(self):
+        return 0.75
+
+
+LONG = np.ones(MEGABYTE)  # longer than one piece of a message
+NUMBERS = [True, np.float32(0.5), np.array(3.0), math.inf, Tensor()]
+
+
+@pytest.mark.parametrize("value", [*NUMBERS, None, LONG, threading.Lock()], ids=type)
+def test_values_and_what_is_none_are_taken_as_without_limits(value):
+    def objective(trial):
+        return value if trial.number == 0 else 1.0
+
     plain = optuna.create_study()
-    plain.optimize(lambda trial: value, n_trials=1)
-    assert only(run(lambda trial: value)).value == plain.trials[0].value
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: None,
-        lambda: np.ones(MEGABYTE),  # longer than one piece of a message
-        lambda: threading.Lock(),
-    ],
-    ids=["None", "array", "lock"],
-)
-def test_what_is_no_value_fails_as_without_limits(make):
-    study = run(lambda trial: make() if trial.number == 0 else 1.0, n_trials=2, limit=30.0)
-    assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE"]
-
-
-def test_a_number_that_cannot_be_pickled_is_a_number():
-    class Tensor:
-        def __float__(self):
-            return 0.75
-
-    assert only(run(lambda trial: Tensor())).value == 0.75
+    plain.optimize(objective, n_trials=2)
+    expected = [(trial.state, trial.value) for trial in plain.trials]
+    assert expected[1] == (TrialState.COMPLETE, 1.0)
+    limited = run(objective, n_trials=2, limit=30.0)
+    assert [(trial.state, trial.value) for trial in limited.trials] == expected
 
 
 def test_several_objectives():
