@@ -11,7 +11,6 @@ import optuna
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.visualization.games.story import NashStory, Stage
 from mfhpo_optuna.visualization.style import (
-    HOVER,
     INK,
     WINNER,
     faded,
@@ -67,7 +66,6 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
         x=costs,
         y=rounded([stage.answer.epsilon for stage in story.stages]),
         text=[_describe(stage) for stage in story.stages],
-        hovertemplate=HOVER,
         mode="lines+markers",
         line={"color": WINNER, "width": 2.5},
         name="largest of all players",

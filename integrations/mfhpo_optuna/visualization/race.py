@@ -16,7 +16,6 @@ from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization.race_story import Point, RaceStory
 from mfhpo_optuna.visualization.search import plot_search
 from mfhpo_optuna.visualization.style import (
-    HOVER,
     INK,
     LEFT,
     RIGHT,
@@ -150,9 +149,7 @@ class _Picture:
             band.add(_outline(run, self._span))
 
     def _draw_lines(self, curve: Line, **options: Any) -> None:
-        self.figure.add_scatter(
-            x=curve.x, y=curve.y, text=curve.text, hovertemplate=HOVER, **LEFT, **options
-        )
+        self.figure.add_scatter(x=curve.x, y=curve.y, text=curve.text, **LEFT, **options)
 
     def _draw_bands(self, band: Line, colour: str, group: str) -> None:
         self.figure.add_scatter(
@@ -178,7 +175,6 @@ class _Picture:
             y=[p.mean for p in shown],
             error_y={"array": radii, "thickness": 3, "width": 0},
             text=[_describe(self._story, p) for p in shown],
-            hovertemplate=HOVER,
             mode="markers",
             marker={"color": colour, "size": 7, "line": {"color": "white", "width": 1}},
             legendgroup=f"level {fidelity}",
@@ -205,7 +201,6 @@ class _Picture:
                     f"{e.cost:.6g}<br>{params_text(self._story.race.arms.params(arm))}"
                     for arm, e in exits.items()
                 ],
-                hovertemplate=HOVER,
                 mode="markers",
                 marker={"symbol": symbol, "size": size, "color": INK, "line": edge},
                 cliponaxis=False,
@@ -241,7 +236,6 @@ class _Picture:
             x=[f"{self._answer.arm}"],
             y=[last.mean],
             text=[_describe(self._story, last)],
-            hovertemplate=HOVER,
             mode="markers",
             marker={"symbol": "star", "color": WINNER, "size": 14},
             showlegend=False,

@@ -19,7 +19,6 @@ from mfhpo_optuna.visualization.shortlist import (
     with_margin,
 )
 from mfhpo_optuna.visualization.style import (
-    HOVER,
     INK,
     LEFT,
     RIGHT,
@@ -143,7 +142,6 @@ def _draw_best(figure: Any, story: SearchStory) -> None:
         x=[*(e.cost for e in best), story.evaluations[-1].cost],
         y=[*(e.value for e in best), best[-1].value],
         text=[*texts, texts[-1]],
-        hovertemplate=HOVER,
         mode="lines",
         line={"color": INK, "width": 1.8, "shape": "hv"},
         name=f"luckiest value so far{where}",
@@ -194,7 +192,6 @@ def _draw_failures(figure: Any, story: SearchStory, span: tuple[float, float]) -
         x=[e.cost for e in failed],
         y=[edge] * len(failed),
         text=[_describe(story, e) for e in failed],
-        hovertemplate=HOVER,
         mode="markers",
         marker={"symbol": "x-thin-open", "size": 7, "color": INK, "line": {"width": 1.5}},
         cliponaxis=False,
@@ -208,7 +205,6 @@ def _points(story: SearchStory, shown: Sequence[Evaluation]) -> dict[str, Any]:
         "x": rounded([e.cost for e in shown]),
         "y": rounded([e.value for e in shown]),
         "text": [_describe(story, e) for e in shown],
-        "hovertemplate": HOVER,
         "mode": "markers",
         **LEFT,
     }

@@ -12,7 +12,6 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.visualization.search_story import SearchStory
 from mfhpo_optuna.visualization.style import (
-    HOVER,
     INK,
     RIGHT,
     WINNER,
@@ -52,7 +51,7 @@ def draw_shortlist(figure: Any, story: SearchStory, certificate: Certificate) ->
         showlegend=False,
         **RIGHT,
     )
-    common = {"hovertemplate": HOVER, "mode": "markers", **RIGHT}
+    common = {"mode": "markers", **RIGHT}
     radii = [_radius(result) for result in results]
     figure.add_scatter(
         x=labels,

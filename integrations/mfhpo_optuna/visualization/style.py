@@ -12,7 +12,6 @@ import optuna
 from optuna.samplers import BaseSampler
 
 __all__ = [
-    "HOVER",
     "INK",
     "LEFT",
     "RIGHT",
@@ -37,7 +36,6 @@ _LEVEL_COLOURS = ("#8fd3c1", "#4db8c4", "#2a8fbd", "#2561a8", "#14307d")
 WINNER = "rgb(213, 94, 0)"
 INK = "#333333"
 
-HOVER = "%{text}<extra></extra>"  # a point's text, and nothing else
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
 
@@ -96,7 +94,10 @@ def lay_out(
     top: int = 100,
     right: int = 30,
 ) -> None:
-    """Give a figure its title, its legend below the panels, and its margins."""
+    """Give a figure its title, its legend below the panels, and what is shown under the mouse."""
+    figure.update_traces(
+        hovertemplate="%{text}<extra></extra>", selector=lambda trace: trace.text is not None
+    )
     figure.update_layout(
         template="plotly_white",
         title={"text": title, "x": 0.01, "xanchor": "left"},

@@ -12,14 +12,7 @@ from optuna.distributions import CategoricalDistribution
 
 from mfhpo.search import OneOf
 from mfhpo_optuna.visualization.games.story import NashStory, Played
-from mfhpo_optuna.visualization.style import (
-    HOVER,
-    WINNER,
-    lay_out,
-    level_colour,
-    new_figure,
-    params_text,
-)
+from mfhpo_optuna.visualization.style import WINNER, lay_out, level_colour, new_figure, params_text
 
 __all__ = ["axis_type", "axis_values", "draw_heat_maps", "places", "star"]
 
@@ -105,7 +98,6 @@ def _draw_played(figure: Any, story: NashStory, panel: dict[str, int]) -> None:
         figure.add_scatter(
             **_at(story, [p.query.profile for p in shown]),
             text=[_describe(story, p) for p in shown],
-            hovertemplate=HOVER,
             mode="markers",
             marker={
                 "symbol": ["circle" if None not in p.values else "x" for p in shown],
@@ -130,7 +122,6 @@ def _draw_way(figure: Any, story: NashStory, panel: dict[str, int]) -> None:
         figure.add_scatter(
             **_at(story, [stage.answer.profile for stage in stages]),
             text=[f"after cost {s.cost:.6g}<br>{params_text(s.params)}" for s in stages],
-            hovertemplate=HOVER,
             name=name,
             legendgroup="answer",
             showlegend=panel["col"] == 1,
