@@ -39,18 +39,13 @@ def race(pool=MISLEADING, sigma=0.1, epsilon=1.0, seed=0):
     return Race(pool, sigma, epsilon, declared, seed)
 
 
-class TestPaid:
-    COUNTS = np.array([[3, 0, 1], [0, 2, 0]])
-    LEVELS = np.array([0.25, 0.5, 1.0])
-
-    def test_from_scratch_every_pull_is_paid(self):
-        # 3/4 + 1 for the first arm, 2/2 for the second.
-        assert paid(self.COUNTS, self.LEVELS, continues=False) == pytest.approx(2.75)
-
-    def test_continued_trainings_show_the_levels_that_they_pass(self):
-        # Three trainings of the first arm, of which one goes to the end: 2/4 + 1. Two of the second
-        # that go halfway: 2/2.
-        assert paid(self.COUNTS, self.LEVELS, continues=True) == pytest.approx(2.5)
+def test_what_is_paid_by_hand():
+    counts, levels = np.array([[3, 0, 1], [0, 2, 0]]), np.array([0.25, 0.5, 1.0])
+    # From scratch: 3/4 + 1 for the first arm, 2/2 for the second.
+    assert paid(counts, levels, continues=False) == pytest.approx(2.75)
+    # Three trainings of the first arm, of which one goes to the end: 2/4 + 1. Two of the second
+    # that go halfway: 2/2.
+    assert paid(counts, levels, continues=True) == pytest.approx(2.5)
 
 
 class TestHalving:

@@ -1,3 +1,5 @@
+import itertools
+import json
 import math
 
 import numpy as np
@@ -50,22 +52,25 @@ def draws(problem, count, seed=0):
     return (problem.space.draw(rng) for _ in range(count))
 
 
+def evaluated(problem, configuration, level=None, seed=0):
+    level = problem.fidelity.target if level is None else level
+    return problem.objective_function(configuration, level, seed)
+
+
 class TestContract:
     def test_values_are_finite_and_cost_something(self, problem):
-        for configuration in draws(problem, 2):
-            for level in problem.fidelity.levels:
-                result = problem.objective_function(configuration, level, seed=1)
-                assert math.isfinite(result.value)
-                assert result.cost > 0.0
+        for configuration, level in itertools.product(draws(problem, 2), problem.fidelity.levels):
+            result = evaluated(problem, configuration, level, seed=1)
+            assert math.isfinite(result.value)
+            assert result.cost > 0.0
 
     def test_the_seed_is_the_noise(self, problem):
-        level = problem.fidelity.target
         differ = 0
         for configuration in draws(problem, 20 if isinstance(problem, KnownProblem) else 3, 10):
-            first, second = (
-                problem.objective_function(configuration, level, seed).value for seed in (0, 1)
+            first, second, again = (
+                evaluated(problem, configuration, seed=seed).value for seed in (0, 1, 1)
             )
-            assert problem.objective_function(configuration, level, seed=1).value == second
+            assert again == second
             differ += first != second
         assert differ >= 1  # a model that names one class for all scores the same on all splits
 
@@ -73,33 +78,26 @@ class TestContract:
     def test_what_is_wrong_is_named(self, name):
         problem = problem_named(name)
         [configuration] = draws(problem, 1)
-        level = problem.fidelity.target
         first = next(iter(problem.space.parameters))
         lacking = {name: value for name, value in configuration.items() if name != first}
-        with pytest.raises(ValueError, match=f"lacks '{first}'"):
-            problem.objective_function(lacking, level, seed=0)
-        with pytest.raises(ValueError, match="must be of"):
-            problem.objective_function({**configuration, first: -1e9}, level, seed=0)
-        with pytest.raises(ValueError, match="what applies and no more"):
-            problem.objective_function({**configuration, "foreign": 1}, level, seed=0)
-        with pytest.raises(ValueError, match=r"fidelity must be one of"):
-            problem.objective_function(configuration, 0.12345, seed=0)
+        for wrong, level, words in (
+            (lacking, None, f"lacks '{first}'"),
+            ({**configuration, first: -1e9}, None, "must be of"),
+            ({**configuration, "foreign": 1}, None, "what applies and no more"),
+            (configuration, 0.12345, "fidelity must be one of"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                evaluated(problem, wrong, level)
         with pytest.raises(ValueError, match=f"lacks '{first}'"):
             problem.true_value(lacking)
 
     def test_full_cost_is_that_of_the_target(self, known):
-        costs = [
-            known.objective_function(configuration, known.fidelity.target, seed=0).cost
-            for configuration in draws(known, 101)
-        ]
+        costs = [evaluated(known, configuration).cost for configuration in draws(known, 101)]
         assert known.full_cost == pytest.approx(np.median(costs), rel=0.3)
 
     def test_higher_levels_cost_more(self, known):
         for configuration in draws(known, 5):
-            costs = [
-                known.objective_function(configuration, level, seed=0).cost
-                for level in known.fidelity.levels
-            ]
+            costs = [evaluated(known, configuration, at).cost for at in known.fidelity.levels]
             if known.name in TABLES:  # measured, so neighbours may be in the wrong order
                 assert costs[0] < costs[-1]
             else:
@@ -107,10 +105,7 @@ class TestContract:
 
     def test_true_value_is_the_mean_of_the_noisy_ones(self, known):
         [configuration] = draws(known, 1, seed=4)
-        values = [
-            known.objective_function(configuration, known.fidelity.target, seed).value
-            for seed in range(300)
-        ]
+        values = [evaluated(known, configuration, seed=seed).value for seed in range(300)]
         error = np.std(values) / np.sqrt(len(values))
         assert abs(np.mean(values) - known.true_value(configuration)) <= 5.0 * error
 
@@ -127,8 +122,7 @@ class TestNames:
         assert problem.fidelity.levels == (1.0, 3.0, 9.0, 27.0, 52.0)
         assert problem.full_cost == 52.0
         [configuration] = draws(problem, 1)
-        result = problem.objective_function(configuration, 52, seed=0)
-        assert result.value == problem.true_value(configuration)
+        assert evaluated(problem, configuration).value == problem.true_value(configuration)
         assert problem_named("svm wine", levels=[0.5, 1.0]).fidelity.levels == (0.5, 1.0)
 
     @pytest.mark.parametrize(
@@ -170,7 +164,7 @@ class TestSurrogates:
         for epochs in (2.0, 52.0):
             row = [epochs, 64, 0.01, 0.5, 0.02, 3, 200, 0.25]
             outputs = run(folder / "lcbench" / "model.onnx", row, [code])
-            found = problem.objective_function(configuration, epochs, seed=0)
+            found = evaluated(problem, configuration, epochs)
             assert found.value == pytest.approx(outputs[1], abs=1e-4)
             assert found.cost == epochs
         assert problem.fidelity.continues
@@ -181,41 +175,29 @@ class TestSurrogates:
     def test_rbv2_xgboost_by_hand(self, booster, data_folder):
         folder = data_folder / "yahpo"
         problem = problem_named("rbv2_xgboost 1501", folder, sigma=0.0)
-        always = {
-            "booster": booster,
-            "num.impute.selected.cpo": "impute.hist",
-            "nrounds": 300,
-            "lambda": 0.1,
-            "alpha": 0.2,
-            "subsample": 0.7,
-        }
-        of_trees = {
-            "eta": 0.05,
-            "gamma": 0.01,
-            "max_depth": 8,
-            "min_child_weight": 5.0,
-            "colsample_bytree": 0.6,
-            "colsample_bylevel": 0.8,
-        }
-        of_dart = {"rate_drop": 0.3, "skip_drop": 0.4}
-        given = always | (of_trees if booster != "gblinear" else {})
-        given |= of_dart if booster == "dart" else {}
-        columns = (
-            *("nrounds", "eta", "gamma", "lambda", "alpha", "subsample", "max_depth"),
-            *("min_child_weight", "colsample_bytree", "colsample_bylevel"),
-            *("rate_drop", "skip_drop"),
-        )
-        row = [given.get(name, 0.0) for name in columns] + [1 / 27, 10]
+        # In the order of the model's columns.
+        names = "nrounds eta gamma lambda alpha subsample max_depth min_child_weight"
+        names += " colsample_bytree colsample_bylevel rate_drop skip_drop"
+        values = (300, 0.05, 0.01, 0.1, 0.2, 0.7, 8, 5.0, 0.6, 0.8, 0.3, 0.4)
+        of_trees = {"eta", "gamma", "max_depth", "min_child_weight"}
+        of_trees |= {"colsample_bytree", "colsample_bylevel"}
+        of_dart = {"rate_drop", "skip_drop"}
+        lacks = {"gblinear": of_trees | of_dart, "gbtree": of_dart, "dart": set()}[booster]
+        numbers = dict(zip(names.split(), values, strict=True))
+        row = [0.0 if name in lacks else value for name, value in numbers.items()] + [1 / 27, 10]
+        given = {name: value for name, value in numbers.items() if name not in lacks}
+        given |= {"booster": booster, "num.impute.selected.cpo": "impute.hist"}
         # Codes of encoding.json; "#na#" is 0, then come the names in alphabetical order.
-        codes = [code_of_1501(folder), {"dart": 1, "gblinear": 2, "gbtree": 3}[booster], 1]
+        encoding = json.loads((folder / "rbv2_xgboost" / "encoding.json").read_text("utf-8"))
+        codes = [encoding["task_id"]["1501"], {"dart": 1, "gblinear": 2, "gbtree": 3}[booster], 1]
         outputs = run(folder / "rbv2_xgboost" / "model.onnx", row, codes)
-        found = problem.objective_function(given, 1 / 27, seed=0)
+        found = evaluated(problem, given, 1 / 27)
         assert found.value == pytest.approx(100.0 * outputs[0], abs=1e-4)
         assert found.cost == 1 / 27
         assert not problem.fidelity.continues
         other = "gblinear" if booster != "gblinear" else "dart"
         with pytest.raises(ValueError, match=r"what applies and no more|lacks"):
-            problem.objective_function({**given, "booster": other}, 1 / 27, seed=0)
+            evaluated(problem, {**given, "booster": other}, 1 / 27)
 
 
 def run(model, continuous, categories):
@@ -227,14 +209,6 @@ def run(model, continuous, categories):
         "x_cat": np.array([categories], dtype=np.int32),
     }
     return session.run(None, inputs)[0][0]
-
-
-def code_of_1501(folder):
-    import json
-
-    codes = json.loads((folder / "rbv2_xgboost" / "encoding.json").read_text(encoding="utf-8"))
-    code = codes["task_id"]["1501"]
-    return code
 
 
 class TestSynthetic:
@@ -261,7 +235,7 @@ class TestSynthetic:
         def at(name, place, level):
             problem = Synthetic(name, sigma=0.0, levels=(level, 1.0))
             configuration = {f"x{i}": x for i, x in enumerate(place, 1)}
-            return problem.objective_function(configuration, level, seed=0).value
+            return evaluated(problem, configuration, level).value
 
         # (0 - 0 + 0 - 6)^2 + 10 (1 - 1 / (8 pi) - .005 * 2 / 3) cos(0) + 10
         assert at("branin", (0.0, 0.0), 1 / 3) == pytest.approx(-(36.0 + 9.568779 + 10.0))
