@@ -204,8 +204,6 @@ SCRIPT = textwrap.dedent(
     study = optuna.create_study(storage=sys.argv[1], study_name="s", load_if_exists=True)
     limited = time_limited(objective, limit=3600.0)
     study.optimize(limited, n_trials=4, n_jobs=2 if "jobs" in sys.argv else 1)
-    if "exit" in sys.argv:
-        sys.exit()
     """
 )
 
