@@ -8,7 +8,7 @@ import pytest
 from benchmarks.hpo.__main__ import main
 from benchmarks.hpo.archive import keep, restore
 from benchmarks.hpo.record import append, file_of, read
-from tests.benchmarks.hpo.records import record
+from tests.benchmarks.hpo.made_up import record
 
 STEPS = [(1.0, 80.0, None), (2.5, None, 81.25)]
 ONE = record("tpe + median", "lcbench 3945", 0, STEPS)

@@ -13,7 +13,7 @@ from benchmarks.hpo.record import append, file_of, read
 from benchmarks.hpo.reference import Reference
 from benchmarks.hpo.report import ALL, Report
 from benchmarks.hpo.runs import Environment, Job, Plan, environments, jobs, play_all
-from tests.benchmarks.hpo.records import record
+from tests.benchmarks.hpo.made_up import record
 
 
 def steps(value):

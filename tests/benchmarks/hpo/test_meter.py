@@ -1,34 +1,9 @@
 """Tests of the account that optimisers are kept to."""
 
-import numpy as np
 import pytest
 
 from benchmarks.hpo.meter import BudgetSpent, Meter
-from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
-from benchmarks.hpo.space import Categorical, Condition, ConfigurationSpace, Float
-
-
-class Parabola(Problem):
-    """Largest in the middle; 1, 3 or 9 epochs; standard normal noise."""
-
-    name = "parabola"
-    space = ConfigurationSpace(
-        {"kind": Categorical(("a", "b")), "x": Float(0.0, 1.0)}, {"x": Condition("kind", ("a",))}
-    )
-    full_cost = 9.0
-
-    def __init__(self, continues=True):
-        self.fidelity = FidelitySpace("epochs", (1.0, 3.0, 9.0), continues)
-
-    def objective_function(self, configuration, fidelity, seed):
-        if configuration["kind"] == "b":
-            return Evaluation(np.nan, fidelity)
-        noise = np.random.default_rng([seed, int(fidelity)]).standard_normal()
-        return Evaluation(self.true_value(configuration) + float(noise), fidelity)
-
-    def true_value(self, configuration):
-        return -((configuration["x"] - 0.5) ** 2)
-
+from tests.benchmarks.hpo.made_up import Parabola
 
 X = {"kind": "a", "x": 0.5}
 

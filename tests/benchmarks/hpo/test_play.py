@@ -4,66 +4,52 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from benchmarks.hpo import play as playing
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
-from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
 from benchmarks.hpo.record import Record, append, read
-from benchmarks.hpo.space import ConfigurationSpace, Float
+from tests.benchmarks.hpo.made_up import Parabola
 
 
-class Line(Problem):
-    """The parameter is the value; what is seen of it is too high by the seed's noise."""
-
-    name = "line"
-    space = ConfigurationSpace({"x": Float(0.0, 1.0)})
-    fidelity = FidelitySpace("epochs", (1.0, 4.0), continues=True)
-    full_cost = 4.0
-
-    def objective_function(self, configuration, fidelity, seed):
-        noise = float(np.random.default_rng([seed, int(fidelity)]).random())
-        return Evaluation(configuration["x"] + noise, fidelity)
-
-    def true_value(self, configuration):
-        return float(configuration["x"])
+def at(x):
+    return {"kind": "a", "x": x}
 
 
 def careful(meter, seed):
-    for x in (0.2, 0.9, 0.4):
-        meter.evaluate({"x": x}, 0)
+    for x in (0.2, 0.5, 0.4):
+        meter.evaluate(at(x), 0)
     for x in (0.2, 0.4):
-        meter.recommend({"x": x}, claim=meter.evaluate({"x": x}, 1))
-        meter.recommend({"x": x}, claim=meter.steps[-1].claim)
+        meter.recommend(at(x), claim=meter.evaluate(at(x), 2))
+        meter.recommend(at(x), claim=meter.steps[-1].claim)
     while True:
-        meter.evaluate({"x": 0.4}, 1)
+        meter.evaluate(at(0.4), 2)
 
 
 def broken(meter, seed):
-    meter.recommend({"x": 0.2}, claim=math.nan)
-    meter.evaluate({"x": 0.2}, 1)
+    meter.recommend(at(0.2), claim=math.nan)
+    meter.evaluate(at(0.2), 2)
     raise RuntimeError("out of ideas")
 
 
 def test_a_record_tells_the_truth_of_recommendations():
-    record = play("careful", careful, Line(), budget=3.0, seed=1)
-    assert record.run == ("careful", "line", 3.0, 1)
-    assert record.value == (0.2, 0.4)
-    assert record.cost == pytest.approx((1.5, 2.25))
+    record = play("careful", careful, Parabola(), budget=3.0, seed=1)
+    assert record.run == ("careful", "parabola", 3.0, 1)
+    assert record.value == pytest.approx((-0.09, -0.01))
+    assert record.cost == pytest.approx((11 / 9, 19 / 9))
     assert all(claim > value for claim, value in zip(record.claim, record.value, strict=True))
-    assert (record.tried, record.best_tried) == (3, 0.9)
-    assert record.evaluations == (3, 2)
-    assert record.total_cost == pytest.approx(2.25)
+    assert (record.tried, record.best_tried) == (3, 0.0)
+    assert record.evaluations == (3, 0, 2)
+    assert record.total_cost == pytest.approx(19 / 9)
     assert record.crash is None
 
 
 def test_a_crash_is_kept_with_what_came_before():
-    record = play("broken", broken, Line(), budget=3.0, seed=1)
+    record = play("broken", broken, Parabola(), budget=3.0, seed=1)
     assert record.crash is not None
     assert "out of ideas" in record.crash
-    assert record.value == (0.2,)
+    assert record.value == pytest.approx((-0.09,))
     assert record.claim == (None,)
     assert record.total_cost == 1.0
 
@@ -73,11 +59,11 @@ def test_a_missing_package_is_no_crash():
         raise ImportError("no torch")
 
     with pytest.raises(ImportError, match="no torch"):
-        play("incomplete", incomplete, Line(), budget=3.0, seed=1)
+        play("incomplete", incomplete, Parabola(), budget=3.0, seed=1)
 
 
 def test_plain_values_and_back():
-    record = play("careful", careful, Line(), budget=3.0, seed=1)
+    record = play("careful", careful, Parabola(), budget=3.0, seed=1)
     values = json.loads(json.dumps(record.to_dict(), allow_nan=False))
     assert Record.from_dict(values) == record
     with pytest.raises(ValueError, match="'seed'"):
@@ -86,7 +72,7 @@ def test_plain_values_and_back():
 
 class TestFiles:
     def record(self, seed):
-        return replace(play("broken", broken, Line(), budget=3.0, seed=1), seed=seed)
+        return replace(play("broken", broken, Parabola(), budget=3.0, seed=1), seed=seed)
 
     def test_half_a_line_is_lost_and_no_more(self, tmp_path):
         file = tmp_path / "folder" / "x.jsonl"

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.hpo.record import Record
 from benchmarks.hpo.reference import Reference
 from benchmarks.hpo.scores import Comparison, curves, duels, normalised, ratios, regrets, summary
-from tests.benchmarks.hpo.records import record
+from tests.benchmarks.hpo.made_up import record
 
 REFERENCES = {"a": Reference(100.0, 80.0), "b": Reference(1.0, 0.0)}
 
