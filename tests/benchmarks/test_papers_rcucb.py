@@ -59,7 +59,6 @@ class TestRows:
         counted, mended, default = run(
             ["lock-in"], ["published curves", "published curves, Kaplan-Meier", DEFAULT], 8, 20_000
         )
-        assert counted.locked_in is not None
         assert counted.locked_in >= 1
         assert counted.regret > 0.05 * 0.5 * 20_000 * counted.locked_in / 8
         for row in (mended, default):
@@ -82,7 +81,6 @@ def test_figures_are_those_of_an_independent_implementation():
         if row.method == DEFAULT:
             assert row.regret < found[row.case, "KL"].regret
             continue
-        assert row.reference_regret is not None
         if row.method == "KL":
             assert row.regret < row.reference_regret
         else:

@@ -16,7 +16,7 @@ from benchmarks.hpo.problems import problem_named
 from benchmarks.hpo.space import Integer
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
-from mfhpo.search import Numeric, Replicate
+from mfhpo.search import Replicate
 
 SAID = Statement(
     shortlist=3,
@@ -47,18 +47,11 @@ OUTCOME = Outcome(
 )
 
 
-# Places.
-
-
 @pytest.mark.parametrize("log", [False, True])
 def test_every_whole_number_is_reached_from_its_place(log):
     parameter = Integer(2, 9, log)
     kind = kind_of(parameter)
-    assert isinstance(kind, Numeric)
     assert [parameter.at(place) for place in kind.places] == list(range(2, 10))
-
-
-# Playing.
 
 
 def played(share):
@@ -84,15 +77,11 @@ def test_the_search_alone_is_the_one_that_never_heard_of_a_certificate():
 def test_a_run_holds_the_certificate_against_the_truth():
     outcome = play(Job("branin", 5.0, seed=3, budget=20.0, share=0.4))
     said = outcome.certificate
-    assert said is not None
     assert said.shortlist >= 2
     assert said.short_of_best >= 0.0
     assert outcome.cost <= 20.0 + 1e-9
     assert outcome.cost_alone <= 20.0 + 1e-9
     assert Outcome.of_record(json.loads(json.dumps(asdict(outcome)))) == outcome
-
-
-# The truth of a certificate.
 
 
 def result(claim, mean, radius):
@@ -152,9 +141,6 @@ def test_what_has_no_interval_is_neither_right_nor_wrong():
     assert said.gap_covered is None
     assert said.covered is None
     assert said.all_covered is None
-
-
-# Summing up.
 
 
 def test_shares_have_exact_intervals():
@@ -221,9 +207,6 @@ def test_wrong_statements_and_lost_regret_are_told():
     assert all(holds(summary(few, best)).values())
     lost = [replace(one, value=97.0 + 0.01 * one.seed) for one in fine]
     assert list(holds(summary(lost, best)).values()) == [True] * 4 + [False]
-
-
-# The command line.
 
 
 COMMAND = ["--tasks", "branin", "hartmann3", "--sigma", "5", "--budget", "12", "--share", "0.4"]

@@ -47,7 +47,6 @@ def test_a_record_tells_the_truth_of_recommendations():
 
 def test_a_crash_is_kept_with_what_came_before():
     record = play("broken", broken, Parabola(), budget=3.0, seed=1)
-    assert record.crash is not None
     assert "out of ideas" in record.crash
     assert record.value == pytest.approx((-0.09,))
     assert record.claim == (None,)

@@ -55,9 +55,6 @@ def test_a_race_under_way_is_said_not_to_be_certified():
     assert any(trace.name.endswith(", leading") for trace in figure.data if trace.name)
 
 
-# Policies that go back and forth between levels, or eliminate nobody.
-
-
 @pytest.mark.parametrize("make", [BEST_ARM["top-two"], REWARD["UCB"]], ids=["top-two", "UCB"])
 def test_every_sampler_s_race_has_one_line_for_each_arm_and_level(make):
     study = race(make=make, n_trials=60, sigma=0.1)
