@@ -19,7 +19,7 @@ from mfhpo_optuna.time_limits.channel import Channel, private_pair
 from mfhpo_optuna.time_limits.crossing import PackedError
 from mfhpo_optuna.time_limits.processes import begin_process, flush_output, reap_one
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory, Rested
-from mfhpo_optuna.time_limits.worker import Begun, Objective, Order
+from mfhpo_optuna.time_limits.worker import Objective, Order
 
 __all__ = ["Crew", "WorkerHandle"]
 
@@ -122,10 +122,10 @@ class WorkerHandle:
 
 
 def _begins(calls: Channel, order: Order, timeout: float) -> bool:
-    """Whether the worker says so; it may be held up by threads of an earlier trial."""
+    """Whether the worker repeats the order; threads of an earlier trial may hold it up."""
     try:
         calls.send(order, timeout)
-        return isinstance(calls.receive(timeout), Begun)
+        return bool(calls.receive(timeout) == order)
     except (EOFError, OSError):
         return False
 

@@ -20,7 +20,7 @@ from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_err
 from mfhpo_optuna.time_limits.processes import die_with_parent, flush_output
 from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
 
-__all__ = ["Begun", "Done", "Objective", "Order", "draw_seeds", "work"]
+__all__ = ["Done", "Objective", "Order", "draw_seeds", "work"]
 
 Objective = Callable[[Any], Any]
 
@@ -32,11 +32,6 @@ class Order:
     number: int
     trial_id: int | None
     seeds: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Begun:
-    """The objective begins now."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ def _run(channel: Channel, objective: Objective, order: Order) -> Done:
     seed, numpy_seed = order.seeds
     random.seed(seed)
     _numpy_random().seed(numpy_seed)
-    channel.send(Begun())
+    channel.send(order)  # it begins
     requests = Requests(channel, order.number)
     trial: BaseTrial = RemoteTrial(requests, order.number, order.trial_id)
     process = os.getpid()

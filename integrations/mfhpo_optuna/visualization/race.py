@@ -26,6 +26,7 @@ from mfhpo_optuna.visualization.style import (
     faded,
     lay_out,
     level_colour,
+    list_arms,
     mark_interval,
     new_figure,
     params_text,
@@ -259,17 +260,9 @@ class _Picture:
             tickformat="~s",
             **LEFT,
         )
-        figure.update_xaxes(
-            title=f"arm (the {'last to leave' if self._story.exits else 'best'} on the left)",
-            type="category",
-            categoryorder="array",
-            categoryarray=[f"{arm}" for arm in self._ranking],
-            tickangle=0,
-            dtick=1,
-            tickfont={"size": 10 if len(self._ranking) <= 24 else 8},
-            showgrid=False,
-            **RIGHT,
-        )
+        title = f"arm (the {'last to leave' if self._story.exits else 'best'} on the left)"
+        font = {"size": 10 if len(self._ranking) <= 24 else 8}
+        list_arms(figure, title, [f"{arm}" for arm in self._ranking], dtick=1, tickfont=font)
         better = "higher" if self._story.race.sign > 0.0 else "lower"
         figure.update_yaxes(range=list(self._span), zeroline=False)
         figure.update_yaxes(title=f"mean objective value ({better} is better)", **LEFT)

@@ -18,6 +18,7 @@ from mfhpo_optuna.visualization.style import (
     annotate,
     faded,
     level_colour,
+    list_arms,
     mark_interval,
     params_text,
     wrapped,
@@ -83,15 +84,7 @@ def draw_shortlist(figure: Any, story: SearchStory, certificate: Certificate) ->
     low, high = certificate.interval
     if math.isfinite(high - low):
         mark_interval(figure, low, high)
-    figure.update_xaxes(
-        title="shortlist: arms, the best on the left",
-        type="category",
-        categoryorder="array",
-        categoryarray=labels,
-        tickangle=0,
-        showgrid=False,
-        **RIGHT,
-    )
+    list_arms(figure, "shortlist: arms, the best on the left", labels)
     figure.update_yaxes(range=list(_shortlist_span(results)), **RIGHT)
     annotate(figure, _luck(story, certificate), **_CENTRE)
 

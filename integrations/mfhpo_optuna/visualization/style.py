@@ -22,6 +22,7 @@ __all__ = [
     "faded",
     "lay_out",
     "level_colour",
+    "list_arms",
     "mark_interval",
     "new_figure",
     "params_text",
@@ -118,6 +119,20 @@ def annotate(figure: Any, text: str, **place: Any) -> None:
 def mark_interval(figure: Any, low: float, high: float) -> None:
     """Shade the winner's interval in all panels: whoever reaches into it is not told from it."""
     figure.add_hrect(y0=low, y1=high, fillcolor=WINNER, opacity=0.12, line_width=0, layer="below")
+
+
+def list_arms(figure: Any, title: str, labels: list[str], **options: Any) -> None:
+    """Give the right panel one place for each arm, in this order."""
+    figure.update_xaxes(
+        title=title,
+        type="category",
+        categoryorder="array",
+        categoryarray=labels,
+        tickangle=0,
+        showgrid=False,
+        **options,
+        **RIGHT,
+    )
 
 
 def level_colour(fidelity: int, n_levels: int) -> str:
