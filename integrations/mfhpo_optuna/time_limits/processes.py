@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from typing import TypeAlias
 
 __all__ = [
     "adopt_orphans",
@@ -28,6 +29,7 @@ __all__ = [
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 _HAS_PROC = all(map(os.path.exists, ("/proc/thread-self/children", "/proc/self/smaps_rollup")))
+_Table: TypeAlias = dict[int, tuple[int, int]]  # of processes: parent and resident bytes
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -67,11 +69,13 @@ def die_with_parent() -> None:
 
 def descendants(pid: int) -> list[int]:
     """Processes below one, parents before their children; it is a snapshot and may lack some."""
-    if not _HAS_PROC:
-        return _below(pid, _process_table())
-    found = _children(pid)
+    return _below(pid, None if _HAS_PROC else _process_table())
+
+
+def _below(pid: int, table: _Table | None) -> list[int]:
+    found = _children(pid, table)
     for member in found:
-        found += _children(member)
+        found += _children(member, table)
     return found
 
 
@@ -161,7 +165,9 @@ def flush_output() -> None:
             stream.flush()
 
 
-def _children(pid: int) -> list[int]:
+def _children(pid: int, table: _Table | None = None) -> list[int]:
+    if table is not None:
+        return [child for child, (parent, _) in table.items() if parent == pid]
     children: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -195,19 +201,9 @@ def _program(pid: int) -> int:
     return 0
 
 
-def _process_table() -> dict[int, tuple[int, int]]:
-    """Parent and resident bytes of every process, from the one tool that every POSIX has."""
+def _process_table() -> _Table:
+    """All processes, from the one tool that every POSIX has."""
     command = ["ps", "-A", "-o", "pid=,ppid=,rss="]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     rows = (tuple(map(int, line.split())) for line in listed.splitlines())
     return {pid: (parent, 1024 * kilobytes) for pid, parent, kilobytes in rows}
-
-
-def _below(pid: int, table: dict[int, tuple[int, int]]) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for child, (parent, _) in table.items():
-        children.setdefault(parent, []).append(child)
-    found = list(children.get(pid, []))
-    for member in found:
-        found += children.get(member, [])
-    return found
