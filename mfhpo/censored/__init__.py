@@ -1,6 +1,5 @@
 """The time limit of a pull as a decision: learning from pulls that were stopped."""
 
-from mfhpo.censored.baselines import LimitThompson, LimitUCB
 from mfhpo.censored.charges import Capped, Charge, Deadline, Linear, par
 from mfhpo.censored.draws import Draw
 from mfhpo.censored.gain import GainEstimates, Survival
@@ -19,8 +18,6 @@ __all__ = [
     "Draw",
     "GainEstimates",
     "LimitRecommendation",
-    "LimitThompson",
-    "LimitUCB",
     "Linear",
     "Survival",
     "SurvivalPoint",

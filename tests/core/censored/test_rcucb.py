@@ -22,7 +22,7 @@ from benchmarks.papers.rcucb_instances import (
     lock_in,
 )
 from mfhpo import Observation, Pull
-from mfhpo.censored import RCUCB, CensoredPolicy, Charge, LimitUCB, Linear, par
+from mfhpo.censored import RCUCB, CensoredPolicy, Charge, Linear, par
 from tests.core.censored.naive import FloatArray, bins_between, charged, largest_means, spread
 
 CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
@@ -489,9 +489,8 @@ class TestRewardsOutsideTheRange:
         assert policy.ask(3) == nearest.ask(3)
         assert policy.reward_range == (0.0, 1.0)
 
-    @pytest.mark.parametrize("make", [RCUCB, LimitUCB])
-    def test_one_warning_for_rounds_played_at_once(self, make: Any) -> None:
-        policy = make(2, LIMITS, **PAPER)
+    def test_one_warning_for_rounds_played_at_once(self) -> None:
+        policy = RCUCB(2, LIMITS, **PAPER)
         with pytest.warns(UserWarning, match=r"a reward of -2\.0 lies outside") as caught:
             policy.play(lambda arm, size: (np.full(size, -2.0), np.full(size, 0.2)), 30)
         assert [warning.filename for warning in caught] == [__file__]
