@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["Capped", "Charge", "Deadline", "Linear", "check_charge", "par"]
-
-FloatArray = npt.NDArray[np.float64]
 
 # Seconds, any shape, to what is charged for them, the same shape.
 Charge: TypeAlias = Callable[[FloatArray], FloatArray]

@@ -6,15 +6,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import Block
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["Draw", "Draws"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Outcomes of an arm, if it ran without a limit: rewards and seconds, each of the given size.
 Draw: TypeAlias = Callable[[int, int], tuple[FloatArray, FloatArray]]

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.censored.charges import Charge, check_charge
@@ -35,12 +34,10 @@ from mfhpo.censored.kernel import (
     record_all,
 )
 from mfhpo.censored.limits import check_limits
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.racing.native import compiled
 
 __all__ = ["GainEstimates", "Survival", "check_range"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 Survival = Literal["kaplan-meier", "count"]
 

@@ -11,7 +11,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "BINS",
@@ -33,10 +34,6 @@ __all__ = [
     "record",
     "record_all",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Gains are kept as weights on so many equidistant values; see `highest_mean`.
 BINS = 5

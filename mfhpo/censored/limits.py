@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.censored.history import History
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["check_limits", "derived_limits"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # The fewest durations that limits are derived from.
 _FEWEST_DURATIONS = 4

@@ -1,4 +1,4 @@
-"""What all policies share that choose an arm and a time limit: history, scale, limits, answers.
+"""What all policies share that choose an arm and a time limit: scale, limits, choice, answers.
 
 Everything that is known is a function of the history of pulls, so that it can be made anew when
 the limits or the range of the rewards are found out.
@@ -6,33 +6,45 @@ the limits or the range of the rewards are found out.
 
 from __future__ import annotations
 
-import abc
 import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo._validation import (
+    check_count,
+    check_nonnegative,
+    check_positive,
+    check_probability,
+)
 from mfhpo.censored.charges import Charge, Linear
-from mfhpo.censored.draws import Draw
+from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates, Survival, check_range
 from mfhpo.censored.history import History
-from mfhpo.censored.kernel import PLAYS, Rule, forget
+from mfhpo.censored.kernel import (
+    CONFIDENCES,
+    DRAWS,
+    HELPERS,
+    LIMIT,
+    PLAYS,
+    REFINE,
+    Rule,
+    choose,
+    forget,
+    play,
+)
 from mfhpo.censored.limits import check_limits, derived_limits
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
+from mfhpo.racing.native import compiled
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
 
-__all__ = ["CensoredPolicy"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+__all__ = ["CensoredPolicy", "rule_of"]
 
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
@@ -41,11 +53,7 @@ _LIKELY = 3600.0
 
 
 class CensoredPolicy(Policy):
-    """A policy whose pulls have a time limit, and that learns from pulls stopped at it.
-
-    `RCUCB`, `ZoomingRCUCB` and the baselines differ in how they choose; see `RCUCB` for the
-    parameters.
-    """
+    """Plays the pair of arm and limit with the highest upper bound on its gain (see `RCUCB`)."""
 
     def __init__(
         self,
@@ -57,6 +65,7 @@ class CensoredPolicy(Policy):
         penalty: Charge | None,
         reward_range: tuple[float, float] | None,
         survival: Survival,
+        rule: Rule,
         delta: float,
         horizon: int | None,
         max_failures: int,
@@ -79,6 +88,7 @@ class CensoredPolicy(Policy):
         self._cost, self._penalty = cost, penalty
         self._declared_range = None if reward_range is None else check_range(reward_range)
         self._survival: Survival = survival
+        self._rule = rule
         self.delta = check_probability("delta", delta)
         self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self._max_failures = check_count("max_failures", max_failures, 1)
@@ -96,49 +106,17 @@ class CensoredPolicy(Policy):
         if self._limits is not None:
             self._retell()
 
-    # What subclasses decide.
-
-    def _rule(self) -> Rule | None:
-        """The rule that chooses in the common loop, if the policy uses that."""
-        return None
-
-    @abc.abstractmethod
-    def _choose(
-        self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
-    ) -> Pull:
-        """The next pull, of an arm that is `allowed`, shape (n,), given those under way.
-
-        They are counted where they tell of a pair, their limit being at least the pair's, in
-        `extra`, shape (n, P); for each arm in `all_extra`, (n,); at exactly a pair's limit in
-        `under_way`, (n, P).
-        """
-
-    def _take_note(self, arm: int, limit: float) -> None:
-        """Take note of a pull, after the estimates have learned from it."""
+    # What subclasses add.
 
     def _set_points(self, estimates: GainEstimates) -> None:
         """Give arms limits of their own, before the estimates learn from the history."""
 
-    @abc.abstractmethod
-    def play(self, draw: Draw, rounds: int) -> None:
-        """Play rounds at once: as by ask and tell in turn, but fast, for simulations.
+    def _refine(self, estimates: GainEstimates, arm: int) -> None:
+        """Give an arm further limits where it was played last."""
 
-        Outcomes are drawn ahead, and what is left of them is dropped at the end: playing in parts
-        uses others than playing at once.
-
-        Parameters
-        ----------
-        draw
-            Gives an arm's next outcomes: ``draw(arm, size)`` returns rewards and seconds.
-        rounds
-            How many rounds; fewer if the horizon is reached.
-
-        Raises
-        ------
-        ValueError
-            If limits or the range of the rewards are still to be found out, or what is drawn is
-            not finite.
-        """
+    def _rounds_at_this_level(self) -> int:
+        """How many rounds may be played before the rule changes."""
+        return 1 << 20
 
     # The contract.
 
@@ -375,6 +353,55 @@ class CensoredPolicy(Policy):
         """Seconds spent on all pulls."""
         return self._spent
 
+    def play(self, draw: Draw, rounds: int) -> None:
+        """Play rounds at once: as by ask and tell in turn, but fast, for simulations.
+
+        Outcomes are drawn ahead, and what is left of them is dropped at the end: playing in parts
+        uses others than playing at once.
+
+        Parameters
+        ----------
+        draw
+            Gives an arm's next outcomes: ``draw(arm, size)`` returns rewards and seconds.
+        rounds
+            How many rounds; fewer if the horizon is reached.
+
+        Raises
+        ------
+        ValueError
+            If limits or the range of the rewards are still to be found out, or what is drawn is
+            not finite.
+        """
+        rounds = check_count("rounds", rounds, 0)
+        estimates = self._known()
+        if self._declared_range is None:
+            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
+        if self.horizon is not None:
+            rounds = min(rounds, self.horizon - self.pulls)
+        loop = compiled(play, *HELPERS)
+        draws = Draws(draw, estimates, self.n_arms)
+        while rounds > 0 and self._roster.active.any():
+            block = draws.block(min(rounds, self._rounds_at_this_level()))
+            reason, played, arm = DRAWS, 0, -1
+            try:
+                while reason == DRAWS:
+                    if arm >= 0:
+                        draws.fill(arm)
+                    reason, played, arm = loop(
+                        estimates.tallies,
+                        estimates.rule,
+                        estimates.ceilings,
+                        block,
+                        played,
+                        self.pulls,
+                    )
+            finally:
+                # Also if a draw failed: the estimates have learned from these.
+                self._note_plays(block.arms[:played], block.notes[:played])
+            rounds -= played
+            if reason == REFINE:
+                self._refine(estimates, arm)
+
     # State.
 
     def state_dict(self) -> dict[str, Any]:
@@ -424,17 +451,31 @@ class CensoredPolicy(Policy):
             left = np.flatnonzero(allowed)
             arm = int(left[np.argmin(counts[left])])
             return Pull(arm, 0, None if math.isinf(self._longest) else self._longest)
-        shape = self._gain.tallies.cells.shape[:2]
-        extra, all_extra = np.zeros(shape), np.zeros(self.n_arms)
-        exactly = np.zeros(shape, dtype=np.int64)
+        tallies, ceilings = self._gain.tallies, self._gain.ceilings
+        # Pulls under way, where they tell of a pair or of an arm.
+        extra, all_extra = np.zeros(tallies.cells.shape[:2]), np.zeros(self.n_arms)
         for pull in under_way:
             arm = self._owners.get(pull.arm, pull.arm)
             limits = self._gain.limits(arm)
-            limit = math.inf if pull.limit is None else pull.limit
-            extra[arm, : len(limits)] += limits <= limit
-            exactly[arm, : len(limits)] += limits == limit
+            extra[arm, : len(limits)] += limits <= (math.inf if pull.limit is None else pull.limit)
             all_extra[arm] += 1.0
-        return self._choose(extra, all_extra, exactly, allowed)
+        points = np.where(allowed, tallies.points, 0)
+        arm, point = choose(
+            tallies._replace(points=points),
+            self._gain.rule,
+            ceilings,
+            extra,
+            all_extra,
+            self.pulls + len(under_way) + 1,
+        )
+        # Of arms that are left out this time only, nothing is known the next time.
+        ceilings.stale[~allowed & (tallies.points > 0)] = True
+        if arm < 0:
+            # Every arm is under way for the first time: the one that fewest are.
+            left = np.flatnonzero(allowed)
+            arm = int(left[np.argmin(all_extra[left])])
+            point = int(tallies.points[arm]) - 1
+        return Pull(int(arm), 0, float(tallies.cells[arm, point, LIMIT]))
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
         seen = self._history.lowest, self._history.highest
@@ -452,6 +493,11 @@ class CensoredPolicy(Policy):
         self._lowest.pop(arm, None)
         self._take_note(arm, limit)
 
+    def _take_note(self, arm: int, limit: float) -> None:
+        """Take note of a pull, after the estimates have learned from it."""
+        estimates = self._known()
+        forget(estimates.tallies, estimates.ceilings, arm, limit)
+
     def _check_reward(self, reward: float) -> None:
         """Warn once of a reward outside the declared range."""
         if self._declared_range is None or self._warned_of_range or math.isnan(reward):
@@ -464,14 +510,6 @@ class CensoredPolicy(Policy):
                 f"taken for the nearest one inside, and so will be others; declare a wider range.",
                 stacklevel=4,
             )
-
-    def _rounds_to_play(self, rounds: int) -> int:
-        """How many rounds a block may have, if it may be played at once at all."""
-        rounds = check_count("rounds", rounds, 0)
-        self._known()
-        if self._declared_range is None:
-            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
-        return rounds if self.horizon is None else max(0, min(rounds, self.horizon - self.pulls))
 
     def _note_plays(self, arms: IntArray, notes: FloatArray) -> None:
         """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
@@ -515,7 +553,7 @@ class CensoredPolicy(Policy):
             "penalty": cost if self._penalty is None else self._penalty,
             "reward_range": (low, high),
             "survival": self._survival,
-            "rule": self._rule(),
+            "rule": self._rule,
         }
 
     def _retell(self) -> None:
@@ -615,3 +653,20 @@ class CensoredPolicy(Policy):
             gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
             parts.append(f"not compared, because their pulls gave no result: {gone}")
         return tuple(parts)
+
+
+def rule_of(
+    confidence: str, exploration: float, level: float = 0.0, smoothness: float = 0.0
+) -> Rule:
+    """The rule of a policy, its scale left open; ValueError for arguments out of range."""
+    if confidence not in CONFIDENCES:
+        known = ", ".join(map(repr, CONFIDENCES))
+        raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
+    return Rule(
+        confidence=CONFIDENCES.index(confidence),
+        counted=False,
+        exploration=check_positive("exploration", exploration, "; try 1"),
+        level=level,
+        top=1.0,
+        smoothness=smoothness,
+    )

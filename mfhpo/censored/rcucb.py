@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import Survival
-from mfhpo.censored.index import IndexPolicy, rule_of
-from mfhpo.censored.kernel import Rule
+from mfhpo.censored.policy import CensoredPolicy, rule_of
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["RCUCB", "Confidence"]
-
-FloatArray = npt.NDArray[np.float64]
 
 Confidence: TypeAlias = Literal["kl", "kl+", "bernstein", "printed", "published curves"]
 
 
-class RCUCB(IndexPolicy):
+class RCUCB(CensoredPolicy):
     """Play the arm and the limit with the highest upper bound on what they gain.
 
     Every arm is played once at the largest limit, and then, in round t, the pair (i, tau) with the
@@ -123,7 +118,6 @@ class RCUCB(IndexPolicy):
         horizon: int | None = None,
         max_failures: int = 3,
     ) -> None:
-        self._bare_rule = rule_of(confidence, exploration)
         super().__init__(
             n_arms,
             limits,
@@ -132,10 +126,8 @@ class RCUCB(IndexPolicy):
             penalty=penalty,
             reward_range=reward_range,
             survival=survival,
+            rule=rule_of(confidence, exploration),
             delta=delta,
             horizon=horizon,
             max_failures=max_failures,
         )
-
-    def _rule(self) -> Rule:
-        return self._bare_rule

@@ -10,24 +10,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
-from mfhpo.censored.index import IndexPolicy, rule_of
-from mfhpo.censored.kernel import Rule, forget, is_refinable
+from mfhpo.censored.kernel import forget, is_refinable
+from mfhpo.censored.policy import CensoredPolicy, rule_of
 from mfhpo.censored.rcucb import Confidence
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["ZoomingRCUCB"]
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rounds that are planned for at first where no horizon is declared.
 _FIRST_HORIZON = 64
 
 
-class ZoomingRCUCB(IndexPolicy):
+class ZoomingRCUCB(CensoredPolicy):
     """RCUCB with a grid of limits for each arm that grows where it is played.
 
     An arm begins with the longest limit alone. A limit stands for the interval down to the next
@@ -109,8 +107,6 @@ class ZoomingRCUCB(IndexPolicy):
             raise ValueError(f"longest must be positive seconds, got {longest!r}.")
         if not check_nonnegative("smoothness", smoothness) > 0.0:
             raise ValueError(f"smoothness must be positive, got {smoothness!r}; try 1.")
-        self._planned = _FIRST_HORIZON if horizon is None else check_count("horizon", horizon, 1)
-        self._bare_rule = rule_of(confidence, exploration, 1.0, smoothness / longest)
         self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
         super().__init__(
             n_arms,
@@ -120,6 +116,8 @@ class ZoomingRCUCB(IndexPolicy):
             penalty=penalty,
             reward_range=reward_range,
             survival=survival,
+            # The level comes with the limits.
+            rule=rule_of(confidence, exploration, 1.0, smoothness / longest),
             delta=delta,
             horizon=horizon,
             max_failures=max_failures,
@@ -130,29 +128,25 @@ class ZoomingRCUCB(IndexPolicy):
         self._check_arm(arm)
         return self._points[arm].copy()
 
-    def _rule(self) -> Rule:
-        level = math.log(self.n_arms * float(self._planned) ** 2 / self.delta)
-        return self._bare_rule._replace(level=level)
-
     def _rounds_at_this_level(self) -> int:
         self._plan_further(self._known())
         return self._planned - self.pulls
 
     def _plan_further(self, estimates: GainEstimates) -> None:
         """Double a horizon that is reached: the bounds become wider, and the grid stays."""
-        if self.horizon is not None or self.pulls < self._planned:
-            return
-        while self.pulls >= self._planned:
+        if self.horizon is None and self.pulls >= self._planned:
+            self._set_level(estimates)
+            estimates.ceilings.latest[0] = 0
+
+    def _set_level(self, estimates: GainEstimates) -> None:
+        while self.horizon is None and self.pulls >= self._planned:
             self._planned *= 2
-        estimates.rule = estimates.rule._replace(level=self._rule().level)
-        estimates.ceilings.latest[0] = 0
+        level = math.log(self.n_arms * float(self._planned) ** 2 / self.delta)
+        estimates.rule = estimates.rule._replace(level=level)
 
     def _set_points(self, estimates: GainEstimates) -> None:
-        if self.horizon is None:
-            self._planned = _FIRST_HORIZON
-            while self.pulls >= self._planned:
-                self._planned *= 2
-            estimates.rule = estimates.rule._replace(level=self._rule().level)
+        self._planned = _FIRST_HORIZON if self.horizon is None else self.horizon
+        self._set_level(estimates)
         for arm, limits in enumerate(self._points):
             estimates.set_limits(arm, limits)
 

@@ -7,18 +7,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import qmc
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 
 __all__ = ["Actions"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _PRODUCT = 2_048  # largest number of profiles of which all are looked at
 _PROFILES = 512  # quasi-random ones where there are more

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import norm
 
 from mfhpo.games.actions import Actions
@@ -14,10 +12,9 @@ from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Utility
 from mfhpo.games.model.draws import DrawnGames
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.settling import best_response, settled
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["POSSIBLE", "Answers"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 POSSIBLE = 16
 """Models of each player from which games are drawn, where hyperparameters are fitted."""

@@ -6,13 +6,11 @@ import numbers
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_increasing, check_numbers, check_positive
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["LevelCosts"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class LevelCosts:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["best_levels", "information_at_level", "information_of_target"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _NEVER = -np.inf
 _UNITS = 1_000  # into which a budget is divided if costs have no common unit

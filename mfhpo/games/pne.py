@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_number
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
 from mfhpo.games.policy import Awaited, GamePolicy
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf
 
 __all__ = ["MFUCBPNE", "UCBPNE"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-9
 _EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with from the start

@@ -6,10 +6,9 @@ import abc
 import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_positive, check_probability
 from mfhpo.games.actions import Actions
@@ -21,13 +20,11 @@ from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.learning import LearnedUtility, checked
 from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.racing.native import one_thread
 
 __all__ = ["Awaited", "Episode", "GamePolicy"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-9
 _LARGEST = 1e75  # squares of what is larger have no place in a number

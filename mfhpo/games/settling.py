@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["best_response", "settled"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 # How near to a player's own the actions are that are looked at beside all others, in distances of
 # these.

@@ -11,17 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_arm
 from mfhpo.regret.reward import RewardPolicy, RunningSums
 
 __all__ = ["MFElimination"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Without a budget, the first one that is assumed affords so many target pulls of each arm.
 _FIRST_TARGET_PULLS = 16

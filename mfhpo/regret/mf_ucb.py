@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_positive
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
 from mfhpo.racing.native import compiled as compile_function
@@ -22,8 +23,6 @@ from mfhpo.regret.reward import RewardPolicy, RunningSums
 
 __all__ = ["MFUCB"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Kernel: TypeAlias = Callable[..., tuple[int, int, int, float, int]]
 
 # The fewest candidates that the inner loop of a block looks at.

@@ -8,17 +8,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian, declared_sigmas
 from mfhpo.problem import Problem
 from mfhpo.racing.race import RacingPolicy
 
 __all__ = ["RewardPolicy", "RunningSums"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Arms (n,), fidelity, number of their values so far, sums of these (n,), and the numbers of values
 # at which the sums are wanted (T,); gives the sums, shape (n, T). See `Instance.running_sums`.

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
-__all__ = ["best_place", "expected_improvement"]
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["best_place", "expected_improvement"]
 
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
 _EDGE = 1.0 - 1e-9
@@ -64,7 +63,7 @@ def best_place(
     merit: Callable[[FloatArray], FloatArray],
     good: FloatArray,
     rng: np.random.Generator,
-    ordered: npt.NDArray[np.bool_],
+    ordered: BoolArray,
 ) -> FloatArray:
     """Search the unit cube for the place of the largest merit, at random and then nearby.
 
@@ -105,7 +104,7 @@ def best_place(
 class _Cube:
     """Draws places; `ordered` says which coordinates have an order, shape (d,)."""
 
-    ordered: npt.NDArray[np.bool_]
+    ordered: BoolArray
     rng: np.random.Generator
 
     def moved(self, places: FloatArray, copies: int, step: float, share: float) -> FloatArray:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["MeasuredCosts"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _LEAST = 1e-9  # a coarse clock measures 0
 

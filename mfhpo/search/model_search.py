@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.acquisition import best_place, expected_improvement
@@ -19,8 +20,6 @@ from mfhpo.search.process import LevelData, LevelProcess
 from mfhpo.search.rows import Rows
 
 __all__ = ["ModelSearch"]
-
-FloatArray = npt.NDArray[np.float64]
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.

@@ -10,15 +10,12 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_increasing
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
 
 __all__ = ["Begin", "Replicate", "SearchPolicy"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _MAX_FAILURES = 3
 # Once so many arms have left, and none that failed had a value later, one failure is enough.

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import Bounds, minimize
 
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.search.warping import warp
 
 __all__ = ["LevelData", "LevelProcess"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _JITTER, _MOST_JITTER = 1e-6, 1.0
 _STEPS = 100  # of a fit
@@ -84,9 +81,7 @@ class LevelProcess:
     approximation.
     """
 
-    def __init__(
-        self, n_features: int, n_levels: int, numbers: npt.NDArray[np.bool_] | None = None
-    ) -> None:
+    def __init__(self, n_features: int, n_levels: int, numbers: BoolArray | None = None) -> None:
         self.n_features = n_features
         self.n_levels = n_levels
         self._numbers = np.zeros(n_features, dtype=np.bool_) if numbers is None else numbers

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
@@ -16,6 +15,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.group_sequential import (
     GroupSequentialCertification,
 )
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
@@ -392,7 +392,7 @@ class SearchRace(Policy):
         return len(self._budget.reached)
 
     @property
-    def active(self) -> npt.NDArray[np.int64]:
+    def active(self) -> IntArray:
         """The shortlist, or during the search the arms that were brought to the target."""
         return np.array(self.shortlist or self.search.finished_arms(), dtype=np.int64)
 

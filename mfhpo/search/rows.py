@@ -6,12 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["Rows", "scores"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Gaps to the best are as they are up to about so many times that of the median of so many first
 # values; what is far beyond is hopeless.

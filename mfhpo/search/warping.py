@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["warp"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _END = 1e-6  # distance from an end of a range below which places are not told from each other
 

@@ -9,15 +9,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
 from mfhpo.simulation.instances import Instance
 from mfhpo.simulation.runner import check_shape
 
 __all__ = ["PlaysResult", "regret_per_cost", "regret_per_play", "run_plays"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,18 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.rounds import Rounds
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
 from mfhpo.simulation.instances import Instance
 
 __all__ = ["RunResult", "check_shape", "run", "run_lucb", "run_repeats", "run_rounds"]
-
-IntArray = npt.NDArray[np.int64]
 
 # A block looks ahead by this share of the rounds that are done: arms that leave in the middle of
 # a block have been drawn for nothing afterwards.
@@ -153,9 +151,7 @@ def run_lucb(
         If the policy was made for another shape, or cannot be played.
     """
 
-    def running_sums(
-        arm: int, fidelity: int, start: int, total: float, count: int
-    ) -> npt.NDArray[np.float64]:
+    def running_sums(arm: int, fidelity: int, start: int, total: float, count: int) -> FloatArray:
         totals = np.arange(start + 1, start + count + 1)
         sums = np.array([total])
         drawn = instance.running_sums(rng, np.array([arm]), fidelity, start, sums, totals)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["DrawnGames", "DrawnUtilities"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _FEATURES = 512
 # Of draws six digits are enough, and their cosines take a tenth of the time.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky
 from scipy.optimize import minimize
 
@@ -21,10 +20,9 @@ from mfhpo.games.model.marginal_likelihood import (
 )
 from mfhpo.games.model.mogp import covariance
 from mfhpo.games.model.observed import Observations
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["drawn_hyperparameters", "first_guess", "fit"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _MOST = 200  # observations of a fit: its work grows with their cube
 _STEPS = 60

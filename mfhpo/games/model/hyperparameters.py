@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Hyperparameters"]
+from mfhpo.knowledge.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["Hyperparameters"]
 
 # Noise is no smaller than this share of the utilities' variance: what is evaluated twice must not
 # make the covariance singular.

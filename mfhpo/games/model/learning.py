@@ -6,17 +6,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.model.observed import Failure, Observations, ObservedUtilities
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["LearnedUtility", "checked"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _FIRST_FIT = 4  # observations
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more

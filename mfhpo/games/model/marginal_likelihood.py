@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.mogp import squared_distances
 from mfhpo.games.model.observed import Observations
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = [
     "Assumptions",
@@ -25,9 +25,6 @@ __all__ = [
     "standardised",
     "unpacked",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _JITTER = 1e-8  # share of a level's variance
 _ROUNDING = 1e-12  # variance that the means of levels are wide of by rounding

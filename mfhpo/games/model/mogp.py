@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 
 from mfhpo.games.model.hyperparameters import Hyperparameters
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["Mark", "MultiOutputGP", "covariance", "squared_distances"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _CAPACITY = 64
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-__all__ = ["Failure", "Observations", "ObservedUtilities"]
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+__all__ = ["Failure", "Observations", "ObservedUtilities"]
 
 _NEAR, _TOGETHER = 0.5, 1.0  # length scales
 _SEVERAL = 5

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.censored import Charge
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 
 class Seen(NamedTuple):

@@ -194,7 +194,7 @@ class TestTheSamePlays:
         for plain in (False, True):
             if plain:
                 monkeypatch.setattr(
-                    "mfhpo.censored.index.compiled", lambda function, *helpers: function
+                    "mfhpo.censored.policy.compiled", lambda function, *helpers: function
                 )
             policy = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
             policy.play(ArmStreams(three_arms(), 7), 1000)

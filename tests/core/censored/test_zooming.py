@@ -165,7 +165,7 @@ class TestTheSamePlays:
         for plain in (False, True):
             if plain:
                 monkeypatch.setattr(
-                    "mfhpo.censored.index.compiled", lambda function, *helpers: function
+                    "mfhpo.censored.policy.compiled", lambda function, *helpers: function
                 )
             policy = ZoomingRCUCB(2, 4.0, horizon=600, **CHARGES)
             policy.play(ArmStreams(two_arms(), 4), 600)

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.games import GamePolicy, Hyperparameters, Query
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.search import Numeric, Point
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Game: TypeAlias = "Callable[[Mapping[str, float], int], Sequence[float | None]]"
 """The players' utilities at a profile and a level."""
 

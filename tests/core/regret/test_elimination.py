@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo import Bounded, EstimatedNoise, Observation, Problem, Pull, SubGaussian
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.regret import MFElimination
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from mfhpo.simulation.plays import run_plays
@@ -114,7 +115,7 @@ class TestWithoutABudget:
 
 
 @st.composite
-def races(draw: st.DrawFn) -> tuple[npt.NDArray[np.float64], tuple[float, ...], float | None]:
+def races(draw: st.DrawFn) -> tuple[FloatArray, tuple[float, ...], float | None]:
     means = draw(st.lists(st.sampled_from(np.linspace(0, 1, 33).tolist()), min_size=1, max_size=6))
     costs = draw(st.sampled_from([(1.0,), (1.0, 4.0), (2.0, 3.0, 11.0)]))
     return np.array(means), costs, draw(st.sampled_from([None, 20.0, 333.0, 2500.0]))
@@ -124,7 +125,7 @@ class TestBlocks:
     @settings(max_examples=40)
     @given(race=races(), stops=st.lists(st.integers(1, 1500), max_size=3))
     def test_the_same_as_asking(
-        self, race: tuple[npt.NDArray[np.float64], tuple[float, ...], float | None], stops
+        self, race: tuple[FloatArray, tuple[float, ...], float | None], stops
     ) -> None:
         # Values without noise, so that the order of the draws does not matter, and of few binary
         # digits, so that no sum is rounded.

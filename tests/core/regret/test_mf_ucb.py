@@ -6,7 +6,6 @@ from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,12 +18,12 @@ from mfhpo import (
     Pull,
     SubGaussian,
 )
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.regret import MFUCB
 from mfhpo.regret.reward import RunningSums
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from mfhpo.simulation.plays import run_plays
 
-FloatArray = npt.NDArray[np.float64]
 Play = tuple[int, int]
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
@@ -96,7 +95,7 @@ def asked_plays(policy: MFUCB, values: FloatArray) -> list[Play]:
 def block_plays(
     policy: MFUCB, values: FloatArray, capitals: Sequence[float | None] = (None,), **options: object
 ) -> list[Play]:
-    cells: list[npt.NDArray[np.int64]] = []
+    cells: list[IntArray] = []
     for capital in capitals:
         policy.play(sums_of(values), capital, order=cells, **options)
     n_fidelities = policy.problem.n_fidelities
@@ -162,7 +161,7 @@ class TestTheSamePlays:
         orders = []
         for compiled in (True, False):
             policy = MFUCB(instance.problem())
-            order: list[npt.NDArray[np.int64]] = []
+            order: list[IntArray] = []
             source = partial(instance.running_sums, np.random.default_rng(seed))
             policy.play(source, 60_000.0, compiled=compiled, order=order)
             orders.append((np.concatenate(order).tolist(), policy.cost, policy.state_dict()))

@@ -6,15 +6,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.search.acquisition import best_place, expected_improvement
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def by_integration(z: float) -> float:
@@ -48,7 +46,7 @@ def test_noise_leaves_the_share_of_the_spread_that_an_observation_takes_away(
 # The search for the top.
 
 
-def ordered(d: int) -> npt.NDArray[np.bool_]:
+def ordered(d: int) -> BoolArray:
     return np.ones(d, dtype=np.bool_)
 
 

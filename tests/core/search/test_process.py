@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.search.process import _FINER, LevelData, LevelProcess, _factor
 from mfhpo.search.warping import warp
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def some_data(
@@ -116,9 +114,7 @@ def test_loss_by_plain_linear_algebra() -> None:
 
 
 @pytest.mark.parametrize(("n_levels", "numbers"), [(1, None), (3, np.array([False, True]))])
-def test_predictions_by_plain_linear_algebra(
-    n_levels: int, numbers: npt.NDArray[np.bool_] | None
-) -> None:
+def test_predictions_by_plain_linear_algebra(n_levels: int, numbers: BoolArray | None) -> None:
     rng = np.random.default_rng(n_levels)
     process = LevelProcess(2, n_levels, numbers)
     process._parameters = some_parameters(process, rng)
