@@ -75,15 +75,8 @@ class Capped:
 class Deadline:
     """Cheap until a deadline, dear after it: the penalty of the paper's Example 2.
 
-    Parameters
-    ----------
-    slope
-        Charge for a second up to the deadline, at least 0.
-    deadline
-        Seconds until which the slope applies, at least 0.
-    fine
-        Charge for every second, those before the deadline included, once it has passed; at least
-        the slope.
+    A second costs `slope` up to `deadline`, in seconds; once that has passed, each one costs
+    `fine`, also those before it. All are at least 0, and the fine at least the slope.
 
     Examples
     --------
@@ -122,7 +115,7 @@ def par(factor: float) -> Linear:
 
 
 def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
-    """Return what is charged at increasing limits (m,), or raise unless it is a charge there.
+    """Return what is charged at increasing limits (m,).
 
     Raises TypeError for what is no function of an array of seconds, and ValueError for one that is
     negative, not finite or decreasing anywhere between 0 and the largest limit.

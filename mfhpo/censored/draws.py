@@ -37,10 +37,7 @@ class Draws:
         return Block(self._gains, self._outcomes, self._used, self._filled, arms, notes)
 
     def fill(self, arm: int) -> None:
-        """Draw an arm's next outcomes: twice as many as the last time, within limits.
-
-        Raises ValueError for outcomes that are not finite, of another size, or of negative seconds.
-        """
+        """Draw an arm's next outcomes: twice as many as the last time, within limits."""
         size = int(np.clip(2 * self._filled[arm], _FEWEST, _MOST))
         rewards, seconds = (np.asarray(part, dtype=np.float64) for part in self._draw(arm, size))
         if rewards.shape != (size,) or seconds.shape != (size,):

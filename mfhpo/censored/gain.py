@@ -50,8 +50,7 @@ class GainEstimates:
 
     nu(i, tau) = E[(R - c(C)) 1{C <= tau}] + (low - lambda(tau)) P(C > tau), in the unit of the
     reward R, for an arm whose pull takes C seconds: a pull that is stopped is worth the lowest
-    reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of paper 004. Learning
-    from a pull takes O(m).
+    reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of paper 004.
 
     Parameters
     ----------
@@ -65,11 +64,9 @@ class GainEstimates:
     reward_range
         Least and largest reward. Rewards outside are taken for the nearest one inside.
     survival
-        How P(C > tau) is estimated. "kaplan-meier" asks, between every two limits, how many of
-        the pulls that were running at the first had ended by the second, and multiplies: each pull
-        tells as far as it was allowed to run. "count" is Eq. 9, where a pull that was stopped
-        before tau counts as running beyond it: biased, and able to keep a good limit from ever
-        being tried again.
+        How P(C > tau) is estimated. "kaplan-meier": by the share of the pulls running at each limit
+        that had ended by the next one. "count" is Eq. 9, where a pull that was stopped before tau
+        counts as running beyond it: biased, and able to keep a good limit from being tried again.
     rule
         The rule that the estimates serve, as far as it is not about the scale.
 
@@ -84,8 +81,6 @@ class GainEstimates:
     >>> estimates = GainEstimates(1, [1.0, 2.0], cost=Linear(0.1), penalty=Linear(0.1))
     >>> estimates.record(0, limit=2.0, reward=0.8, seconds=1.5)
     >>> estimates.record(0, limit=1.0, reward=None, seconds=None)
-    >>> estimates.survival(0)
-    array([1., 0.])
     >>> estimates.gains(0)  # -0.1, the penalty; 0.8 - 0.15
     array([-0.1 , 0.65])
     """
@@ -128,8 +123,7 @@ class GainEstimates:
     def record(self, arm: int, limit: float, reward: float | None, seconds: float | None) -> None:
         """Learn from one pull: its reward and its seconds, or None for both if it was stopped.
 
-        `limit` is that under which it ran, in seconds, infinite for none. It must have been chosen
-        without knowing the outcome.
+        `limit` is that under which it ran, infinite for none, chosen without knowing the outcome.
         """
         if (reward is None) != (seconds is None):
             raise ValueError(
@@ -195,9 +189,8 @@ class GainEstimates:
     def bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
         """Bounds on the gain at one limit, valid at all times with probability 1 - delta.
 
-        By empirical likelihood from the pulls whose limit was at least this one (see
-        `bounds_on_gain`). They rest on the range of the rewards, and on all pulls that were begun
-        having been recorded: if those that end sooner are recorded sooner, bounds lean towards
+        By empirical likelihood from the pulls at a limit of at least this one (see
+        `bounds_on_gain`). If pulls that end sooner are recorded sooner, the bounds lean towards
         these.
         """
         level = _level_at_all_times(delta, float(self.tallies.cells[arm, point, COUNT]))

@@ -14,9 +14,9 @@ __all__ = ["History"]
 
 
 class History:
-    """Arms, limits, rewards and seconds of all pulls.
+    """Arms, limits (infinite for none), rewards and seconds of all pulls.
 
-    No limit is an infinite one. A pull that was stopped has a reward of NaN and infinite seconds.
+    A pull that was stopped has a reward of NaN and infinite seconds.
     """
 
     def __init__(self) -> None:

@@ -44,9 +44,8 @@ def derived_limits(
 ) -> FloatArray | None:
     """Equidistant limits over the interquartile range of the first durations, or None so far.
 
-    They are derived once every active arm was tried, and there are enough durations. Where no pull
-    ended, each arm is tried again, and then limits up to the one that they were stopped at have to
-    do.
+    They need every active arm tried, and enough durations. Where no pull ended, each arm is tried
+    again, and then limits up to the one that they were stopped at have to do.
     """
     if not len(active):
         return None

@@ -125,13 +125,8 @@ class CensoredPolicy(Policy):
     ) -> list[Pull]:
         """Propose pulls (see `Policy.ask`); each has a limit, except while limits are derived.
 
-        Parameters
-        ----------
-        n, pending
-            See `Policy.ask`.
-        without
-            Arms that cannot be pulled now, though they are in the race: others are proposed. None
-            if no other is left.
+        Arms in `without` cannot be pulled now, though they are in the race: others are proposed, or
+        none.
         """
         n = check_count("n", n, 1)
         for pull in pending:
@@ -146,16 +141,11 @@ class CensoredPolicy(Policy):
         return under_way[len(pending) :]
 
     def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from one observation (see `Policy.tell`).
+        """Learn from one observation (see `Policy.tell`), whose cost is in seconds.
 
-        ``observation.cost`` is what the pull took, in seconds. A pull that ended beyond its limit,
-        because nobody stopped it, counts as one that was stopped there; so does one that was
-        stopped earlier.
-
-        Raises
-        ------
-        ValueError
-            If the pull has an unknown arm, or the seconds of a reward are missing.
+        A pull that ended beyond its limit, because nobody stopped it, counts as one that was
+        stopped there; so does one that was stopped earlier. Raises ValueError also if the seconds
+        of a reward are missing.
         """
         self._check(pull)
         arm = self._owners.get(int(pull.arm), int(pull.arm))
@@ -190,10 +180,7 @@ class CensoredPolicy(Policy):
         return self.horizon is not None and self.pulls >= self.horizon
 
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
-        """Take an arm out of the race (see `Policy.withdraw`).
-
-        What was seen of a repeat counts for the arm that it repeats.
-        """
+        """Take an arm out (see `Policy.withdraw`); what was seen of a repeat is the other arm's."""
         self._check_arm(arm)
         if duplicate_of is None:
             self._roster.withdraw(arm)
@@ -277,7 +264,7 @@ class CensoredPolicy(Policy):
     def plays(self) -> IntArray:
         """Plays of every arm at every limit, shape (n, m); ValueError before limits are known.
 
-        Where arms differ in their limits there is room for more than each has, filled with 0.
+        Where arms differ in their limits, m is at least the largest number of them.
         """
         return self._known().tallies.cells[:, :, PLAYS].astype(np.int64)
 
@@ -294,7 +281,7 @@ class CensoredPolicy(Policy):
     def estimate(self, arm: int) -> FloatArray:
         """Estimated gain of an arm at each of its limits, shape (m,), NaN where unknown.
 
-        Raises ValueError if the limits are not known yet, as `interval` and `survival` do.
+        Raises ValueError before limits are known, as `interval` and `survival` do.
         """
         self._check_arm(arm)
         return self._known().gains(arm)
@@ -302,7 +289,7 @@ class CensoredPolicy(Policy):
     def interval(self, arm: int, point: int) -> tuple[float, float]:
         """Bounds on the gain of an arm at a limit, valid at all times for all pairs together.
 
-        Raises ValueError, too, if the arm has no such limit, as when it left the race.
+        Raises ValueError also if the arm has no such limit, as when it left the race.
         """
         self._check_arm(arm)
         estimates = self._known()
@@ -354,23 +341,12 @@ class CensoredPolicy(Policy):
         return self._spent
 
     def play(self, draw: Draw, rounds: int) -> None:
-        """Play rounds at once: as by ask and tell in turn, but fast, for simulations.
+        """Play rounds at once, for simulations: as by ask and tell in turn, but fast.
 
-        Outcomes are drawn ahead, and what is left of them is dropped at the end: playing in parts
-        uses others than playing at once.
-
-        Parameters
-        ----------
-        draw
-            Gives an arm's next outcomes: ``draw(arm, size)`` returns rewards and seconds.
-        rounds
-            How many rounds; fewer if the horizon is reached.
-
-        Raises
-        ------
-        ValueError
-            If limits or the range of the rewards are still to be found out, or what is drawn is
-            not finite.
+        ``draw(arm, size)`` gives an arm's next rewards and seconds. They are drawn ahead, and what
+        is left of them is dropped at the end. Fewer rounds are played if the horizon is reached.
+        Raises ValueError if limits or the range of the rewards are still to be found out, or what
+        is drawn is not finite.
         """
         rounds = check_count("rounds", rounds, 0)
         estimates = self._known()

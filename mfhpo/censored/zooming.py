@@ -33,9 +33,9 @@ class ZoomingRCUCB(CensoredPolicy):
     interval is played (Eq. 13). Once the bound is narrower than that, the interval is split into
     equal parts (Eq. 14), and what is known of the new limits is taken from all earlier pulls.
 
-    Differences to Algorithm 1: only the limit that was played is split, and not also the lower
-    ones that it tells of; and the answer is the pair with the best lower bound, because the finest
-    one need not be good (see the notes).
+    Differences to Algorithm 1: only the limit that was played is split, and not also the lower ones
+    that it tells of; and the answer is the pair with the best lower bound, because the finest one
+    may have been split early for its width and be far from the best.
 
     Parameters
     ----------
@@ -60,8 +60,7 @@ class ZoomingRCUCB(CensoredPolicy):
 
     Notes
     -----
-    "The finest pair" can be one that was split early for its width and is far from the best. The
-    first split of a pair takes about 2 V log(n T^2 / delta) / smoothness^2 pulls for gains with
+    The first split of a pair takes about 2 V log(n T^2 / delta) / smoothness^2 pulls for gains with
     the variance V: with a large penalty at the longest limit that is many.
 
     Examples
