@@ -77,7 +77,7 @@ COLUMNS = FIRST_BIN + BINS
 
 
 class Tallies(NamedTuple):
-    """What was observed of n arms at their limits, at most P each: few arrays, each costs every call."""
+    """What was observed of n arms at their limits, at most P each; each array costs every call."""
 
     cells: FloatArray  # the columns above of each pair, (n, P, COLUMNS); an arm's limits increase
     points: IntArray  # how many limits an arm has, (n,); 0 for one that is out of the race

@@ -35,9 +35,8 @@ class Answers:
         Of each player the model of the largest density, and those that may be true, as many for
         each.
     constants
-        Of each player the utility that it seems to have everywhere, or None. The scale of such a
-        utility is as small as rounding. What its player might gain is nothing, and is not divided
-        by that.
+        Of each player the utility that it seems to have everywhere, or None. What such a player
+        might gain is not divided by its scale, which is as small as rounding.
     rng
         Of the draws, and of moves.
     """

@@ -14,9 +14,7 @@ __all__ = ["LevelCosts"]
 
 
 class LevelCosts:
-    """Costs of the levels at which players' utilities are measured.
-
-    See `GamePolicy` for `costs` and `joint`. ``by_player`` holds those of each player's levels.
+    """Costs of the levels at which players' utilities are measured; see `GamePolicy`.
 
     Examples
     --------
@@ -97,8 +95,7 @@ class LevelCosts:
     def table(self) -> FloatArray:
         """Of each player's levels, shape (number of players, M); one row if the run is joint.
 
-        Where a player has fewer levels than others, its target's cost stands for those that it
-        lacks.
+        A player's target's cost stands for the levels that it lacks.
         """
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)

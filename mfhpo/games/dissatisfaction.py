@@ -43,8 +43,7 @@ class Beliefs:
     """What is believed of all players' utilities.
 
     The models, one for each player, keep predictions for the actions' profiles; `beta` is the
-    half-width of the utilities' bounds, in posterior standard deviations (Eq. 31). Profiles are
-    points of the unit cube: `cube` has the shape (n, number of parameters).
+    half-width of the utilities' bounds, in posterior standard deviations (Eq. 31).
     """
 
     actions: Actions
@@ -54,10 +53,8 @@ class Beliefs:
     def dissatisfaction(self, cube: FloatArray, estimate: Estimate) -> FloatArray:
         """What players may gain by deviating from profiles (Eq. 2 and 32), shape (n, n_players).
 
-        To stay is among a player's deviations: the gain by the means is never below 0, and that by
-        the bounds never below their distance. The bounds are not cut off at 0, as their sign says
-        something. Gains are in the scales of the players' models, so that they can be held against
-        each other.
+        Gains are in the scales of the players' models. To stay is among a player's deviations: the
+        gain by the means is never below 0, and that by the bounds never below their distance.
         """
         return self._gains_below(cube, estimate, None, np.arange(len(self.actions)))
 
@@ -68,7 +65,7 @@ class Beliefs:
     def least(
         self, estimate: Estimate, rng: np.random.Generator, starts: FloatArray | None = None
     ) -> FloatArray:
-        """The profile of the smallest largest dissatisfaction, a point of the unit cube.
+        """The profile of the smallest largest dissatisfaction.
 
         Where the players' actions are few, all profiles are compared. Otherwise the best of many,
         and of `starts`, are improved, by best responses and by small moves.
@@ -150,9 +147,8 @@ class Beliefs:
     ) -> FloatArray:
         """What each player may gain, where nobody gains as much as a limit, shape (n, n_players).
 
-        Once a player gains as much as the limit of a profile, shape (n,), the others' gains are of
-        no interest there, and infinite. Players who gain much come first in the order: they settle
-        most.
+        Once a player gains as much as the limit of a profile, shape (n,), the others' gains are
+        infinite there. Players who gain much come first in the order: they settle most.
         """
         features = self.actions.features(cube)
         gains = np.full((len(cube), len(self.actions)), np.inf)
@@ -196,8 +192,7 @@ class Beliefs:
     ) -> tuple[IntArray, FloatArray]:
         """Index of a player's best action at each profile, and its value.
 
-        The more profiles were asked for, of which these may be a part, the fewer deviations are
-        looked at.
+        The more profiles were asked for, the fewer deviations are looked at.
         """
         model, actions = self.models[player], self.actions
         deviations = model.deviations(

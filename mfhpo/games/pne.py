@@ -25,9 +25,7 @@ _EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with 
 class UCBPNE(GamePolicy):
     """UCB-PNE: the profile that may be an equilibrium, or the deviation from it that may pay most.
 
-    All evaluations are at the target fidelity (Eq. 31-36).
-
-    See `GamePolicy` for the parameters.
+    All evaluations are at the target fidelity (Eq. 31-36). See `GamePolicy` for the parameters.
 
     References
     ----------
@@ -56,13 +54,13 @@ class UCBPNE(GamePolicy):
 
 
 class MFUCBPNE(UCBPNE):
-    """MF-UCB-PNE (Algorithms 1 and 2).
+    """MF-UCB-PNE (Algorithms 1 and 2 of Zhang, Simeone and Poor; see `UCBPNE`).
 
     An episode explores: it queries the profile and the levels that tell most for their cost, while
     at least one player is below the target. It ends with an evaluation as in `UCBPNE`, when the
-    target itself tells most for its cost, or little is told any more. Where the model says that the
-    cheap levels always tell more, exploration is paid no more than evaluations are, once it has
-    cost as much as six of them: a model that is wrong must not keep the target from being seen.
+    target itself tells most for its cost, or little is told any more. Exploration is paid no more
+    than evaluations are, once it has cost as much as six of them: a model that is wrong must not
+    keep the target from being seen.
 
     Parameters
     ----------
@@ -76,11 +74,6 @@ class MFUCBPNE(UCBPNE):
         "target": what a query tells of the utility at the target, the default; "level": what it
         tells of the utility at its own level, as Eq. 24 has it, which takes a cheap level that says
         nothing of the target for a good one. With "level", exploration has no limit, as published.
-
-    References
-    ----------
-    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with
-    black-box utilities.
 
     Examples
     --------
@@ -162,10 +155,7 @@ class MFUCBPNE(UCBPNE):
         return explored >= max(_EXPLORED, n_evaluations) * self.costs.of_evaluation
 
     def _information_of_points(self) -> FloatArray:
-        """What each level tells at each of the profiles, shape (n_profiles, n_players, M).
-
-        Levels that a player does not have tell minus infinity.
-        """
+        """What each level tells at each of the profiles, shape (n_profiles, n_players, M)."""
         n_levels = max(self.costs.tops) + 1
         gains = np.full((len(self.points), len(self.models), n_levels), -np.inf)
         for player, model in enumerate(self.models):

@@ -58,10 +58,8 @@ class Episode(NamedTuple):
 class GamePolicy(abc.ABC):
     """Decides which profile of a game is evaluated next, at which fidelities.
 
-    It proposes one query at a time. Who wants several asks again, with those before as pending.
-
-    A policy knows nothing of trials or clocks: whoever runs it asks for queries, evaluates them
-    anywhere and in any order, and tells the utilities. Larger utilities are better.
+    It proposes one query at a time; who wants several asks again, with those before as pending.
+    Queries are evaluated anywhere and told in any order. Larger utilities are better.
 
     Parameters
     ----------
@@ -77,8 +75,8 @@ class GamePolicy(abc.ABC):
         Whether one run serves all players: they are at the same level then, and it is paid for
         once. Otherwise each player's utility is measured by itself.
     beta
-        Half-width of the bounds that choose what is evaluated, in posterior standard deviations:
-        1 to 2 as a rule. (Eq. 43 needs to know a norm of the utilities.)
+        Half-width of the bounds that choose what is evaluated, in posterior standard deviations: 1
+        to 2 as a rule. (Eq. 43 needs to know a norm of the utilities.)
     probability
         Of the intervals of an answer.
     hyperparameters
@@ -152,8 +150,8 @@ class GamePolicy(abc.ABC):
     def ask(self, pending: Sequence[Query] = ()) -> Query | None:
         """Propose the next query, or None if the budget does not pay for another one.
 
-        Asking changes nothing: the answer is a function of what was told and of `pending`, the
-        queries that are under way: their costs count, and the models know where they are.
+        The answer is a function of what was told and of `pending`, the queries that are under way:
+        their costs count, and the models know where they are.
         """
         for query in pending:
             self._check(query)
@@ -184,10 +182,9 @@ class GamePolicy(abc.ABC):
         """Learn what a query gave: one utility for each player, ValueError for what does not fit.
 
         None, or a number that is not finite or beyond 1e75, is for one that could not be measured.
-        One that fails alone is no observation. Where one failed again, or two near each other, the
-        player's model counts them as the worst that was seen of that player at that level, for a
-        profile that crashes is none to stay at; unless something was or will be observed near them,
-        which tells that the profiles had no part in it.
+        One that fails alone is no observation. Where one failed again, or two near each other, and
+        nothing was or will be observed near them, the player's model counts them as the worst that
+        was seen of that player at that level.
         """
         self._check(query)
         query = Query(dict(query.profile), tuple(int(level) for level in query.levels))
@@ -244,11 +241,11 @@ class GamePolicy(abc.ABC):
     def recommend(self) -> Equilibrium:
         """The profile from which players gain least by deviating.
 
-        Where the actions are so few that all profiles can be compared, it is the one whose largest
-        dissatisfaction is smallest over games drawn from the posterior (the mean over them, or the
-        median where hyperparameters are drawn, too). Elsewhere it is where best responses lead, by
-        the means of the likeliest models, or begin, if they lead to nothing better. A player of
-        whom nothing was observed might gain without a limit.
+        Where all profiles can be compared, it is the one whose largest dissatisfaction is smallest
+        over games drawn from the posterior (the mean over them, or the median where hyperparameters
+        are drawn, too). Elsewhere it is where best responses lead, by the means of the likeliest
+        models, or begin, if they lead to nothing better. A player of whom nothing was observed
+        might gain without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}

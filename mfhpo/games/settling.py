@@ -27,8 +27,7 @@ def settled(
     """Where best responses lead, with ever nearer actions beside those that are looked at.
 
     Of the profiles on the way, the first one among them, this is the one that players would leave
-    least. A profile is a point of the unit cube, shape (number of parameters,). In `units`, shape
-    (n_players,), players' gains are held against each other.
+    least, their gains in `units`, shape (n_players,).
     """
     way = [profile]
     for step in _STEPS:
@@ -45,8 +44,7 @@ def best_response(
 ) -> FloatArray:
     """The profile in which a player, given by its index, has moved to its best action.
 
-    A player that has nothing to gain, counted in its unit, stays: one to which all actions are
-    alike, or of whom nothing was observed.
+    A player that has nothing to gain, counted in its unit, stays.
     """
     utilities, stays = _utilities(profile, player, actions, model)
     best = int(np.argmax(utilities))

@@ -38,8 +38,8 @@ class MFUCB(RewardPolicy):
 
     The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m, where
     the radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm
-    is played at the cheapest fidelity whose radius is at least
-    gamma_m = zeta_m sqrt(lambda_m / lambda_(m+1)). Bad arms are thus left at cheap fidelities.
+    is played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
+    lambda_(m+1)). Bad arms are thus left at cheap fidelities.
 
     For the reward while it runs: every play earns its arm's target mean times its cost. It
     certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
@@ -47,8 +47,8 @@ class MFUCB(RewardPolicy):
     Parameters
     ----------
     problem
-        What is known. Bias bounds are those of kind "max". Bias, costs and sigma are found out by
-        a pilot where they are not declared.
+        What is known. Bias bounds are those of kind "max". Bias, costs and sigma are found out by a
+        pilot where they are not declared.
     rho, delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFUCBOptions`.
     seed
@@ -130,10 +130,7 @@ class MFUCB(RewardPolicy):
         return self._sigmas() * math.sqrt(2.0 * self.rho)
 
     def _terms(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Centres and slopes of the upper bounds (see `play_candidates`), both of shape (K, M).
-
-        `counts` (K, M) includes what is under way.
-        """
+        """Centres and slopes of the upper bounds, (K, M); `counts` includes what is under way."""
         widths, told = self._widths(), self._evidence.counts
         seen = told > 0
         means = self._evidence.all_means(np.arange(self.problem.n_arms))

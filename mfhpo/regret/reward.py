@@ -25,17 +25,7 @@ RunningSums: TypeAlias = Callable[[IntArray, int, int, FloatArray, IntArray], Fl
 class RewardPolicy(RacingPolicy):
     """A policy that maximises the reward while it runs, and certifies nothing.
 
-    Parameters
-    ----------
-    problem
-        What is known.
-    delta, budget, max_failures, pilot_arms, pilot_pulls, seed
-        See `RacingPolicy`. Without a budget the policy never finishes by itself.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range.
+    Parameters and errors are those of `RacingPolicy`. Without a budget it never finishes by itself.
     """
 
     def __init__(

@@ -39,13 +39,7 @@ def expected_improvement(
     ----------
     Jones, Schonlau and Welch, Efficient global optimization of expensive black-box functions,
     Journal of Global Optimization 13, 1998. Huang, Allen, Notz and Zeng, Global optimization of
-    stochastic black-box systems via sequential kriging meta-models, Journal of Global Optimization
-    34, 2006, for noise.
-
-    Examples
-    --------
-    >>> expected_improvement(np.array([0.0]), np.array([1.0]), 0.0).round(4).tolist()
-    [0.3989]
+    stochastic black-box systems via sequential kriging meta-models, ibid. 34, 2006, for noise.
     """
     z = (mean - best) / spread
     # The scaled error function keeps the small difference of two terms that far below are alike.
@@ -68,8 +62,8 @@ def best_place(
     """Search the unit cube for the place of the largest merit, at random and then nearby.
 
     Coordinates with an order are drawn at and near the ends of their ranges more often than uniform
-    draws would put them there. The model knows least there, and the best value of a parameter is
-    often there. Even in a few dimensions, random places and small moves hardly ever reach a corner.
+    draws would put them there: the model knows least there, the best value is often there, and
+    random places and small moves hardly ever reach a corner.
 
     Parameters
     ----------
@@ -121,8 +115,8 @@ class _Cube:
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
         """Some coordinates drawn anew; if they have an order, two thirds of them at or near an end.
 
-        Half of those are at the end. The others have a distance from it whose order of magnitude is
-        drawn, because a parameter that acts by orders of magnitude differs much near its end.
+        Half of those are at the end; the others have a distance from it whose order of magnitude is
+        drawn, for parameters that act by orders of magnitude.
         """
         shape = places.shape
         away = _NEAREST ** self.rng.random(shape) * (self.rng.random(shape) < 0.5)

@@ -31,12 +31,6 @@ class DeclaredSearch:
         Whether an evaluation goes on from the same configuration's last level.
     options
         Further arguments of `SearchRace`.
-
-    Examples
-    --------
-    >>> declared = DeclaredSearch.of("epochs", trials=40)
-    >>> declared.race([1, 9], seed=0, sign=1.0).ask()
-    [Pull(arm=0, fidelity=1, limit=None)]
     """
 
     fidelity: Fidelity
@@ -57,8 +51,7 @@ class DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
 
         The budget is in the unit of the fidelity's costs, in `trials` whatever they cost, or in
-        `seconds`, with costs that are measured: one of them, or none. A fidelity of None says that
-        the objective has none.
+        `seconds`, with costs that are measured: one of them, or none.
         """
         all_three = {"budget": budget, "trials": trials, "seconds": seconds}
         given = {name: value for name, value in all_three.items() if value is not None}
@@ -101,13 +94,7 @@ class DeclaredSearch:
 
 
 def has_levels(fidelity: Fidelity) -> bool:
-    """Whether a search's objective asks for a fidelity.
-
-    Examples
-    --------
-    >>> has_levels(Fidelity("epochs")), has_levels(DeclaredSearch.of(None).fidelity)
-    (True, False)
-    """
+    """Whether a search's objective asks for a fidelity."""
     return fidelity not in (_ONE_LEVEL, _TIMED_LEVEL)
 
 

@@ -56,24 +56,19 @@ class ModelSearch(SearchPolicy):
     """Begins the arm with the largest expected improvement, or goes on with one begun before.
 
     One Gaussian process (`LevelProcess`) models the values at all levels. It learns how much a
-    cheap level says about the target, so that a misleading one is not followed, and on what scale a
-    number acts. The next step is the one with the largest expected improvement at the target for
-    what it costs to get there. Arms are never stopped for good: one that is left waits until
-    nothing better is in sight (freezing and thawing).
+    cheap level says about the target, and on what scale a number acts. The next step is the one
+    with the largest expected improvement at the target for what it costs to get there. Arms are
+    never stopped for good: one that is left waits until nothing better is in sight (freezing and
+    thawing: Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014).
 
     Each new arm is chosen under freshly sampled model parameters (Thompson sampling), which also
-    say until the next arm what to go on with, so that the search keeps testing its own beliefs.
-    The most probable parameters say which finished arm is best.
+    say until the next arm what to go on with, so that the search keeps testing its own beliefs. The
+    most probable parameters say which finished arm is best.
 
     Parameters
     ----------
     costs, continues, initial, seed
         See `SearchPolicy`.
-
-    References
-    ----------
-    Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014, for going
-    on with arms by what a model expects of them.
 
     Examples
     --------
@@ -244,8 +239,7 @@ class ModelSearch(SearchPolicy):
     def _fit(self) -> LevelProcess:
         """The model, fitted anew whenever there are so many more values than last time.
 
-        When that is depends on their number alone, so that a search that is loaded or replayed goes
-        on as the one that was not.
+        When that is depends on their number alone, so that a search that is replayed goes on alike.
         """
         n = len(self._history)
         fitted = min(n, self._initial)
@@ -282,10 +276,9 @@ class ModelSearch(SearchPolicy):
     def _level(self, view: _View, features: FloatArray, lowest: int) -> int:
         """The level at which to evaluate next.
 
-        Where evaluations go on from the last one, each level is passed anyway, and the next one is
-        as good a place to reconsider as any. Where they begin from scratch, it is the level by
-        which most is gained for the cost, if many such arms are evaluated there and only the best
-        of them at the target.
+        Where evaluations go on from the last one, it is the next one. Where they begin from
+        scratch, it is the level by which most is gained for the cost, if many such arms are
+        evaluated there and only the best of them at the target.
         """
         if self.continues or lowest >= self.target:
             return lowest

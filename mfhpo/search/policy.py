@@ -29,15 +29,10 @@ _FIRST_EVERYWHERE = 2
 
 @dataclass(frozen=True)
 class Begin:
-    """Evaluate a new configuration.
+    """Evaluate a new configuration, at a level given by its index.
 
-    Parameters
-    ----------
-    fidelity
-        Index of the level.
-    point
-        The configuration, with values for all parameters of the space, also for those that turn
-        out not to apply. None: whoever asks draws it, at random or as it likes.
+    The point has values for all parameters of the space, also for those that turn out not to apply.
+    None: whoever asks draws it, at random or as it likes.
     """
 
     fidelity: int
@@ -46,15 +41,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Replicate(Pull):
-    """An evaluation at the target for the certificate: from scratch, and with a new seed.
-
-    Parameters
-    ----------
-    arm, fidelity, limit
-        See `Pull`.
-    shortlist
-        The arms that are compared.
-    """
+    """An evaluation at the target for a shortlist's certificate: from scratch, with a new seed."""
 
     shortlist: tuple[int, ...] = ()
 
@@ -130,7 +117,7 @@ class SearchPolicy(abc.ABC):
         """Begin with fewer arms at random, if their number was not given.
 
         Evaluating them takes `most` at most, a cost or a number of evaluations, whichever counts.
-        With `fewest`, their number is at most the smallest usual one, as where costs are measured.
+        With `fewest`, they are no more than the smallest usual number.
         """
         if not self._finds_initial:
             return
@@ -293,7 +280,7 @@ class SearchPolicy(abc.ABC):
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
         """The next step of the beginning: random arms, of which fewer and fewer go up.
 
-        None when that is over, or when it waits for what is under way.
+        None when that is over, or waits for what is under way.
         """
         if begun < self._initial:
             return Begin(self.lowest, None)

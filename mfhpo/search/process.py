@@ -31,16 +31,8 @@ _STEP = 1e-4  # in which curvature is measured, in standard deviations of the pr
 class LevelData:
     """Observations that a process is conditioned on.
 
-    Parameters
-    ----------
-    features
-        Of the configuration, shape (n, d).
-    levels
-        Index of the level, shape (n,).
-    values
-        Of about unit size at each level, shape (n,).
-    counts
-        Number of evaluations that each value is the mean of, shape (n,), or one for all.
+    Configurations' features, shape (n, d); level indices (n,); values of about unit size at each
+    level (n,); and the number of evaluations that each value is the mean of (n,), or one for all.
     """
 
     features: FloatArray
@@ -58,9 +50,9 @@ class LevelProcess:
     tells about a configuration's other levels and about those that are nearly the same. Both
     matrices over levels are free (the linear model of coregionalisation), so that a level that says
     nothing about the target is found out. The target has a part of its own besides, with its own
-    scales: there are many more values at cheap levels, and what matters after few epochs need not
-    matter after many. Inputs are warped first, because one length scale rarely fits a whole range.
-    Everything is fitted by the largest posterior density, with weak priors.
+    scales: what matters after few epochs need not matter after many. Inputs are warped first,
+    because one length scale rarely fits a whole range. Everything is fitted by the largest
+    posterior density, with weak priors.
 
     Parameters
     ----------
@@ -73,12 +65,10 @@ class LevelProcess:
     References
     ----------
     Bonilla, Chai and Williams, Multi-task Gaussian process prediction, NIPS 2007. Swersky, Snoek
-    and Adams, Multi-task Bayesian optimization, NIPS 2013. Kennedy and O'Hagan, Predicting the
-    output from a complex computer code when fast approximations are available, Biometrika 2000,
-    for the target's own part. Snoek, Swersky, Zemel and Adams, Input warping for Bayesian
-    optimization of non-stationary functions, ICML 2014. MacKay, Information Theory, Inference,
-    and Learning Algorithms, Cambridge University Press 2003, chapter 27, for Laplace's
-    approximation.
+    and Adams, Multi-task Bayesian optimization, NIPS 2013. For the target's own part: Kennedy and
+    O'Hagan, Predicting the output from a complex computer code when fast approximations are
+    available, Biometrika 2000. For Laplace's approximation: MacKay, Information Theory, Inference,
+    and Learning Algorithms, Cambridge University Press 2003, chapter 27.
     """
 
     def __init__(self, n_features: int, n_levels: int, numbers: BoolArray | None = None) -> None:
@@ -125,9 +115,9 @@ class LevelProcess:
     def drawn(self, rng: np.random.Generator) -> LevelProcess:
         """A process, not conditioned yet, with parameters drawn from their posterior.
 
-        The most probable parameters alone make a model too sure of itself: from few values they
-        say, for instance, that one feature does not matter, and what lies beyond is never tried.
-        The posterior is Laplace's approximation, or the prior if nothing was fitted.
+        That is Laplace's approximation, or the prior if nothing was fitted. The most probable
+        parameters alone make a model too sure of itself: it would never try what they say does not
+        matter.
         """
         other = LevelProcess(self.n_features, self.n_levels, self._numbers)
         off = self._root @ rng.standard_normal(len(self._parameters))
@@ -167,13 +157,10 @@ class LevelProcess:
     def learnt_at(
         self, features: FloatArray, levels: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What observing configurations at levels would tell about the target.
+        """What observing configurations at levels would tell about the target, shape (n,) each.
 
-        Returns
-        -------
-        mean, moved, left : arrays of shape (n,)
-            Mean at the target now; standard deviation of that mean once the observation is made;
-            standard deviation of the target that would still be left.
+        The mean at the target now, the standard deviation of that mean once the observation is
+        made, and the standard deviation of the target that would still be left.
         """
         target = self.n_levels - 1
         features = self._warped(features)
@@ -223,8 +210,7 @@ class LevelProcess:
     def _root_of_covariance(self, data: LevelData, indicators: FloatArray) -> FloatArray:
         """The symmetric root of the parameters' covariance, in units of the prior's spreads.
 
-        The covariance is the inverse of the loss's curvature, which is taken to be nowhere less
-        than the prior's: a fit may have ended before the largest density was reached.
+        The curvature is taken to be nowhere less than the prior's: a fit may have ended early.
         """
         spreads = self._precision**-0.5
         here = self._parameters
@@ -343,11 +329,7 @@ def _by_scales(
 
 
 def _factor(covariance: FloatArray) -> FloatArray:
-    """The Cholesky factor, with more on the diagonal where rounding leaves it none.
-
-    That happens with many observations of nearly the same configuration and hardly any noise, and
-    with a drawn scale so small that distances keep no digits.
-    """
+    """The Cholesky factor, with more on the diagonal where rounding leaves it none."""
     jitter = _JITTER
     while True:
         try:

@@ -25,8 +25,7 @@ class Instance(abc.ABC):
     Parameters
     ----------
     means
-        Mean of every arm at every fidelity, shape (M, K); row 0 is the cheapest fidelity, the
-        last row is the target.
+        Mean of every arm at every fidelity, shape (M, K); the last row is the target.
     costs
         Cost of one pull at each fidelity, shape (M,), positive and increasing.
     xi, gamma
@@ -94,10 +93,7 @@ class Instance(abc.ABC):
         return int(np.argmax(self.means[-1]))
 
     def problem(self, kind: Kind | None = "max", noise: Noise | None = None) -> Problem:
-        """What a policy may be told: bounds xi ("max"), gamma ("order") or none (None).
-
-        Without `noise` it is sub-Gaussian with the instance's variance.
-        """
+        """What a policy may be told: bounds xi ("max"), gamma ("order") or none (None)."""
         bounds = self.xi if kind == "max" else self.gamma
         return Problem(
             self.n_arms,
@@ -121,17 +117,9 @@ class Instance(abc.ABC):
     ) -> FloatArray:
         """Continue the sums of the arms' observations with fresh draws.
 
-        Parameters
-        ----------
-        rng
-            Source of the draws.
-        arms, fidelity
-            The arms that are pulled, shape (n,), and where.
-        start, sums
-            Number of observations so far, and their sum for each arm, shape (n,).
-        totals
-            Numbers of observations at which the sums are wanted, shape (T,), strictly increasing
-            from above `start`. The result has shape (n, T).
+        The arms (n,) have been observed `start` times at a fidelity, with `sums` (n,). The result,
+        shape (n, T), holds the sums at `totals` observations, shape (T,), increasing from above
+        `start`.
         """
         sizes = np.diff(totals, prepend=start)
         result = self._increments(rng, arms, fidelity, sizes)
@@ -164,10 +152,7 @@ class GaussianInstance(Instance):
 
 
 class BernoulliInstance(Instance):
-    """Observations 0 or 1; sums of any size are drawn exactly, as binomials.
-
-    Its variance proxy is 1/4 unless another one is given. Means must be within [0, 1].
-    """
+    """Observations 0 or 1; sums of any size are drawn exactly, as binomials."""
 
     def __init__(
         self,

@@ -34,13 +34,8 @@ def run_plays(
 ) -> PlaysResult:
     """Play until the next play would exceed the capital, or the policy's budget.
 
-    Called again with the same policy, generator and more capital, it plays on.
-
-    Raises
-    ------
-    ValueError
-        If the policy has another number of arms or fidelities, or cannot be run in blocks.
-
+    Called again with the same policy, generator and more capital, it plays on. Raises ValueError if
+    the policy has another number of arms or fidelities, or cannot be run in blocks.
     """
     check_shape(policy, instance)
     policy.play(partial(instance.running_sums, rng), capital)
@@ -59,14 +54,9 @@ def regret_per_cost(
 ) -> float:
     """The regret of paper 000 (Eq. 1): a play earns its arm's target mean times its cost.
 
-    Capital that is left over earns nothing. The oracle plays the best arm, at any fidelity.
-    `means` are those at the target, shape (K,), `counts` the plays of every arm at every fidelity,
-    shape (K, M).
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or the plays cost more than the capital.
+    Capital that is left over earns nothing. The oracle plays the best arm, at any fidelity. `means`
+    are those at the target, shape (K,), `counts` the plays of every arm at every fidelity, shape
+    (K, M). Raises ValueError if the shapes do not fit, or the plays cost more than the capital.
     """
     targets, paid = _costs_of_arms(means, costs, counts, capital)
     return float(capital * targets.max() - paid @ targets)
@@ -77,8 +67,7 @@ def regret_per_play(
 ) -> float:
     """The regret of paper 002 (Eq. 9): a play earns its arm's target mean, whatever it cost.
 
-    The oracle plays the best arm at the cheapest fidelity. Parameters and errors are those of
-    `regret_per_cost`.
+    The oracle plays the best arm at the cheapest fidelity. For the rest see `regret_per_cost`.
     """
     targets, _ = _costs_of_arms(means, costs, counts, capital)
     plays = np.asarray(counts, dtype=np.float64).sum(axis=1)

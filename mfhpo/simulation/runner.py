@@ -64,11 +64,6 @@ def run_rounds(
         About how many values to draw at once; the default keeps them in a core's own cache.
     max_pulls
         Stop soon after that many pulls (a race between equals never ends by itself).
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the policy cannot be run by rounds.
     """
     if not 0.0 <= resolution < 1.0:
         raise ValueError(f"resolution must lie in [0, 1), got {resolution!r}; try 1e-3.")
@@ -111,14 +106,9 @@ def run_repeats(
 ) -> RunResult:
     """Run any best-arm policy to its end, fast: what it asks for is pulled several times at once.
 
-    Answers stay as sure (see `BestArmPolicy.tell_sum`). A pull is repeated a share `resolution`
-    of the mean number of pulls of the remaining arms, and not for more than that share of what was
+    Answers stay as sure (see `BestArmPolicy.tell_sum`). A pull is repeated a share `resolution` of
+    the mean number of pulls of the remaining arms, and not for more than that share of what was
     paid so far. The policy's budget is kept. 0 is as `run`; for the rest see `run_rounds`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the policy cannot learn sums.
     """
     if not 0.0 <= resolution < 1.0:
         raise ValueError(f"resolution must lie in [0, 1), got {resolution!r}; try 1e-2.")
@@ -143,13 +133,7 @@ def run_repeats(
 def run_lucb(
     policy: MFLUCB, instance: Instance, rng: np.random.Generator, max_pulls: int | None = None
 ) -> RunResult:
-    """Run LUCB to its end by `MFLUCB.play`, fast; the same rule as pull by pull.
-
-    Raises
-    ------
-    ValueError
-        If the policy was made for another shape, or cannot be played.
-    """
+    """Run LUCB to its end by `MFLUCB.play`, fast; the same rule as pull by pull."""
 
     def running_sums(arm: int, fidelity: int, start: int, total: float, count: int) -> FloatArray:
         totals = np.arange(start + 1, start + count + 1)
@@ -191,28 +175,20 @@ def run(
     """Run any policy through ask and tell, on a virtual clock.
 
     Up to `workers` evaluations are under way at any time. Each takes its cost in virtual seconds
-    and is told when it is completed, so that they are told out of order. A pull with a limit
-    below its cost is censored there. Evaluations under way at the end are stopped; the seconds they
-    took are in the cost.
+    and is told when it is completed, so that they are told out of order. A pull with a limit below
+    its cost is censored there. Evaluations under way at the end are stopped; the seconds they took
+    are in the cost.
 
     Parameters
     ----------
-    policy
-        Any policy for the instance's arms and fidelities.
-    instance, rng
-        What is pulled, and the source of the draws.
+    policy, instance, rng
+        Any policy for the instance's arms and fidelities, and the source of the draws.
     workers
         Number of evaluations under way at once.
     max_pulls
         End the race after so many evaluations.
     failure_rate
         Probability with which an evaluation crashes: it costs as much and gives no value.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}.")

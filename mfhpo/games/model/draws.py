@@ -20,13 +20,9 @@ _PRECISION = np.float32
 class DrawnUtilities:
     """Functions drawn from a player's posterior at the target.
 
-    A function is drawn from the prior, by random Fourier features, and moved by what the model
-    learns from the difference of the observations and its own values there.
-
-    References
-    ----------
-    Rahimi and Recht, Random features for large-scale kernel machines, NIPS 2007. Wilson et al.,
-    Efficiently sampling functions from Gaussian process posteriors, ICML 2020.
+    A function is drawn from the prior, by random Fourier features (Rahimi and Recht, NIPS 2007),
+    and moved by what the model learns from the observations less its values there (Wilson et al.,
+    Efficiently sampling functions from Gaussian process posteriors, ICML 2020).
     """
 
     def __init__(self, model: MultiOutputGP, n_draws: int, rng: np.random.Generator) -> None:
@@ -79,7 +75,7 @@ class DrawnGames:
     actions
         The players' actions.
     models
-        Of each player those that may be true, as many for each: games are drawn from all of them.
+        Of each player those that may be true, as many for each.
     least_units
         Smallest scale that a player's utility is taken to have, shape (n_players,); ``units`` are
         the scales in each game, shape (n_draws, n_players).
@@ -114,8 +110,7 @@ class DrawnGames:
     def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
         """What each player would gain by deviating (Eq. 2), shape (n, n_draws, n_players).
 
-        In each player's own unit, at least 0, from profiles of shape (n, number of parameters).
-        Players may deviate to `actions`, or those of the game.
+        In each player's own unit, at least 0; to `actions`, or those of the game.
         """
         actions = self._actions if actions is None else actions
         features = actions.features(cube)
@@ -134,8 +129,7 @@ class DrawnGames:
         """The largest dissatisfaction of any player, in their units, over the games, shape (n,).
 
         Players of whom nothing was observed do not count. It is the mean over games if the models
-        are known, and the median if they are drawn: some of these are far off, and must not decide
-        alone.
+        are known, and else the median: models that are far off must not decide alone.
         """
         gains = (self.dissatisfaction(cube) / self.units)[:, :, self._known]
         return self._over_games(gains.max(axis=2, initial=0.0))
@@ -143,7 +137,7 @@ class DrawnGames:
     def worst_of_all_profiles(self) -> FloatArray:
         """What `worst` says of each of the actions' profiles, in less time, shape (n_profiles,).
 
-        Raises ValueError if the profiles are not all combinations of the players' actions.
+        Raises ValueError if the profiles are not all combinations of actions.
         """
         shape = self._actions.shape
         if shape is None:

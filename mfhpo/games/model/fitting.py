@@ -44,10 +44,9 @@ def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperpa
 def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
     """Hyperparameters of the largest posterior density, with weak priors.
 
-    There is at least one observation. The mean of each level is integrated out, and taken at its
-    posterior mean afterwards. Levels may be of units of their own: their scales have priors with
-    heavy tails, and noise is relative to them. Of many observations, `_MOST` are taken, evenly
-    spread over their order.
+    The mean of each level is integrated out, and taken at its posterior mean afterwards. Levels may
+    be of units of their own: their scales have priors with heavy tails, and noise is relative to
+    them. Of many observations, `_MOST` are taken, evenly spread over their order.
     """
     some = _some(observations)
     layout = Layout(assumptions)
@@ -60,11 +59,10 @@ def drawn_hyperparameters(
 ) -> list[Hyperparameters]:
     """Hyperparameters drawn from what may be believed of them, by one observation or more.
 
-    Where observations are few, those of the largest density say too surely what utilities are like.
-    More are drawn than asked for, around these, and chosen in proportion to their density over that
-    with which they were drawn (Rubin, Using the SIR algorithm to simulate posterior distributions,
-    Bayesian Statistics 1988); less than in proportion where too few would be chosen. The means of
-    levels are drawn from their posterior, given the rest.
+    More are drawn than asked for, around those of the largest density, and chosen in proportion to
+    their density over that with which they were drawn (Rubin, Using the SIR algorithm to simulate
+    posterior distributions, Bayesian Statistics 1988); less than in proportion where too few would
+    be chosen. The means of levels are drawn from their posterior, given the rest.
     """
     some = _some(observations)
     layout = Layout(assumptions)

@@ -89,10 +89,9 @@ class Hyperparameters:
 
         Parameters
         ----------
-        rate
-            h of the target's kernel ``exp(-h |x - x'|**2)`` (Eq. 20).
-        level_rate
-            zeta of the other levels' own kernels (Eq. 21).
+        rate, level_rate
+            h of the target's kernel ``exp(-h |x - x'|**2)`` (Eq. 20), and zeta of the others (Eq.
+            21).
         correlations
             rho of each level with the next, shape (M - 1,).
         noise

@@ -25,15 +25,6 @@ class LearnedUtility:
 
     The ``model`` has the hyperparameters of the largest density, or those that are declared, and
     keeps predictions at hand for some points, whose features have the shape (n_points, d).
-
-    Examples
-    --------
-    >>> assumptions = Assumptions(2, np.array([0]), np.ones(2))
-    >>> learned = LearnedUtility(assumptions, np.zeros((1, 1)))
-    >>> for place in (0.0, 0.5, 1.0):
-    ...     learned.tell(np.array([place]), 1, 10.0 * place)
-    >>> round(learned.model.mean(np.array([[0.75]]), 1).item())
-    8
     """
 
     def __init__(

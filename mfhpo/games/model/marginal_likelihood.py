@@ -52,8 +52,7 @@ class Assumptions:
     n_levels
         M.
     groups
-        For each feature the index of the parameter that it belongs to, shape (d,): features of one
-        parameter share their length scale.
+        Index of the parameter that each feature belongs to, shape (d,): one length scale for each.
     noise_weights
         Relative variance of an observation at each level, shape (M,).
     averaging
@@ -112,8 +111,7 @@ def loss(
     """Minus the logarithm of the posterior density.
 
     The parameters are logarithms of length scales, of the lower levels' ratios to them, logits of
-    correlations, logarithms of scales and of the noise. Values are standardised; `unit` is theirs,
-    in which a known noise is given.
+    correlations, logarithms of scales and of the noise. `unit` is that of the standardised values.
     """
     return _Evidence(parameters, observations, assumptions, unit).loss
 

@@ -58,8 +58,7 @@ class MultiOutputGP:
     """A Gaussian process over (configuration, level), with the covariance of `covariance`.
 
     Observations are added one at a time; the Cholesky factor grows with them, and so do the
-    predictions for a fixed set of points, at a cost that is linear in the observations. Those of
-    the same utility are merged: what work depends on is the number of different ones.
+    predictions for a fixed set of points. Those of the same utility are merged.
 
     Parameters
     ----------
@@ -70,9 +69,9 @@ class MultiOutputGP:
 
     References
     ----------
-    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with
-    black-box utilities, Eq. 19-23. Kennedy and O'Hagan, Predicting the output from a complex
-    computer code when fast approximations are available, Biometrika 2000.
+    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with black-box
+    utilities, Eq. 19-23. Kennedy and O'Hagan, Predicting the output from a complex computer code
+    when fast approximations are available, Biometrika 2000.
 
     Examples
     --------
@@ -117,8 +116,7 @@ class MultiOutputGP:
     ) -> MultiOutputGP:
         """A process that learns observations of different utilities, one or more, at once.
 
-        It takes half of the memory, or less, of one that learned them by `add`, and less time. Each
-        has features, shape (n, d), a level, and is the mean of `counts` observations.
+        It takes less memory and time than `add`. Each value is the mean of `counts` observations.
         """
         process = cls(hyperparameters)
         n = process._n = len(values)
@@ -152,9 +150,9 @@ class MultiOutputGP:
     def add(self, features: FloatArray, level: int, value: float | None, count: int = 1) -> None:
         """Learn an observation: features, shape (d,), a level, and the mean of `count` values.
 
-        None stands for one that is under way: where it will be is known, and what it will be is
-        taken to be as predicted. Of observations of the same utility their mean is kept, unless
-        their noise is so small that the covariance would become singular.
+        None stands for one that is under way, and is taken to be as predicted. Of observations of
+        the same utility their mean is kept, unless noise is so small that the covariance would
+        become singular.
         """
         known, n = self.hyperparameters, self._n
         self._weights_kept = None
@@ -255,8 +253,7 @@ class MultiOutputGP:
     def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
         """What the utility at the target would be at points (n, d) if some features were replaced.
 
-        The columns are replaced by `own`, shape (k, number of columns), all others being as they
-        are.
+        The columns are replaced by `own`, shape (k, number of columns).
         """
         known = self.hyperparameters
         told = self._features[: self._n]
@@ -388,9 +385,8 @@ class MultiOutputGP:
 class Deviations:
     """Utilities at the target with some features replaced by others.
 
-    The kernel is a product over features: what all deviations cost is little more than what the
-    points and the replacements do. `stay`, shape (n_observed, n), is the kernel of the features
-    that stay; `move`, shape (n_observed, k), that of those that are replaced.
+    `stay`, shape (n_observed, n), is the kernel of the features that stay; `move`, (n_observed, k),
+    that of those that are replaced: it is a product over features.
     """
 
     def __init__(self, model: MultiOutputGP, stay: FloatArray, move: FloatArray) -> None:

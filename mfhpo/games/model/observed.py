@@ -18,20 +18,10 @@ _SEVERAL = 5
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """What one player's utility was seen to be.
+    """What one player's utility was seen to be, by features, shape (n, d), and levels, shape (n,).
 
-    Parameters
-    ----------
-    features
-        Of the configurations, shape (n, d).
-    levels
-        Shape (n,).
-    values
-        Shape (n,).
-    counts
-        Of how many observations each value is the mean, shape (n,).
-    squares
-        Sum of their squared distances from it, shape (n,).
+    ``counts``, shape (n,), says of how many observations each value is the mean, and ``squares`` is
+    the sum of their squared distances from it.
     """
 
     features: FloatArray
@@ -135,9 +125,8 @@ class ObservedUtilities:
 
         These are the profiles that failed again at the same level, and never gave a value there;
         and those with another failure within a length scale of the player's model, unless something
-        was observed within half of one, which tells that it can be measured there. What is observed
-        below a failure's level tells nothing of it. Where nothing was observed at its level, the
-        worst utility is that of all levels.
+        was observed within half of one, at a level no lower. Where nothing was observed at a
+        failure's level, the worst utility is that of all levels.
         """
         if not self._failed or not self.has_seen:
             return []
