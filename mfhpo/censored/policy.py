@@ -13,12 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import (
-    check_count,
-    check_nonnegative,
-    check_positive,
-    check_probability,
-)
+from mfhpo._validation import check_count, check_nonnegative, check_positive, check_probability
 from mfhpo.censored.charges import Charge, Linear
 from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates, Survival, check_range

@@ -88,11 +88,7 @@ class Beliefs:
         return self._improved(candidates[order], gains[order], estimate, rng)
 
     def _improved(
-        self,
-        profiles: FloatArray,
-        gains: FloatArray,
-        estimate: Estimate,
-        rng: np.random.Generator,
+        self, profiles: FloatArray, gains: FloatArray, estimate: Estimate, rng: np.random.Generator
     ) -> FloatArray:
         """The best profile that moves from others, with the gains of all players, lead to."""
         starts, step, n_moves = profiles, _FIRST_STEP, _MOVES

@@ -19,10 +19,7 @@ _TIE = 1e-9  # of a player's unit
 
 
 def settled(
-    profile: FloatArray,
-    actions: Actions,
-    models: Sequence[MultiOutputGP],
-    units: FloatArray,
+    profile: FloatArray, actions: Actions, models: Sequence[MultiOutputGP], units: FloatArray
 ) -> FloatArray:
     """Where best responses lead, with ever nearer actions beside those that are looked at.
 

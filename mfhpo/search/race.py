@@ -12,9 +12,7 @@ import numpy as np
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.group_sequential import (
-    GroupSequentialCertification,
-)
+from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy

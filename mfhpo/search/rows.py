@@ -34,10 +34,7 @@ class Rows:
 
     @classmethod
     def of(
-        cls,
-        history: Sequence[tuple[int, int, float | None]],
-        known: Collection[int],
-        n_levels: int,
+        cls, history: Sequence[tuple[int, int, float | None]], known: Collection[int], n_levels: int
     ) -> Rows:
         """Take what was told of the arms that are `known`: arm, level and value each time.
 

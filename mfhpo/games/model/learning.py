@@ -28,10 +28,7 @@ class LearnedUtility:
     """
 
     def __init__(
-        self,
-        assumptions: Assumptions,
-        points: FloatArray,
-        declared: Hyperparameters | None = None,
+        self, assumptions: Assumptions, points: FloatArray, declared: Hyperparameters | None = None
     ) -> None:
         self._assumptions = assumptions
         self._points = points

@@ -278,9 +278,7 @@ def standardised(observations: Observations, assumptions: Assumptions) -> Standa
     if assumptions.noise is not None:
         unit = max(unit, math.sqrt(assumptions.noise * float(assumptions.noise_weights.min())))
     standardised = replace(
-        observations,
-        values=(values - means[levels]) / unit,
-        squares=observations.squares / unit**2,
+        observations, values=(values - means[levels]) / unit, squares=observations.squares / unit**2
     )
     return Standardised(standardised, means, unit)
 

@@ -13,12 +13,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 from mfhpo import Observation
 from mfhpo.censored import RCUCB, Deadline, GainEstimates, Linear
-from mfhpo.censored.kernel import (
-    BINS,
-    _spread,
-    bounds_on_gain,
-    highest_mean,
-)
+from mfhpo.censored.kernel import BINS, _spread, bounds_on_gain, highest_mean
 from tests.core.censored.naive import FloatArray, largest_means
 
 TOP = 1.0

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from mfhpo.censored import GainEstimates, Linear
 from mfhpo.censored.gain import Survival
-from tests.core.censored.naive import (
-    Seen,
-    charged,
-    counted_survival,
-    expected_gain,
-    product_limit,
-)
+from tests.core.censored.naive import Seen, charged, counted_survival, expected_gain, product_limit
 
 LIMITS = (1.0, 2.0, 4.0)
 COST = Linear(0.1)

@@ -300,12 +300,7 @@ class TestPenaltiesThatDwarfTheRewards:
     def test_answers_are_right(self, confidence: Any, case: tuple[Any, ...]) -> None:
         limits, cost, penalty, (low, high) = case
         policy = RCUCB(
-            2,
-            limits,
-            cost=cost,
-            penalty=penalty,
-            reward_range=(low, high),
-            confidence=confidence,
+            2, limits, cost=cost, penalty=penalty, reward_range=(low, high), confidence=confidence
         )
         span = high - low
 

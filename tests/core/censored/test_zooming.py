@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.rcucb_instances import (
-    ArmStreams,
-    BetaExponentialInstance,
-)
+from benchmarks.papers.rcucb_instances import ArmStreams, BetaExponentialInstance
 from mfhpo import Observation, Pull
 from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB
 from tests.core.censored.naive import FloatArray

@@ -63,11 +63,7 @@ def brute_force(
 def discrete() -> Actions:
     """Three players with 4, 3 and 6 actions."""
     return Actions(
-        {
-            "a": {"x": places(4)},
-            "b": {"kind": OneOf(3)},
-            "c": {"y": places(3), "mode": OneOf(2)},
-        }
+        {"a": {"x": places(4)}, "b": {"kind": OneOf(3)}, "c": {"y": places(3), "mode": OneOf(2)}}
     )
 
 

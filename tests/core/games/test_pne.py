@@ -357,11 +357,7 @@ def test_intervals_hold_what_players_gain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        (MFUCBPNE, {}),
-        (MFUCBPNE, {"joint": True, "players": ON_A_GRID}),
-    ],
+    ("kind", "options"), [(MFUCBPNE, {}), (MFUCBPNE, {"joint": True, "players": ON_A_GRID})]
 )
 def test_a_restored_policy_goes_on_alike(kind: type[GamePolicy], options: dict[str, Any]) -> None:
     def utilities(profile: Mapping[str, float], level: int) -> list[float | None]:

@@ -10,14 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo import (
-    Bias,
-    EstimatedNoise,
-    Observation,
-    Problem,
-    Pull,
-    SubGaussian,
-)
+from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.regret import MFUCB
 from mfhpo.regret.reward import RunningSums
@@ -128,10 +121,7 @@ class TestTheSamePlays:
     @settings(max_examples=50)
     @given(race=races(), candidates=st.sampled_from([1, 2, 5, 16]), share=st.floats(0.0, 1.0))
     def test_as_the_naive_rule(
-        self,
-        race: tuple[Problem, float, FloatArray, float],
-        candidates: int,
-        share: float,
+        self, race: tuple[Problem, float, FloatArray, float], candidates: int, share: float
     ) -> None:
         problem, rho, values, budget = race
         plays = naive_plays(problem, rho, values, budget)

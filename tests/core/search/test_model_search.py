@@ -72,8 +72,7 @@ def test_without_a_space_arms_are_drawn_by_whoever_asks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("costs", "first"),
-    [((1.0,), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)],
+    ("costs", "first"), [((1.0,), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)]
 )
 def test_so_many_arms_are_first_as_one_at_the_target_pays_for(
     costs: tuple[float, ...], first: int

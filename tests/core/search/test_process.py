@@ -229,9 +229,7 @@ def fitted(low: FloatArray, places: FloatArray, target: FloatArray) -> LevelProc
     """A model of arms that were all seen at two levels."""
     n = len(target)
     data = LevelData(
-        np.vstack([places, places]),
-        np.repeat([0, 1], n),
-        np.concatenate([low, target]),
+        np.vstack([places, places]), np.repeat([0, 1], n), np.concatenate([low, target])
     )
     process = LevelProcess(places.shape[1], 2)
     process.fit(data, steps=60)

@@ -269,8 +269,7 @@ def test_one_evaluation_tells_what_a_dear_level_costs_while_others_begin():
 
 
 @pytest.mark.parametrize(
-    ("per_unit", "budget", "first"),
-    [(1.0, 73.0, 9), (1.2, 73.0, 6), (10.0, 73.0, 2)],
+    ("per_unit", "budget", "first"), [(1.0, 73.0, 9), (1.2, 73.0, 6), (10.0, 73.0, 2)]
 )
 def test_the_beginning_is_as_long_as_what_was_measured_allows(per_unit, budget, first):
     """Nine, three and two arms at the levels take 9 + 9 + 18 units, six, two and two 30."""

@@ -26,12 +26,7 @@ def cubes(space: SearchSpace) -> st.SearchStrategy[list[list[float]]]:
 
 def test_features_by_hand() -> None:
     space = SearchSpace({"x": Numeric(), "kind": OneOf(3), "y": Numeric()})
-    points: list[Point] = [
-        {"x": 0.0, "kind": 2, "y": 1.0},
-        {"kind": 0, "x": 0.25},
-        {"y": 0.75},
-        {},
-    ]
+    points: list[Point] = [{"x": 0.0, "kind": 2, "y": 1.0}, {"kind": 0, "x": 0.25}, {"y": 0.75}, {}]
     assert space.n_features == 5
     expected = [
         [0.0, 0.0, 0.0, HALF, 1.0],

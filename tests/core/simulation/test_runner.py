@@ -244,11 +244,7 @@ class TestSums:
         assert (summed.cost, summed.pulls) == pytest.approx((single.cost, single.pulls))
         assert summed.finished == single.finished
         mine, other = summed.recommend(), single.recommend()
-        assert (mine.arm, mine.certified, mine.reason) == (
-            other.arm,
-            other.certified,
-            other.reason,
-        )
+        assert (mine.arm, mine.certified, mine.reason) == (other.arm, other.certified, other.reason)
         assert mine.mean == pytest.approx(other.mean)
         assert mine.interval == pytest.approx(other.interval)
 
