@@ -109,8 +109,7 @@ class _Cube:
         chosen[rows, self.rng.integers(repeated.shape[1], size=len(repeated))] = True
         moves = step * self.rng.normal(size=repeated.shape) * (chosen & self.ordered)
         # Clipped rather than reflected: the best value is often at the end of a range.
-        clipped: FloatArray = np.clip(repeated + moves, 0.0, _EDGE)
-        return clipped
+        return np.clip(repeated + moves, 0.0, _EDGE)
 
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
         """Some coordinates drawn anew; if they have an order, two thirds of them at or near an end.
@@ -124,5 +123,4 @@ class _Cube:
         chosen = self.ordered & (self.rng.random(shape) < _BY_END)
         drawn = np.where(chosen, by_end, self.rng.random(shape))
         partly = np.where(self.rng.random(shape) < share, drawn, places)
-        clipped: FloatArray = np.clip(partly, 0.0, _EDGE)
-        return clipped
+        return np.clip(partly, 0.0, _EDGE)

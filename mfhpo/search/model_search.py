@@ -300,5 +300,4 @@ class ModelSearch(SearchPolicy):
 def _rows_as_keys(features: FloatArray) -> npt.NDArray[np.void]:
     """One comparable value for each row, shape (n,), alike for rows that are the same."""
     rounded = np.ascontiguousarray(np.round(features, _DIGITS) + 0.0)
-    keys: npt.NDArray[np.void] = rounded.view(f"V{rounded.itemsize * rounded.shape[1]}")[:, 0]
-    return keys
+    return rounded.view(f"V{rounded.itemsize * rounded.shape[1]}")[:, 0]

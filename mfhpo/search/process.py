@@ -344,19 +344,16 @@ def _factor(covariance: FloatArray) -> FloatArray:
 
 
 def _smooth_kernel(distance: FloatArray) -> FloatArray:
-    kernel: FloatArray = (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
-    return kernel
+    return (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
 
 
 def _smooth_change(distance: FloatArray) -> FloatArray:
     """Its derivative by a log scale, for each unit of the squared scaled difference."""
-    change: FloatArray = (5.0 / 3.0) * (1.0 + distance) * np.exp(-distance)
-    return change
+    return (5.0 / 3.0) * (1.0 + distance) * np.exp(-distance)
 
 
 def _rough_kernel(distance: FloatArray) -> FloatArray:
-    kernel: FloatArray = (1.0 + _FINER * distance) * np.exp(-_FINER * distance)
-    return kernel
+    return (1.0 + _FINER * distance) * np.exp(-_FINER * distance)
 
 
 def _distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
