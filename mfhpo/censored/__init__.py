@@ -1,6 +1,6 @@
 """The time limit of a pull as a decision: learning from pulls that were stopped."""
 
-from mfhpo.censored.charges import Capped, Charge, Deadline, Linear, par
+from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.draws import Draw
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.policy import CensoredPolicy
@@ -10,11 +10,9 @@ from mfhpo.censored.zooming import ZoomingRCUCB
 
 __all__ = [
     "RCUCB",
-    "Capped",
     "CensoredPolicy",
     "Charge",
     "Confidence",
-    "Deadline",
     "Draw",
     "GainEstimates",
     "LimitRecommendation",

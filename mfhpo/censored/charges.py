@@ -17,7 +17,7 @@ import numpy as np
 from mfhpo._validation import check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["Capped", "Charge", "Deadline", "Linear", "check_charge", "par"]
+__all__ = ["Charge", "Linear", "check_charge", "par"]
 
 # Seconds, any shape, to what is charged for them, the same shape.
 Charge: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -44,63 +44,6 @@ class Linear:
     def __call__(self, seconds: FloatArray) -> FloatArray:
         """The charge for so many seconds."""
         return self.slope * np.asarray(seconds, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Capped:
-    """A charge that never exceeds a maximum, `most`, at least 0.
-
-    Examples
-    --------
-    >>> Capped(Linear(1.0), 1.0)(np.array([0.5, 7.0]))
-    array([0.5, 1. ])
-    """
-
-    charge: Charge
-    most: float
-
-    def __post_init__(self) -> None:
-        if not callable(self.charge):
-            raise TypeError(
-                f"charge must be a function of seconds such as Linear(0.1), got {self.charge!r}."
-            )
-        check_nonnegative("most", self.most)
-
-    def __call__(self, seconds: FloatArray) -> FloatArray:
-        """The charge for so many seconds."""
-        return np.minimum(self.charge(seconds), self.most)
-
-
-@dataclass(frozen=True)
-class Deadline:
-    """Cheap until a deadline, dear after it: the penalty of the paper's Example 2.
-
-    A second costs `slope` up to `deadline`, in seconds; once that has passed, each one costs
-    `fine`, also those before it. All are at least 0, and the fine at least the slope.
-
-    Examples
-    --------
-    >>> Deadline(slope=0.1, deadline=0.5, fine=10.0)(np.array([0.5, 0.6]))
-    array([0.05, 6.  ])
-    """
-
-    slope: float
-    deadline: float
-    fine: float
-
-    def __post_init__(self) -> None:
-        for name in ("slope", "deadline", "fine"):
-            check_nonnegative(name, getattr(self, name))
-        if self.fine < self.slope:
-            raise ValueError(
-                f"fine={self.fine!r} is below slope={self.slope!r}: a penalty must not decrease; "
-                f"give a fine of at least the slope."
-            )
-
-    def __call__(self, seconds: FloatArray) -> FloatArray:
-        """The charge for so many seconds."""
-        seconds = np.asarray(seconds, dtype=np.float64)
-        return np.where(seconds <= self.deadline, self.slope, self.fine) * seconds
 
 
 def par(factor: float) -> Linear:

@@ -11,8 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
 
+from benchmarks.papers.rcucb_instances import Deadline
 from mfhpo import Observation
-from mfhpo.censored import RCUCB, Deadline, GainEstimates, Linear
+from mfhpo.censored import RCUCB, GainEstimates, Linear
 from mfhpo.censored.kernel import BINS, _spread, bounds_on_gain, highest_mean
 from tests.core.censored.naive import FloatArray, largest_means
 

@@ -347,7 +347,7 @@ class TestWithoutNumba:
 
     def test_importing_the_policy_does_not_load_it(self) -> None:
         code = (
-            "import sys, mfhpo.simulation.plays; from mfhpo import MFUCB, Problem, SubGaussian; "
+            "import sys, mfhpo.simulation.runner; from mfhpo import MFUCB, Problem, SubGaussian; "
             "MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0))).ask(); print('numba' in sys.modules)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.papers.mf_ucb import regret_per_cost
 from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.regret import MFUCB
 from mfhpo.regret.reward import RunningSums
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
-from mfhpo.simulation.plays import run_plays
 
 Play = tuple[int, int]
 
@@ -282,13 +282,14 @@ class TestReward:
             rng = np.random.default_rng([seed, 1])
             capital = 100_000.0
             policy, ucb = MFUCB(instance.problem()), MFUCB(alone.problem())
-            ours = run_plays(policy, instance, rng, capital)
-            theirs = run_plays(ucb, alone, rng, capital)
+            policy.play(partial(instance.running_sums, rng), capital)
+            ucb.play(partial(alone.running_sums, rng), capital)
             assert policy.recommend().arm == ucb.recommend().arm == instance.best_arm
-            assert ours.pulls == ours.counts.sum()
-            assert ours.cost == ours.counts.sum(axis=0) @ instance.costs
-            assert capital - 20.0 < ours.cost <= capital
-            ratios.append(ours.regret_per_cost / theirs.regret_per_cost)
+            assert policy.pulls == policy.counts.sum()
+            assert policy.cost == policy.counts.sum(axis=0) @ instance.costs
+            assert capital - 20.0 < policy.cost <= capital
+            ours = regret_per_cost(policy, instance, capital)
+            ratios.append(ours / regret_per_cost(ucb, alone, capital))
         # The bad arms are left at a twentieth of the cost: a fraction of the regret.
         assert max(ratios) < 0.3
 
@@ -304,7 +305,7 @@ class TestReward:
                 variance=0.09,
             )
             policy = MFUCB(instance.problem(), delta=0.05, budget=400.0)
-            run_plays(policy, instance, rng, 400.0)
+            policy.play(partial(instance.running_sums, rng), 400.0)
             answer = policy.recommend()
             assert answer.arm is not None
             low, high = answer.interval
