@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo.censored import Charge, Draw, GainEstimates
+from mfhpo.censored import Charge, Draw
 from mfhpo.censored.draws import Draws
+from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.history import History
 from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY, Block
 from mfhpo.racing.native import compiled

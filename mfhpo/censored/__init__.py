@@ -2,7 +2,7 @@
 
 from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.draws import Draw
-from mfhpo.censored.gain import GainEstimates, Survival
+from mfhpo.censored.gain import Survival
 from mfhpo.censored.policy import CensoredPolicy
 from mfhpo.censored.rcucb import RCUCB, Confidence
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
@@ -14,7 +14,6 @@ __all__ = [
     "Charge",
     "Confidence",
     "Draw",
-    "GainEstimates",
     "LimitRecommendation",
     "Linear",
     "Survival",

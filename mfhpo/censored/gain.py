@@ -12,7 +12,6 @@ from typing import Literal
 
 import numpy as np
 
-from mfhpo._validation import check_count
 from mfhpo.censored.charges import Charge, check_charge
 from mfhpo.censored.kernel import (
     BINS,
@@ -33,7 +32,6 @@ from mfhpo.censored.kernel import (
     record,
     record_all,
 )
-from mfhpo.censored.limits import check_limits
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.racing.native import compiled
 
@@ -54,35 +52,22 @@ class GainEstimates:
 
     Parameters
     ----------
-    n_arms
-        Number of arms n.
-    limits
-        The limits in seconds, positive and strictly increasing, shape (m,).
+    n_arms, limits
+        Number of arms n, and the limits in seconds, strictly increasing, shape (m,).
     cost, penalty
         What is charged for the seconds of a pull that ends in time, and for the limit of one that
         does not; in the unit of the reward.
     reward_range
         Least and largest reward. Rewards outside are taken for the nearest one inside.
     survival
-        How P(C > tau) is estimated. "kaplan-meier": by the share of the pulls running at each limit
-        that had ended by the next one. "count" is Eq. 9, where a pull that was stopped before tau
-        counts as running beyond it: biased, and able to keep a good limit from being tried again.
+        How P(C > tau) is estimated, see `mfhpo.censored.options.LimitOptions`.
     rule
         The rule that the estimates serve, as far as it is not about the scale.
 
     Raises
     ------
-    ValueError
-        For limits, charges or a range that are none.
-
-    Examples
-    --------
-    >>> from mfhpo.censored import Linear
-    >>> estimates = GainEstimates(1, [1.0, 2.0], cost=Linear(0.1), penalty=Linear(0.1))
-    >>> estimates.record(0, limit=2.0, reward=0.8, seconds=1.5)
-    >>> estimates.record(0, limit=1.0, reward=None, seconds=None)
-    >>> estimates.gains(0)  # -0.1, the penalty; 0.8 - 0.15
-    array([-0.1 , 0.65])
+    ValueError, TypeError
+        For charges, a range or a kind of survival that are none.
     """
 
     def __init__(
@@ -96,8 +81,7 @@ class GainEstimates:
         survival: Survival = "kaplan-meier",
         rule: Rule | None = None,
     ) -> None:
-        n_arms = check_count("n_arms", n_arms, 1)
-        given = check_limits(limits)
+        given = np.asarray(limits, dtype=np.float64)
         if survival not in ("kaplan-meier", "count"):
             raise ValueError(f'survival must be "kaplan-meier" or "count", got {survival!r}.')
         self._low, high = check_range(reward_range)
@@ -120,20 +104,15 @@ class GainEstimates:
 
     # What was observed.
 
-    def record(self, arm: int, limit: float, reward: float | None, seconds: float | None) -> None:
-        """Learn from one pull: its reward and its seconds, or None for both if it was stopped.
+    def record(self, arm: int, limit: float, reward: float, seconds: float) -> None:
+        """Learn from one pull; infinite seconds if it was stopped.
 
         `limit` is that under which it ran, infinite for none, chosen without knowing the outcome.
         """
-        if (reward is None) != (seconds is None):
-            raise ValueError(
-                f"reward={reward!r} and seconds={seconds!r}: give both, or None for both."
-            )
-        gain, consumption = 0.0, math.inf
-        if reward is not None and seconds is not None:
+        gain = 0.0
+        if not math.isinf(seconds):
             gain = float(self.scaled(np.array([reward]), np.array([seconds]))[0])
-            consumption = float(seconds)
-        record(self.tallies, self.rule, arm, limit, gain, consumption)
+        record(self.tallies, self.rule, arm, limit, gain, seconds)
 
     def record_all(
         self, arms: IntArray, limits: FloatArray, rewards: FloatArray, seconds: FloatArray
@@ -161,10 +140,6 @@ class GainEstimates:
         self.tallies.points[arm] = size
         self.ceilings.stale[arm] = True
         self.ceilings.roots[arm] = math.inf
-
-    def leave_out(self, arm: int) -> None:
-        """Never choose an arm again."""
-        self.tallies.points[arm] = 0
 
     # What is known.
 

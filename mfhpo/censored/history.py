@@ -30,17 +30,6 @@ class History:
     def __len__(self) -> int:
         return len(self.arms)
 
-    def add(self, arm: int, limit: float, reward: float, seconds: float) -> None:
-        """Add a pull."""
-        self.arms.append(arm)
-        self.limits.append(limit)
-        self.rewards.append(reward)
-        self.seconds.append(seconds)
-        if math.isinf(seconds):
-            self.n_censored += 1
-        else:
-            self.lowest, self.highest = min(self.lowest, reward), max(self.highest, reward)
-
     def add_all(self, arms: IntArray, notes: FloatArray) -> None:
         """Add pulls: arms, shape (N,); limit, reward and seconds of each, shape (N, 3)."""
         limits, rewards, seconds = notes.T

@@ -450,7 +450,7 @@ class CensoredPolicy(Policy):
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
         seen = self._history.lowest, self._history.highest
-        self._history.add(arm, limit, reward, seconds)
+        self._history.add_all(np.array([arm]), np.array([[limit, reward, seconds]]))
         self._check_reward(reward)
         if self._gain is None:
             self._derive_limits()
@@ -459,8 +459,7 @@ class CensoredPolicy(Policy):
         if self._declared_range is None and not is_seen:
             self._retell()  # on another scale
             return
-        stopped = math.isinf(seconds)
-        self._gain.record(arm, limit, None if stopped else reward, None if stopped else seconds)
+        self._gain.record(arm, limit, reward, seconds)
         self._lowest.pop(arm, None)
         self._take_note(arm, limit)
 
@@ -542,7 +541,7 @@ class CensoredPolicy(Policy):
             arm, limit = self._history.arms[-1], self._history.limits[-1]
             forget(self._gain.tallies, self._gain.ceilings, arm, limit)
         for arm in np.flatnonzero(~self._roster.active).tolist():
-            self._gain.leave_out(arm)
+            self._gain.tallies.points[arm] = 0  # it is never chosen again
 
     def _known(self) -> GainEstimates:
         if self._gain is None:

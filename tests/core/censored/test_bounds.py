@@ -13,7 +13,8 @@ from scipy.optimize import brentq, minimize_scalar
 
 from benchmarks.papers.rcucb_instances import Deadline
 from mfhpo import Observation
-from mfhpo.censored import RCUCB, GainEstimates, Linear
+from mfhpo.censored import RCUCB, Linear
+from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import BINS, _spread, bounds_on_gain, highest_mean
 from tests.core.censored.naive import FloatArray, largest_means
 
@@ -159,10 +160,7 @@ def estimates_of(
 ) -> GainEstimates:
     estimates = GainEstimates(1, LIMITS, **({"cost": COST, "penalty": PENALTY} | options))
     for reward, took in zip(rewards, seconds, strict=True):
-        if took <= limit:
-            estimates.record(0, limit, reward, took)
-        else:
-            estimates.record(0, limit, None, None)
+        estimates.record(0, limit, reward, took if took <= limit else math.inf)
     return estimates
 
 

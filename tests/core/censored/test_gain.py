@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.censored import GainEstimates, Linear
-from mfhpo.censored.gain import Survival
+from mfhpo.censored import Linear
+from mfhpo.censored.gain import GainEstimates, Survival
 from tests.core.censored.naive import Seen, charged, counted_survival, expected_gain, product_limit
 
 LIMITS = (1.0, 2.0, 4.0)
@@ -44,10 +44,8 @@ def estimates_of(
 
 
 def tell(estimates: GainEstimates, pull: Seen) -> None:
-    if pull.stopped:
-        estimates.record(pull.arm, pull.limit, None, None)
-    else:
-        estimates.record(pull.arm, pull.limit, pull.reward, pull.seconds)
+    seconds = math.inf if pull.stopped else pull.seconds
+    estimates.record(pull.arm, pull.limit, pull.reward, seconds)
 
 
 def content(estimates: GainEstimates, arm: int) -> list[list[float]]:
@@ -203,11 +201,3 @@ class TestSurvivalBounds:
         level = self.level(n, delta)
         assert divergence(low + 1e-9) <= level <= divergence(low - 1e-9)
         assert divergence(high - 1e-9) <= level <= divergence(high + 1e-9)
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(("reward", "seconds"), [(0.5, None), (None, 1.0)])
-    def test_half_an_outcome(self, reward: float | None, seconds: float | None) -> None:
-        estimates = estimates_of(HISTORY)
-        with pytest.raises(ValueError, match=f"reward={reward} and seconds={seconds}: give both"):
-            estimates.record(0, 4.0, reward, seconds)

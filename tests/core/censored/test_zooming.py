@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.papers.rcucb_instances import ArmStreams, BetaExponentialInstance
 from mfhpo import Observation, Pull
-from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB
+from mfhpo.censored import Linear, ZoomingRCUCB
+from mfhpo.censored.gain import GainEstimates
 from tests.core.censored.naive import FloatArray
 from tests.core.censored.test_rcucb import Naive, asked_and_told, pairs_of, tell_outcome
 
@@ -194,7 +195,7 @@ class TestNewPoints:
             fresh = GainEstimates(1, points, survival=survival, **CHARGES)
             for pulled, limit, reward, seconds in history:
                 if pulled == arm:
-                    fresh.record(0, limit, reward, seconds)
+                    fresh.record(0, limit, reward, math.inf if seconds is None else seconds)
             assert policy.survival(arm) == pytest.approx(fresh.survival(0))
             assert policy.estimate(arm) == pytest.approx(fresh.gains(0), nan_ok=True)
             played = [sum((a, tau) == (arm, point) for a, tau, *_ in history) for point in points]
