@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from benchmarks.blocks import run_rounds
 from benchmarks.provenance import provenance
 from benchmarks.report import progress
 from mfhpo.identification.elimination import (
@@ -35,7 +36,6 @@ from mfhpo.identification.elimination import (
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.simulation.instances import GaussianInstance, Instance
-from mfhpo.simulation.runner import run_rounds
 
 __all__ = [
     "ALGORITHMS",

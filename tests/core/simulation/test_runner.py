@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.blocks import run_repeats, run_rounds
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
@@ -17,7 +18,7 @@ from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run, run_repeats, run_rounds
+from mfhpo.simulation.runner import run
 
 SMALL = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
