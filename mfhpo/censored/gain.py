@@ -194,7 +194,6 @@ class GainEstimates:
         return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()
 
     def _widen(self, size: int) -> None:
-        """Make room for more limits."""
         n_arms, before = self.tallies.cells.shape[:2]
         cells, ceilings = np.zeros((n_arms, size, COLUMNS)), _new_ceilings(n_arms, size)
         cells[:, :before] = self.tallies.cells

@@ -469,7 +469,6 @@ class CensoredPolicy(Policy):
         forget(estimates.tallies, estimates.ceilings, arm, limit)
 
     def _check_reward(self, reward: float) -> None:
-        """Warn once of a reward outside the declared range."""
         if self._declared_range is None or self._warned_of_range or math.isnan(reward):
             return
         least, most = self._declared_range
@@ -507,7 +506,6 @@ class CensoredPolicy(Policy):
     # Limits and scale.
 
     def _derive_limits(self) -> None:
-        """Derive the limits, if enough is known."""
         limits = derived_limits(self._history, self.active, self._n_derived, self._longest)
         if limits is not None:
             self._limits = limits

@@ -150,7 +150,6 @@ class Actions:
         return self._with([cube[:, columns] for columns in self.cube_columns])
 
     def _with(self, further: Sequence[FloatArray]) -> Actions:
-        """The same game with further actions of each player."""
         larger = copy.copy(self)
         larger.own = [
             np.unique(np.concatenate((own, more)), axis=0)

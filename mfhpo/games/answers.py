@@ -78,7 +78,6 @@ class Answers:
         return chosen
 
     def _best(self, profiles: FloatArray) -> tuple[FloatArray, float]:
-        """The profile of the smallest largest dissatisfaction, and that."""
         worst = self._games.worst(profiles)
         chosen = int(np.argmin(worst))
         return profiles[chosen], float(worst[chosen])

@@ -90,7 +90,6 @@ class Beliefs:
     def _improved(
         self, profiles: FloatArray, gains: FloatArray, estimate: Estimate, rng: np.random.Generator
     ) -> FloatArray:
-        """The best profile that moves from others, with the gains of all players, lead to."""
         starts, step, n_moves = profiles, _FIRST_STEP, _MOVES
         if self.actions.shape is not None:
             step, n_moves = _FIRST_STEP_OF_GRID, _MOVES_OF_GRID

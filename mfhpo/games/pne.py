@@ -38,7 +38,6 @@ class UCBPNE(GamePolicy):
         return self._evaluation()
 
     def _evaluation(self) -> Query:
-        """The next profile at the target, for all players."""
         beliefs = self.beliefs
         reported = self.least_dissatisfied(Estimate.LOWER)
         most = beliefs.dissatisfaction(reported[None, :], Estimate.UPPER)[0]

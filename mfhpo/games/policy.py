@@ -329,7 +329,6 @@ class GamePolicy(abc.ABC):
         return any(learned.has_seen for learned in self._learned)
 
     def _fails_always(self, query: Query) -> bool:
-        """Whether a query has failed more than once, and never gave all utilities."""
         key = _key(query)
         return self._failures[key] >= _TRIES and key not in self._measured
 
@@ -354,7 +353,6 @@ class GamePolicy(abc.ABC):
     # Learning.
 
     def _after(self, episode: Episode, awaited: Awaited, remaining: float) -> Episode:
-        """The episode once a query was made, with what is left of the budget then."""
         query, cost, information = awaited
         if self.is_evaluation(query):
             return Episode(0.0, 0.0, remaining)
@@ -366,5 +364,4 @@ class GamePolicy(abc.ABC):
 
 
 def _key(query: Query) -> tuple[object, ...]:
-    """What is the same for the same query."""
     return (*sorted(query.profile.items()), query.levels)

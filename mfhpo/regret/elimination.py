@@ -119,7 +119,6 @@ class MFElimination(RewardPolicy):
         self._assume(first if math.isinf(self._assumed) else self._assumed)
 
     def _assume(self, budget: float) -> None:
-        """Take a budget as given."""
         self._assumed = budget
         # Below e the share would grow with the budget.
         affordable = max(math.e, budget / self._cost_played)
@@ -140,7 +139,6 @@ class MFElimination(RewardPolicy):
 
     @property
     def _exploring(self) -> bool:
-        """Whether arms are still compared."""
         repeats = 4.0**self._phase
         payable = self._assumed >= math.e * repeats * self._cost_compared
         worthwhile = self._phase == 0 or 2.0 * self._width > self.epsilon * 2.0**self._phase

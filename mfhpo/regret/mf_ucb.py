@@ -144,7 +144,6 @@ class MFUCB(RewardPolicy):
         return centres, slopes
 
     def _sums(self) -> FloatArray:
-        """Sums of the values, shape (K, M)."""
         arms = np.arange(self.problem.n_arms)
         fidelities = range(self.problem.n_fidelities)
         return np.stack([self._evidence.sums(arms, m) for m in fidelities], axis=1)
@@ -270,7 +269,6 @@ class _Block:
     def _play(
         self, running_sums: RunningSums, keep: int, pulls: int, cost: float, horizon: int
     ) -> tuple[int, int, float, IntArray]:
-        """Play with one choice of candidates."""
         root = math.sqrt(math.log(horizon))
         ceilings = (self._centres + self._slopes * root).min(axis=1)[self._arms]
         kept, excluded = np.arange(len(self._arms)), -math.inf

@@ -185,7 +185,6 @@ class ModelSearch(SearchPolicy):
         return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
     def _see(self) -> _View:
-        """What the most probable model says."""
         if self._view is None or self._view[0] != self._changes:
             self._view = (self._changes, self._new_view(self._fit(), ()))
         return self._view[1]

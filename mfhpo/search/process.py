@@ -179,7 +179,6 @@ class LevelProcess:
     # Parameters.
 
     def _weak_prior(self) -> tuple[FloatArray, FloatArray]:
-        """Centre and precision of all parameters."""
         apart = np.abs(np.subtract.outer(np.arange(self.n_levels), np.arange(self.n_levels)))
         mixing = np.linalg.cholesky(_NEIGHBOURS**apart)[self._triangle]
         scales = np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1))))

@@ -116,7 +116,6 @@ def _axes(
 
 
 def _some(observations: Observations) -> Observations:
-    """At most so many as a fit takes."""
     n = len(observations.values)
     if n <= _MOST:
         return observations
@@ -125,7 +124,6 @@ def _some(observations: Observations) -> Observations:
 
 
 def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) -> FloatArray:
-    """The parameters of the largest posterior density."""
     results = [
         minimize(
             loss_and_gradient,

@@ -95,7 +95,6 @@ class LearnedUtility:
 
 
 def _told_of(failures: Sequence[Failure]) -> list[tuple[bytes, int, float]]:
-    """What can be compared."""
     return [(one.features.tobytes(), one.level, one.worst) for one in failures]
 
 

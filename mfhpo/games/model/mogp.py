@@ -195,7 +195,6 @@ class MultiOutputGP:
     def _tell_points(
         self, at: tuple[FloatArray, IntArray], weights: FloatArray, pivot: float, whitened: float
     ) -> None:
-        """What an observation tells of the points."""
         n = self._n
         new = []
         for level in range(self.hyperparameters.n_levels):
@@ -350,7 +349,6 @@ class MultiOutputGP:
         return self._weights_kept
 
     def _variances(self, prior: FloatArray, level: int) -> FloatArray:
-        """Of utilities at a level whose covariances with the observations are given, shape (n,)."""
         left = self.hyperparameters.scales[level] ** 2 - (self._solve(prior) ** 2).sum(axis=0)
         variances: FloatArray = np.maximum(left, 0.0)
         return variances
@@ -359,7 +357,6 @@ class MultiOutputGP:
         return self._solve(self._prior(features, level))
 
     def _solve(self, right: FloatArray, transposed: bool = False) -> FloatArray:
-        """The right side divided by the factor of the observations' covariance."""
         n = self._n
         if n == 0:
             return np.zeros_like(right)
