@@ -72,14 +72,12 @@ class CensoredPolicy(Policy):
             self._n_derived = check_count("limits", limits, 1)
         else:
             self._limits = check_limits(limits)
-        if longest is not None and not check_nonnegative("longest", longest) > 0.0:
-            raise ValueError(f"longest must be positive seconds or None, got {longest!r}.")
         if longest is not None and self._limits is not None:
             raise ValueError(
                 f"longest={longest!r} is for limits that are derived, but limits="
                 f"{self._limits.tolist()} are given; leave longest out."
             )
-        self._longest = math.inf if longest is None else float(longest)
+        self._longest = math.inf if longest is None else check_positive("longest", longest)
         self._cost, self._penalty = cost, penalty
         self._declared_range = None if reward_range is None else check_range(reward_range)
         self._survival: Survival = survival
@@ -95,10 +93,10 @@ class CensoredPolicy(Policy):
         self._lowest: dict[int, FloatArray] = {}
         self._warned_of_range = False
         # Raises for charges that are none before any pull is made, also where limits are not known.
-        likely = [_LIKELY if longest is None else self._longest]
-        given = likely if self._limits is None else self._limits.tolist()
-        GainEstimates(1, given, **self._scale(given))
-        if self._limits is not None:
+        if self._limits is None:
+            likely = [_LIKELY if longest is None else self._longest]
+            GainEstimates(1, likely, **self._scale(likely))
+        else:
             self._retell()
 
     # What subclasses add.
@@ -223,7 +221,6 @@ class CensoredPolicy(Policy):
             survivors=tuple(self.active.tolist()),
             compared=self.n_arms - int((roster.withdrawn | roster.merged).sum()),
             assumptions=self._assumptions(),
-            remaining_cost=None,
             limit=limit,
             survival=tuple(curve),
             censored=self.n_censored / max(1, self.pulls),

@@ -60,9 +60,9 @@ class UserLimitRecommendation:
     limit
         The time limit in seconds to run it with; None while limits are being derived.
     gain, interval
-        Estimated gain of a trial under that limit, in the unit and the direction of the objective:
-        the value, charged with the cost of its time, or the worst value, charged with the penalty,
-        if it is stopped; and bounds on it.
+        Estimated gain of a trial under that limit, in the unit and the direction of the objective,
+        and bounds on it. It is the value, charged with the cost of its time, or the worst value,
+        charged with the penalty, if it is stopped.
     delta
         Probability with which any of the bounds, on all pairs and at any time, may fail.
     survival, censored

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_nonnegative
+from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.kernel import forget, is_refinable
@@ -102,10 +102,8 @@ class ZoomingRCUCB(CensoredPolicy):
                 'fixed by its horizon; take "kl".'
             )
         self._splits = check_count("splits", splits, 2)
-        if not check_nonnegative("longest", longest) > 0.0:
-            raise ValueError(f"longest must be positive seconds, got {longest!r}.")
-        if not check_nonnegative("smoothness", smoothness) > 0.0:
-            raise ValueError(f"smoothness must be positive, got {smoothness!r}; try 1.")
+        check_positive("longest", longest)
+        check_positive("smoothness", smoothness, "; try 1")
         self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
         super().__init__(
             n_arms,

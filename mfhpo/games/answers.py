@@ -27,18 +27,9 @@ _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best
 class Answers:
     """What is said of profiles, by games that are drawn from what may be believed.
 
-    Parameters
-    ----------
-    actions
-        The players' actions.
-    likeliest, possible
-        Of each player the model of the largest density, and those that may be true, as many for
-        each.
-    constants
-        Of each player the utility that it seems to have everywhere, or None. What such a player
-        might gain is not divided by its scale, which is as small as rounding.
-    rng
-        Of the draws, and of moves.
+    Each player has its `likeliest` model, as many `possible` ones as all others, and perhaps the
+    utility that it seems to have everywhere (`constants`). What such a player might gain is not
+    divided by its scale, which is as small as rounding.
     """
 
     def __init__(

@@ -150,33 +150,12 @@ class MFUCB(RewardPolicy):
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         centres, slopes = self._terms(counts)
-        pulls = int(counts.sum())
-        root = math.sqrt(math.log(pulls + 1))
+        root = math.sqrt(math.log(int(counts.sum()) + 1))
         arm = int(arms[np.argmax((centres[arms] + slopes[arms] * root).min(axis=1))])
-        no_draws = np.zeros(counts.size, dtype=np.int64)
-        _, place, *_ = play_candidates(
-            arms=[arm],
-            counts=counts[arm].tolist(),
-            sums=[],
-            centres=centres[arm].tolist(),
-            slopes=slopes[arm].tolist(),
-            ceilings=[math.inf],
-            zeta=[],
-            widths=[],
-            gamma=self._gamma.tolist(),
-            costs=[0.0] * counts.shape[1],
-            values=[],
-            used=no_draws,
-            filled=no_draws,
-            order=[0],
-            played=0,
-            pulls=pulls,
-            cost=0.0,
-            capital=math.inf,
-            horizon=pulls + 1,
-            excluded=-math.inf,
-        )
-        return Pull(arm, place - arm * counts.shape[1])
+        unsure = (counts[arm] == 0) | (slopes[arm] * root >= self._gamma)
+        worthwhile = unsure & (self._gamma < np.inf)
+        worthwhile[-1] = True
+        return Pull(arm, int(np.argmax(worthwhile)))
 
     def _surest_arm(self) -> int:
         return surest_at_target(self._evidence, self.active, self._bias)

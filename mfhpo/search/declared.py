@@ -21,21 +21,11 @@ _TIMED_LEVEL = replace(_ONE_LEVEL, costs="measured")
 
 @dataclass(frozen=True)
 class DeclaredSearch:
-    """A search as its user declares it, whichever library runs it.
-
-    Parameters
-    ----------
-    fidelity
-        The fidelity; see `has_levels`.
-    checkpoints
-        Whether an evaluation goes on from the same configuration's last level.
-    options
-        Further arguments of `SearchRace`.
-    """
+    """A search as its user declares it, whichever library runs it."""
 
     fidelity: Fidelity
-    checkpoints: bool
-    options: Mapping[str, Any]
+    checkpoints: bool  # whether an evaluation goes on from the configuration's last level
+    options: Mapping[str, Any]  # further arguments of `SearchRace`
 
     @classmethod
     def of(

@@ -70,19 +70,10 @@ class DrawnUtilities:
 class DrawnGames:
     """Games drawn from what is believed of all players' utilities.
 
-    Parameters
-    ----------
-    actions
-        The players' actions.
-    models
-        Of each player those that may be true, as many for each.
-    least_units
-        Smallest scale that a player's utility is taken to have, shape (n_players,); ``units`` are
-        the scales in each game, shape (n_draws, n_players).
-    n_draws
-        Number of games; a multiple of the number of each player's models.
-    rng
-        Source of randomness.
+    Each player has as many `models` that may be true as all others; `n_draws`, the number of games,
+    is a multiple of that number. A player's utility is taken to have at least the scale in
+    `least_units`, shape (n_players,); ``units`` are the scales in each game, shape (n_draws,
+    n_players).
     """
 
     def __init__(

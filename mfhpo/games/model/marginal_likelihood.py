@@ -45,27 +45,13 @@ _APART = 3.0  # standard deviations within levels, from which on each has a mean
 
 @dataclass(frozen=True, eq=False)
 class Assumptions:
-    """What a fit leaves as it is.
-
-    Parameters
-    ----------
-    n_levels
-        M.
-    groups
-        Index of the parameter that each feature belongs to, shape (d,): one length scale for each.
-    noise_weights
-        Relative variance of an observation at each level, shape (M,).
-    averaging
-        Whether levels differ in nothing but their noise.
-    noise
-        Variance of an observation of weight 1, in the values' unit; None if it is fitted.
-    """
+    """What a fit leaves as it is."""
 
     n_levels: int
-    groups: IntArray
-    noise_weights: FloatArray
-    averaging: bool = False
-    noise: float | None = None
+    groups: IntArray  # parameter of each feature, (d,); features of one share their length scale
+    noise_weights: FloatArray  # relative variance of an observation at each level, (M,)
+    averaging: bool = False  # whether levels differ in nothing but their noise
+    noise: float | None = None  # variance at weight 1, in the values' unit; None if it is fitted
 
     @classmethod
     def of_levels(

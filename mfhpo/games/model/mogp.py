@@ -58,14 +58,8 @@ class MultiOutputGP:
     """A Gaussian process over (configuration, level), with the covariance of `covariance`.
 
     Observations are added one at a time; the Cholesky factor grows with them, and so do the
-    predictions for a fixed set of points. Those of the same utility are merged.
-
-    Parameters
-    ----------
-    hyperparameters
-        What is taken as known.
-    points
-        Features of points at which predictions are kept at hand, shape (n_points, d).
+    predictions for `points`, by their features, shape (n_points, d). Those of the same utility are
+    merged.
 
     References
     ----------

@@ -45,17 +45,7 @@ class Failure(NamedTuple):
 
 
 class ObservedUtilities:
-    """Collects the observations of one player.
-
-    Examples
-    --------
-    >>> seen = ObservedUtilities()
-    >>> for value in (1.0, 3.0):
-    ...     seen.add(np.array([0.5]), 0, value)
-    >>> found = seen.observations(length_scales=np.ones(1))
-    >>> len(seen), found.values.tolist(), found.counts.tolist(), found.squares.tolist()
-    (2, [2.0], [2.0], [2.0])
-    """
+    """Collects the observations of one player."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[bytes, int], int] = {}
