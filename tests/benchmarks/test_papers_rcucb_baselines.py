@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +11,12 @@ from mfhpo.censored import Linear
 from tests.core.censored.naive import charged
 from tests.core.censored.test_rcucb import three_arms
 
-PAPER: dict[str, Any] = {"cost": PUBLISHED_COST, "penalty": PUBLISHED_PENALTY}
+PAPER = {"cost": PUBLISHED_COST, "penalty": PUBLISHED_PENALTY}
 GRID = (0.3, 0.6, 0.9)
 
 
 @pytest.mark.parametrize("exploration", [0.5, 1.0, 4.0])
-def test_ucb_as_the_naive_rule_compiled_or_not(
-    exploration: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ucb_as_the_naive_rule_compiled_or_not(exploration, monkeypatch):
     states = []
     for _ in range(2):
         policy = LimitUCB(3, GRID, exploration=exploration, **PAPER)
@@ -46,7 +43,7 @@ def test_ucb_as_the_naive_rule_compiled_or_not(
     assert policy.pairs.first.tolist() == counts.tolist()
 
 
-def test_thompson_by_the_chances_of_eq_32() -> None:
+def test_thompson_by_the_chances_of_eq_32():
     # One arm; always .6 after 1.5 seconds: at 1 it is stopped, worth (-.5 + 1) / 2; at 2 it is not,
     # and is worth (.6 - .15 + 1) / 2.
     policy = LimitThompson(1, (1.0, 2.0), cost=Linear(0.1), penalty=Linear(0.5), seed=5)
@@ -59,7 +56,7 @@ def test_thompson_by_the_chances_of_eq_32() -> None:
     assert successes / (successes + failures) == pytest.approx([0.25, 0.725], abs=0.04)
 
 
-def test_thompson_draws_from_the_posterior() -> None:
+def test_thompson_draws_from_the_posterior():
     # Beta(1 + 9, 1) against Beta(1 + 1, 1): the second is the larger one in 2 of 12 draws.
     rng = np.random.default_rng(0)
     arrays = np.array([[9.0], [1.0]]), np.zeros((2, 1)), np.ones((2, 1))

@@ -4,8 +4,6 @@ import dataclasses
 import json
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,47 +15,45 @@ from benchmarks.papers.rcucb_instances import (
     PUBLISHED_PENALTY,
     ArmStreams,
     BetaExponentialInstance,
-    CensoredInstance,
     ReplayedCensoredInstance,
     lock_in,
 )
 from mfhpo import Observation, Pull
-from mfhpo.censored import RCUCB, CensoredPolicy, Charge, Linear, par
-from tests.core.censored.naive import FloatArray, bins_between, charged, largest_means, spread
+from mfhpo.censored import RCUCB, Linear, par
+from tests.core.censored.naive import bins_between, charged, largest_means, spread
 
 CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
 LIMITS = (0.3, 0.6, 0.9)
 PAPER = {"cost": PUBLISHED_COST, "penalty": PUBLISHED_PENALTY}
 
 
-def three_arms() -> BetaExponentialInstance:
+def three_arms():
     """Much is stopped, at a penalty of 6 and 9 beyond the first limit."""
     return BetaExponentialInstance([[0.8, 0.2], [0.5, 0.5], [0.6, 0.3]], rates=[3.0, 9.0, 5.0])
 
 
-def easy_arms() -> ReplayedCensoredInstance:
+def easy_arms():
     """Rewards on a few values, durations on limits and between, equal pairs everywhere."""
     rewards = [[0.0, 0.5, 1.0, 1.0], [0.5, 0.5, 0.5, 1.0], [0.0, 0.0, 1.0, 0.0]]
     seconds = [[0.3, 0.6, 0.6, 0.9], [0.1, 0.1, 0.2, 0.95], [0.9, 0.1, 0.3, 0.2]]
     return ReplayedCensoredInstance(rewards, seconds)
 
 
-def tell_outcome(policy: CensoredPolicy, pull: Pull, reward: float, seconds: float) -> None:
-    assert pull.limit is not None
+def tell_outcome(policy, pull, reward, seconds):
     if seconds <= pull.limit:
         policy.tell(pull, Observation(reward, cost=seconds))
     else:
         policy.tell(pull, Observation(None, cost=pull.limit, censored_at=pull.limit))
 
 
-def asked_and_told(policy: CensoredPolicy, streams: ArmStreams, rounds: int) -> None:
+def asked_and_told(policy, streams, rounds):
     for _ in range(rounds):
         [pull] = policy.ask()
         [reward], [seconds] = streams(pull.arm, 1)
         tell_outcome(policy, pull, float(reward), float(seconds))
 
 
-def pairs_of(policy: CensoredPolicy) -> list[tuple[int, float]]:
+def pairs_of(policy):
     state = policy.state_dict()
     return list(zip(state["arms"], state["limits"], strict=True))
 
@@ -65,30 +61,21 @@ def pairs_of(policy: CensoredPolicy) -> list[tuple[int, float]]:
 class Naive:
     """Eq. 12 without any shortcut, for rewards in [0, 1]: every index anew in every round."""
 
-    def __init__(
-        self,
-        n_arms: int,
-        limits: Sequence[float],
-        cost: Callable[[FloatArray], FloatArray],
-        penalty: Callable[[FloatArray], FloatArray],
-        confidence: str,
-        survival: str,
-        alpha: float,
-    ) -> None:
+    def __init__(self, n_arms, limits, cost, penalty, confidence, survival, alpha):
         self.limits = np.array(limits)
         self.cost, self.penalties = cost, np.array([charged(penalty, tau) for tau in limits])
         # The least gain of a pull that ends by each of the limits, and the largest of all.
         self.floors, self.top = np.array([-charged(cost, tau) for tau in limits]), 1.0
         self.confidence, self.survival, self.alpha = confidence, survival, alpha
         shape = n_arms, len(limits)
-        self.histories: list[list[tuple[float, float, float]]] = [[] for _ in range(n_arms)]
+        self.histories = [[] for _ in range(n_arms)]
         self.counts, self.gains, self.survivals = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.means, self.variances = np.zeros(shape), np.zeros(shape)
         self.weights = np.zeros((*shape, 6))
         bins = np.array([bins_between(floor, self.top) for floor in self.floors])
         self.values = np.tile(np.column_stack([bins, -self.penalties]), (n_arms, 1, 1))
 
-    def learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
+    def learn(self, arm, limit, reward, seconds):
         """Everything about an arm, from all of its pulls; infinite seconds if it was stopped."""
         self.histories[arm].append((limit, reward, seconds))
         limits, rewards, took = np.array(self.histories[arm]).T
@@ -114,11 +101,10 @@ class Naive:
             self.survivals[arm, point] = counted if self.survival == "count" else surviving
             earlier = tau
 
-    def indices(self, round_number: float, under_way: Sequence[Pull] = ()) -> FloatArray:
+    def indices(self, round_number, under_way=()):
         """Pulls under way narrow the bounds, as if they had come out like those before."""
         counts, totals = self.counts.copy(), np.array([len(told) for told in self.histories])
         for pull in under_way:
-            assert pull.limit is not None
             counts[pull.arm] += self.limits <= pull.limit
             totals[pull.arm] += 1
         level = self.alpha * math.log(round_number) / counts
@@ -142,8 +128,8 @@ class TestTheSamePlays:
 
     @pytest.mark.parametrize("instance", [three_arms(), easy_arms()], ids=["skewed", "ties"])
     @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_as_the_naive_rule(self, confidence: Any, instance: CensoredInstance) -> None:
-        survival: Any = "count" if confidence == "published curves" else "kaplan-meier"
+    def test_as_the_naive_rule(self, confidence, instance):
+        survival = "count" if confidence == "published curves" else "kaplan-meier"
         alpha = 1.0 if confidence != "printed" else 0.5
         options = {"confidence": confidence, "survival": survival, "exploration": alpha}
         policy = RCUCB(3, LIMITS, **PAPER, **options)
@@ -171,9 +157,7 @@ class TestTheSamePlays:
 
     @pytest.mark.parametrize("instance", [three_arms(), easy_arms()], ids=["skewed", "ties"])
     @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_played_at_once_or_asked_and_told(
-        self, confidence: Any, instance: CensoredInstance
-    ) -> None:
+    def test_played_at_once_or_asked_and_told(self, confidence, instance):
         at_once = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
         at_once.play(ArmStreams(instance, 6), 300)
         one_by_one = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
@@ -189,7 +173,7 @@ class TestTheSamePlays:
         assert answers[0] == dataclasses.replace(answers[1], cost=answers[0].cost)
 
     @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_compiled_or_not(self, confidence: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_compiled_or_not(self, confidence, monkeypatch):
         policies = []
         for plain in (False, True):
             if plain:
@@ -204,7 +188,7 @@ class TestTheSamePlays:
 
 
 class TestTheFirstPulls:
-    def test_workers_share_the_arms(self) -> None:
+    def test_workers_share_the_arms(self):
         policy = RCUCB(3, LIMITS, **PAPER)
         expected = [Pull(arm, 0, 0.9) for arm in range(3)]
         assert policy.ask(3) == expected
@@ -219,7 +203,7 @@ class TestTheFirstPulls:
 
 class TestPendingPulls:
     @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_with_four_workers_at_all_times(self, confidence: Any) -> None:
+    def test_with_four_workers_at_all_times(self, confidence):
         # What is known of the indices from asks before must not stand in for what is asked now.
         policy = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
         naive = Naive(3, LIMITS, *PAPER.values(), confidence, "kaplan-meier", 1.0)
@@ -227,7 +211,6 @@ class TestPendingPulls:
         pending = policy.ask(3)
         for told in range(250):
             [pull] = policy.ask(1, pending)
-            assert pull.limit is not None
             if naive.counts[:, -1].all():
                 indices = naive.indices(told + len(pending) + 1, pending)
                 assert indices[pull.arm, LIMITS.index(pull.limit)] >= indices.max() - 1e-8
@@ -235,7 +218,6 @@ class TestPendingPulls:
             done = pending.pop(int(rng.integers(len(pending))))
             [reward], [seconds] = streams(done.arm, 1)
             tell_outcome(policy, done, float(reward), float(seconds))
-            assert done.limit is not None
             ended = seconds <= done.limit
             naive.learn(done.arm, done.limit, *((reward, seconds) if ended else (0.0, math.inf)))
         assert naive.counts[:, -1].all()
@@ -245,7 +227,7 @@ class TestTies:
     """Where nothing tells pairs apart, a policy goes on as before, also from a saved state."""
 
     @staticmethod
-    def tell_alike(policy: CensoredPolicy, pull: Pull) -> None:
+    def tell_alike(policy, pull):
         # All arms alike, the outcomes by their own count: 2 of 7 are stopped.
         number = policy.summary(pull.arm)[0]
         reward = (0.31, 0.77, 0.13, 0.59, 0.97, 0.41, 0.83)[number % 7]
@@ -254,8 +236,8 @@ class TestTies:
 
     @pytest.mark.parametrize("confidence", ["kl", "kl+"])
     @pytest.mark.parametrize("n_arms", [2, 4, 7])
-    def test_a_reloaded_policy_makes_the_same_choices(self, n_arms: int, confidence: Any) -> None:
-        def make() -> RCUCB:
+    def test_a_reloaded_policy_makes_the_same_choices(self, n_arms, confidence):
+        def make():
             return RCUCB(n_arms, LIMITS, **PAPER, confidence=confidence)
 
         policy = make()
@@ -275,7 +257,7 @@ class TestTies:
                 self.tell_alike(resumed, pull)
 
     @pytest.mark.parametrize("confidence", ["kl", "kl+"])
-    def test_the_pair_that_was_played_last_is_played_on(self, confidence: Any) -> None:
+    def test_the_pair_that_was_played_last_is_played_on(self, confidence):
         # Wherever the searches began: two limits between which no pull ends are equally good in
         # all but the penalty, which nothing suffers.
         policy = RCUCB(1, [0.5, 0.6], cost=Linear(0.0), penalty=Linear(0.0), confidence=confidence)
@@ -297,14 +279,14 @@ class TestPenaltiesThatDwarfTheRewards:
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
     @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_answers_are_right(self, confidence: Any, case: tuple[Any, ...]) -> None:
+    def test_answers_are_right(self, confidence, case):
         limits, cost, penalty, (low, high) = case
         policy = RCUCB(
             2, limits, cost=cost, penalty=penalty, reward_range=(low, high), confidence=confidence
         )
         span = high - low
 
-        def scaled(charge: Charge) -> Callable[[FloatArray], FloatArray]:
+        def scaled(charge):
             return lambda seconds: charge(seconds) / span
 
         charges = scaled(cost or Linear(0.1 * span / limits[-1])), scaled(penalty)
@@ -341,7 +323,7 @@ class TestPenaltiesThatDwarfTheRewards:
 
 
 class TestStoppedAlmostAtTheLimit:
-    def test_survival_there_is_not_forgotten(self) -> None:
+    def test_survival_there_is_not_forgotten(self):
         # Enforcers are a little early or late. If pulls stopped at 1.999 told nothing of 2, those
         # that told of it would all have ended, and P(C > 2) = exp(-1) would seem to be 0.
         rng = np.random.default_rng(12)
@@ -358,7 +340,7 @@ class TestStoppedAlmostAtTheLimit:
         assert low < math.exp(-1.0) < high
 
     @pytest.mark.parametrize("limit", [None, math.inf])
-    def test_a_pull_without_a_limit_was_stopped_where_it_was(self, limit: float | None) -> None:
+    def test_a_pull_without_a_limit_was_stopped_where_it_was(self, limit):
         policy, twin = RCUCB(1, [1.0, 2.0], **PAPER), RCUCB(1, [1.0, 2.0], **PAPER)
         policy.tell(Pull(0, 0, limit), Observation(None, censored_at=1.5))
         twin.tell(Pull(0, 0, 1.5), Observation(None, cost=1.5, censored_at=1.5))
@@ -372,7 +354,7 @@ class TestLockIn:
     """One arm; the longer limit is better, but hard to see for whoever plays the shorter."""
 
     @staticmethod
-    def late_shares(**options: Any) -> FloatArray:
+    def late_shares(**options):
         """How often the better limit is played from round 6,000 to 8,000, for 20 seeds."""
         shares = []
         for seed in range(20):
@@ -386,19 +368,19 @@ class TestLockIn:
             shares.append((policy.plays[0, 1] - before) / 2000.0)
         return np.array(shares)
 
-    def test_the_count_locks_in(self) -> None:
+    def test_the_count_locks_in(self):
         shares = self.late_shares(confidence="published curves", survival="count")
         assert (shares < 0.05).sum() >= 5
         # Not for its length: with the other estimate of survival, the same rule mends.
         assert self.late_shares(confidence="published curves").min() > 0.95
 
     @pytest.mark.parametrize("options", [{}, {"confidence": "kl"}, {"survival": "count"}])
-    def test_the_default_does_not(self, options: dict[str, Any]) -> None:
+    def test_the_default_does_not(self, options):
         assert self.late_shares(**options).min() > 0.95
 
 
 class TestAnswers:
-    def test_the_pair_with_the_best_lower_bound(self) -> None:
+    def test_the_pair_with_the_best_lower_bound(self):
         policy = RCUCB(3, LIMITS, **PAPER)
         policy.play(ArmStreams(three_arms(), 3), 500)
         lows = np.array([[policy.interval(arm, k)[0] for k in range(3)] for arm in range(3)])
@@ -411,7 +393,7 @@ class TestAnswers:
         assert survival == pytest.approx(policy.survival(arm).tolist())
         assert [limit for limit, *_ in answer.survival] == list(LIMITS)
 
-    def test_delta_is_shared_among_all_pairs(self) -> None:
+    def test_delta_is_shared_among_all_pairs(self):
         # Bonferroni: six pairs at .06 are as wide as one at .01.
         wide = RCUCB(2, LIMITS, **PAPER, delta=0.06)
         one = RCUCB(1, (0.9,), **PAPER, delta=0.01)
@@ -423,7 +405,7 @@ class TestAnswers:
         assert point == only
 
     @pytest.mark.parametrize("point", [-1, 3])
-    def test_a_limit_that_is_none(self, point: int) -> None:
+    def test_a_limit_that_is_none(self, point):
         policy = RCUCB(2, LIMITS, **PAPER)
         with pytest.raises(ValueError, match=f"one of 3 of arm 0, from 0, got {point}"):
             policy.interval(0, point)
@@ -450,27 +432,25 @@ class TestBadInput:
             ("max_failures", 0, ValueError),
         ],
     )
-    def test_the_argument_and_its_value_are_named(
-        self, name: str, value: Any, error: type[Exception]
-    ) -> None:
-        given: dict[str, Any] = {"n_arms": 2, "limits": LIMITS} | {name: value}
+    def test_the_argument_and_its_value_are_named(self, name, value, error):
+        given = {"n_arms": 2, "limits": LIMITS} | {name: value}
         with pytest.raises(error, match=name):
             RCUCB(**given)
 
     @pytest.mark.parametrize(("limits", "longest"), [(5, 0.0), (5, math.nan), (LIMITS, 3.0)])
-    def test_longest(self, limits: Any, longest: float) -> None:
+    def test_longest(self, limits, longest):
         with pytest.raises(ValueError, match=f"longest.*{longest}"):
             RCUCB(2, limits, longest=longest)
 
     @pytest.mark.parametrize("limits", [LIMITS, 5])
     @pytest.mark.parametrize("name", ["cost", "penalty"])
-    def test_charges_that_decrease(self, name: str, limits: Any) -> None:
+    def test_charges_that_decrease(self, name, limits):
         with pytest.raises(ValueError, match=f"{name} must not decrease with the seconds"):
             RCUCB(2, limits, **{name: lambda seconds: 5.0 / (1.0 + seconds)})
 
 
 class TestRewardsOutsideTheRange:
-    def test_one_warning(self) -> None:
+    def test_one_warning(self):
         policy, nearest = RCUCB(2, LIMITS, **PAPER), RCUCB(2, LIMITS, **PAPER)
         with pytest.warns(UserWarning, match=r"a reward of 1\.5 lies outside reward_range=\(0"):
             tell_outcome(policy, Pull(0, 0, 0.9), 1.5, 0.2)
@@ -484,7 +464,7 @@ class TestRewardsOutsideTheRange:
         assert policy.ask(3) == nearest.ask(3)
         assert policy.reward_range == (0.0, 1.0)
 
-    def test_one_warning_for_rounds_played_at_once(self) -> None:
+    def test_one_warning_for_rounds_played_at_once(self):
         policy = RCUCB(2, LIMITS, **PAPER)
         with pytest.warns(UserWarning, match=r"a reward of -2\.0 lies outside") as caught:
             policy.play(lambda arm, size: (np.full(size, -2.0), np.full(size, 0.2)), 30)

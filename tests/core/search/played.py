@@ -8,12 +8,12 @@ from typing import TypeAlias
 import numpy as np
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import Begin, Numeric, SearchPolicy, SearchSpace
+from mfhpo.search import Numeric, SearchSpace
 
 Objective: TypeAlias = Callable[[Mapping[str, float], int], "float | None"]
 
 
-def drawn(space: SearchSpace, arm: int, seed: int = 0) -> dict[str, float]:
+def drawn(space, arm, seed=0):
     """A random configuration, the same one for the same arm."""
     rng = np.random.default_rng([seed, arm])
     return {
@@ -25,16 +25,16 @@ def drawn(space: SearchSpace, arm: int, seed: int = 0) -> dict[str, float]:
 class Play:
     """One worker that does what a search asks for."""
 
-    def __init__(self, search: SearchPolicy, objective: Objective, seed: int = 0) -> None:
+    def __init__(self, search, objective, seed=0):
         self.search = search
         self.objective = objective
         self.seed = seed
-        self.points: list[dict[str, float]] = []
-        self.asked: list[Begin | Pull] = []
-        self.pulls: list[Pull] = []
+        self.points = []
+        self.asked = []
+        self.pulls = []
         self.cost = 0.0
 
-    def begin(self, step: Begin | Pull) -> Pull:
+    def begin(self, step):
         """The pull that a step stands for, its arm described."""
         if isinstance(step, Pull):
             return step
@@ -43,7 +43,7 @@ class Play:
         self.search.describe(len(self.points) - 1, self.points[-1])
         return Pull(len(self.points) - 1, step.fidelity)
 
-    def step(self) -> None:
+    def step(self):
         self.asked.append(self.search.ask(len(self.points)))
         pull = self.begin(self.asked[-1])
         self.pulls.append(pull)
@@ -51,29 +51,28 @@ class Play:
         value = self.objective(self.points[pull.arm], pull.fidelity)
         self.search.tell(pull, Observation(value))
 
-    def steps(self, n: int) -> Play:
+    def steps(self, n):
         for _ in range(n):
             self.step()
         return self
 
     @property
-    def best(self) -> dict[str, float]:
+    def best(self):
         """The leader's configuration."""
         leader = self.search.leader()
-        assert leader is not None
         return self.points[leader]
 
-    def until(self, cost: float) -> Play:
+    def until(self, cost):
         while self.cost < cost:
             self.step()
         return self
 
 
-def valley(point: Mapping[str, float], level: int) -> float:
+def valley(point, level):
     """Largest, 0, at (.3, .6); lower levels move the place a little."""
     moved = 0.03 * (2 - level)
     return -((point["x"] - 0.3 - moved) ** 2) - (point["y"] - 0.6) ** 2
 
 
-def plane() -> SearchSpace:
+def plane():
     return SearchSpace({"x": Numeric(), "y": Numeric()})

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from mfhpo.search.measured_costs import MeasuredCosts
 
 
-def learned(
-    guess: tuple[float, ...], paid: list[tuple[int, int, float]], *, continues: bool = False
-) -> MeasuredCosts:
+def learned(guess, paid, *, continues=False):
     measured = MeasuredCosts(guess, continues=continues)
     for start, level, cost in paid:
         measured.add(start, level, cost)

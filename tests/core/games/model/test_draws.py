@@ -9,13 +9,12 @@ from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.draws import DrawnGames, DrawnUtilities
 from mfhpo.search import Numeric, OneOf
-from tests.core.games.known_games import FloatArray
 
 SINGLE = 1e-5
 """Draws are made in single precision."""
 
 
-def believed(n: int, seed: int = 0) -> MultiOutputGP:
+def believed(n, seed=0):
     """A process over two features and three levels that has seen something."""
     rng = np.random.default_rng(seed)
     known = Hyperparameters(
@@ -33,7 +32,7 @@ def believed(n: int, seed: int = 0) -> MultiOutputGP:
 
 
 @pytest.mark.parametrize("n", [0, 12])
-def test_draws_have_the_posterior_means_and_covariances(n: int) -> None:
+def test_draws_have_the_posterior_means_and_covariances(n):
     gp = believed(n)
     points = np.random.default_rng(1).random((6, 2))
     # Means over the random features too, which differ from batch to batch.
@@ -51,7 +50,7 @@ def test_draws_have_the_posterior_means_and_covariances(n: int) -> None:
 UNITS = np.array([1.0, 3.0, 1.0])
 
 
-def games(n_draws: int) -> tuple[Actions, list[MultiOutputGP], DrawnGames]:
+def games(n_draws):
     actions = Actions({"a": {"x": Numeric((0.0, 0.3, 1.0))}, "b": {"y": OneOf(2), "z": OneOf(2)}})
     known = Hyperparameters.shared(
         2.0, 2.0, correlations=[0.8], noise=0.01, n_features=actions.n_features
@@ -70,11 +69,11 @@ def games(n_draws: int) -> tuple[Actions, list[MultiOutputGP], DrawnGames]:
     )
 
 
-def test_gains_in_each_drawn_game() -> None:
+def test_gains_in_each_drawn_game():
     actions, models, drawn = games(20)
     # The same utilities again, drawn in the players' order.
     rng = np.random.default_rng(5)
-    utilities: list[FloatArray] = [
+    utilities = [
         DrawnUtilities(model, 20, rng)(actions.features(actions.profiles)) for model in models
     ]
     expected = np.zeros((12, 20, 2))
@@ -90,7 +89,7 @@ def test_gains_in_each_drawn_game() -> None:
     assert drawn.worst_of_all_profiles() == pytest.approx(worst, abs=SINGLE)
 
 
-def test_games_are_drawn_from_all_models_that_may_be_true() -> None:
+def test_games_are_drawn_from_all_models_that_may_be_true():
     actions = Actions({"one": {"x": Numeric((0.0, 1.0))}})
     models = []
     for better in (1.0, 5.0):
