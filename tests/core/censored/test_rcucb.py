@@ -172,20 +172,6 @@ class TestTheSamePlays:
         answers = at_once.recommend(), one_by_one.recommend()
         assert answers[0] == dataclasses.replace(answers[1], cost=answers[0].cost)
 
-    @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_compiled_or_not(self, confidence, monkeypatch):
-        policies = []
-        for plain in (False, True):
-            if plain:
-                monkeypatch.setattr(
-                    "mfhpo.censored.policy.compiled", lambda function, *helpers: function
-                )
-            policy = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
-            policy.play(ArmStreams(three_arms(), 7), 1000)
-            policies.append(policy)
-        assert pairs_of(policies[0]) == pairs_of(policies[1])
-        assert policies[0].state_dict() == policies[1].state_dict()
-
 
 class TestTheFirstPulls:
     def test_workers_share_the_arms(self):

@@ -155,18 +155,6 @@ class TestTheSamePlays:
         assert states[0] == states[1]
         assert len(policies[0].points(0)) + len(policies[0].points(1)) > 4
 
-    def test_compiled_or_not(self, monkeypatch):
-        states = []
-        for plain in (False, True):
-            if plain:
-                monkeypatch.setattr(
-                    "mfhpo.censored.policy.compiled", lambda function, *helpers: function
-                )
-            policy = ZoomingRCUCB(2, 4.0, horizon=600, **CHARGES)
-            policy.play(ArmStreams(two_arms(), 4), 600)
-            states.append(policy.state_dict())
-        assert states[0] == states[1]
-
 
 class TestNewPoints:
     @settings(max_examples=15)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
-
 import numpy as np
 
 from mfhpo.games import Hyperparameters
 from mfhpo.search import Numeric
 
-Game: TypeAlias = "Callable[[Mapping[str, float], int], Sequence[float | None]]"
-"""The players' utilities at a profile and a level."""
+PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
+ON_A_GRID = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
+"""Players of whose games an answer takes a fraction of the time."""
 
 
 def drawn_hyperparameters(rng, n_levels, n_features):

@@ -8,11 +8,8 @@ import pytest
 from mfhpo.games import MFUCBPNE
 from mfhpo.games.costs import LevelCosts
 from mfhpo.games.information import best_levels
-from mfhpo.search import Numeric
-from tests.core.games.known_games import step
+from tests.core.games.known_games import ON_A_GRID, step
 
-PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
-PLAYERS = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
 COSTS = {"row": (1.0, 8.0), "column": (1.5, 4.0, 12.0)}
 
 
@@ -24,14 +21,14 @@ def tracking(profile, levels):
 
 
 def test_what_a_query_costs():
-    costs = LevelCosts(COSTS, list(PLAYERS), joint=False)
+    costs = LevelCosts(COSTS, list(ON_A_GRID), joint=False)
     assert costs.tops == (1, 2)
     assert costs.of((0, 1)) == 5.0
     assert (costs.least, costs.mean_lowest, costs.of_evaluation) == (2.5, 1.25, 20.0)
     assert costs.table().tolist() == [[1.0, 8.0, 8.0], [1.5, 4.0, 12.0]]
-    joint = LevelCosts((1.0, 8.0), list(PLAYERS), joint=True)
+    joint = LevelCosts((1.0, 8.0), list(ON_A_GRID), joint=True)
     assert (joint.of((1, 1)), joint.least, joint.table().tolist()) == (8.0, 1.0, [[1.0, 8.0]])
-    assert not LevelCosts({"row": [2], "column": [3]}, list(PLAYERS), False).has_cheaper_levels
+    assert not LevelCosts({"row": [2], "column": [3]}, list(ON_A_GRID), False).has_cheaper_levels
 
 
 @pytest.mark.parametrize(
@@ -46,13 +43,13 @@ def test_what_a_query_costs():
 )
 def test_costs_that_do_not_fit(costs, joint, words):
     with pytest.raises(ValueError, match=words):
-        MFUCBPNE(PLAYERS, costs, 50, joint=joint)
+        MFUCBPNE(ON_A_GRID, costs, 50, joint=joint)
 
 
 def test_levels_that_a_player_does_not_have_are_never_chosen():
     # By hand: 3 for 1 + 1.5 beats all else, though the row's third level would cost no more.
     information = np.array([[[2.0, 3.0, -np.inf], [1.0, 1.1, 1.2]]])
-    table = LevelCosts(COSTS, list(PLAYERS), joint=False).table()
+    table = LevelCosts(COSTS, list(ON_A_GRID), joint=False).table()
     for budget in (20.0, 19.0, 3.0):
         levels, ratios = best_levels(information, table, budget)
         assert levels.tolist() == [[0, 0]]
@@ -60,7 +57,7 @@ def test_levels_that_a_player_does_not_have_are_never_chosen():
 
 
 def test_players_with_levels_of_their_own():
-    policy = MFUCBPNE(PLAYERS, COSTS, 120.0)
+    policy = MFUCBPNE(ON_A_GRID, COSTS, 120.0)
     seen = set()
     while (query := policy.ask()) is not None:
         step(policy, query)
@@ -77,7 +74,7 @@ def test_players_with_levels_of_their_own():
 
 
 def test_a_player_without_a_cheaper_level_does_not_keep_others_from_theirs():
-    policy = MFUCBPNE(PLAYERS, {"row": (1, 8), "column": (0.5,)}, 60.0)
+    policy = MFUCBPNE(ON_A_GRID, {"row": (1, 8), "column": (0.5,)}, 60.0)
     levels = []
     while (query := policy.ask()) is not None:
         step(policy, query)
@@ -88,7 +85,7 @@ def test_a_player_without_a_cheaper_level_does_not_keep_others_from_theirs():
 
 @pytest.mark.parametrize("averaging", [False, True])
 def test_known_noise_is_each_players_own_by_its_costs(averaging):
-    policy = MFUCBPNE(PLAYERS, COSTS, 60.0, averaging=averaging, sigma=0.5)
+    policy = MFUCBPNE(ON_A_GRID, COSTS, 60.0, averaging=averaging, sigma=0.5)
     row, column = (model.hyperparameters.noise for model in policy.models)
     expected = ([0.25] * 2, [0.25] * 3)
     if averaging:

@@ -7,10 +7,8 @@ import pytest
 
 from mfhpo.games import MFUCBPNE, UCBPNE
 from mfhpo.games.model.observed import ObservedUtilities
-from mfhpo.search import Numeric
+from tests.core.games.known_games import ON_A_GRID
 
-PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
-PLAYERS = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
 ONE = np.ones(1)
 
 
@@ -31,9 +29,9 @@ def play(policy, game):
 @pytest.mark.parametrize("cheap_level", [True, False])
 def test_what_crashes_at_the_target_is_left(cheap_level):
     """A full run needs more memory than there is; cheap ones say nothing of that."""
-    policy = UCBPNE(PLAYERS, (1,), 25, joint=True)
+    policy = UCBPNE(ON_A_GRID, (1,), 25, joint=True)
     if cheap_level:
-        policy = MFUCBPNE(PLAYERS, (1, 9), 200, joint=True)
+        policy = MFUCBPNE(ON_A_GRID, (1, 9), 200, joint=True)
 
     def game(query):
         crashes = policy.is_evaluation(query) and query.profile["y"] > 0.55
@@ -50,11 +48,11 @@ def test_what_crashes_at_the_target_is_left(cheap_level):
 
 
 def test_where_all_failed_so_far_something_else_is_tried():
-    policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+    policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     profiles = [tuple(query.profile.values()) for query, _ in play(policy, lambda _: [None, None])]
     assert len(set(profiles)) >= 15
     # Many under way are different ones, too.
-    policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+    policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     query = policy.ask()
     policy.tell(query, [None, None])
     pending = []

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
-
 import numpy as np
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Numeric, SearchSpace
-
-Objective: TypeAlias = Callable[[Mapping[str, float], int], "float | None"]
 
 
 def drawn(space, arm, seed=0):

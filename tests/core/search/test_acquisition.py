@@ -91,13 +91,6 @@ def test_of_coordinates_without_an_order_no_end_is_preferred(choice):
     assert np.mean(best) >= 0.8
 
 
-def test_a_flat_merit_gives_some_place_of_the_cube():
-    rng = np.random.default_rng(0)
-    place = best_place(lambda places: np.zeros(len(places)), np.ones((2, 4)), rng, ordered(4))
-    assert place.shape == (4,)
-    assert ((place >= 0.0) & (place < 1.0)).all()
-
-
 def test_every_place_tried_is_in_the_cube_and_the_best_is_returned():
     seen = []
 

@@ -156,19 +156,6 @@ def test_what_an_observation_would_tell(known):
         assert float(after[0][1][0]) == pytest.approx(left[0], abs=5e-3)
 
 
-def test_the_rough_part_carries_over_levels_but_not_far():
-    process = LevelProcess(1, 2)
-    scale, smooth, rough, noise = [0.0], [1e-3, 0.0, 1e-3], [1.0, 0.8, 0.6], [-4.0, -4.0]
-    no_own_part = [0.0, -20.0]
-    process._parameters = np.array(scale + smooth + rough + noise + no_own_part)
-    data = LevelData(np.array([[0.0], [3.0]]), np.array([0, 0]), np.array([2.0, -1.0]))
-    process.condition(data)
-    mean, spread = process.at_target(np.array([[0.0], [3.0], [10.0]]))
-    # Correlation .8 of levels with unit variance: .8 of the value, and .6 of the spread is left.
-    assert mean == pytest.approx([1.6, -0.8, 0.0], abs=2e-3)
-    assert spread == pytest.approx([0.6, 0.6, 1.0], abs=2e-3)
-
-
 def test_the_target_has_scales_of_its_own():
     """What matters at the target is told, though there is five times as much of the cheap level."""
     rng = np.random.default_rng(0)
@@ -242,18 +229,14 @@ def correlation(low, places, target):
     return float(prior[0, 1] / math.sqrt(prior[0, 0] * prior[1, 1]))
 
 
-def test_a_useless_level_is_found_out():
+def test_what_a_level_says_of_the_target_is_found_out():
     rng = np.random.default_rng(0)
     places = rng.random((50, 2))
     target = unit(np.sin(4.0 * places[:, 0]) + places[:, 1])
     for low in (rng.normal(size=50), unit(np.sin(9.0 * places[:, 1] + 1.0))):
         assert abs(correlation(low, places, target)) < 0.4
-
-
-def test_an_informative_level_is_found_out():
     rng = np.random.default_rng(0)
     places = rng.random((50, 2))
-    target = unit(np.sin(4.0 * places[:, 0]) + places[:, 1])
     low = unit(target + 0.1 * rng.normal(size=50))
     assert correlation(low, places, target) > 0.85
     assert correlation(-target, places, target) < -0.8

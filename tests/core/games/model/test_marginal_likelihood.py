@@ -161,9 +161,8 @@ def _predicted(known, told, features):
     return model.mean(features, known.n_levels - 1)
 
 
-@pytest.mark.parametrize(("factor", "shift"), [(2e4, -3e5)])
-def test_the_unit_of_utilities_does_not_matter(factor, shift):
-    assumptions = assuming()
+def test_the_unit_of_utilities_does_not_matter():
+    factor, shift, assumptions = 2e4, -3e5, assuming()
     known = Hyperparameters.shared(20.0, 20.0, correlations=[0.8], noise=0.05, n_features=1)
     told = drawn_from(known, 40, seed=2)
     other = replace(told, values=factor * told.values + shift)
