@@ -146,19 +146,18 @@ outcomes = st.lists(
 ).map(lambda pairs: tuple(zip(*pairs, strict=True)))
 
 
-class TestBins:
-    @given(seen=outcomes, slope=slopes, fine=slopes, level=st.floats(1e-3, 3.0))
-    def test_spreading_only_raises_the_bound(self, seen, slope, fine, level):
-        estimates = estimates_of(*seen, cost=Linear(slope), penalty=Linear(fine))
-        for point, limit in enumerate(LIMITS):
-            weights, values = weights_of(estimates, point)
-            worths = [
-                reward - slope * took if took <= limit else -fine * limit
-                for reward, took in zip(*seen, strict=True)
-            ]
-            exact = bound_of([1.0] * len(worths), worths, level)
-            close = 1e-9 * (1.0 + slope + fine)
-            assert bound_of(weights.tolist(), values.tolist(), level) >= exact - close
+@given(seen=outcomes, slope=slopes, fine=slopes, level=st.floats(1e-3, 3.0))
+def test_spreading_only_raises_the_bound(seen, slope, fine, level):
+    estimates = estimates_of(*seen, cost=Linear(slope), penalty=Linear(fine))
+    for point, limit in enumerate(LIMITS):
+        weights, values = weights_of(estimates, point)
+        worths = [
+            reward - slope * took if took <= limit else -fine * limit
+            for reward, took in zip(*seen, strict=True)
+        ]
+        exact = bound_of([1.0] * len(worths), worths, level)
+        close = 1e-9 * (1.0 + slope + fine)
+        assert bound_of(weights.tolist(), values.tolist(), level) >= exact - close
 
 
 class TestBoundsOnTheGain:

@@ -148,47 +148,41 @@ class TestSameHistorySameEstimates:
                 assert scaled.bounds(arm, point, 0.1) == pytest.approx(bounds, **close)
 
 
-class TestAnUpdateTouchesWhatItTellsOf:
-    @given(history=histories(), pull=histories(most=1).filter(len))
-    def test_one_pull(self, history, pull):
-        [new] = pull
-        before, after = estimates_of(history), estimates_of([*history, new])
-        other = 1 - new.arm
-        assert str(content(before, other)) == str(content(after, other))
-        told = np.array(LIMITS) <= new.limit
-        assert (after.counts(new.arm) - before.counts(new.arm)).tolist() == told.tolist()
-        for point, limit in enumerate(LIMITS):
-            if limit > new.limit:
-                # What it earned is told by longer pulls alone, and bounds rest on them alone.
-                for bounds in ("bounds", "survival_bounds"):
-                    old = getattr(before, bounds)(new.arm, point, 0.1)
-                    assert getattr(after, bounds)(new.arm, point, 0.1) == old
-                fine = charged(PENALTY, limit)
-                earned = [
-                    estimates.gains(new.arm)[point] + fine * estimates.survival(new.arm)[point]
-                    for estimates in (before, after)
-                ]
-                assert earned[0] == pytest.approx(earned[1], nan_ok=True)
+@given(history=histories(), pull=histories(most=1).filter(len))
+def test_one_pull_touches_what_it_tells_of(history, pull):
+    [new] = pull
+    before, after = estimates_of(history), estimates_of([*history, new])
+    other = 1 - new.arm
+    assert str(content(before, other)) == str(content(after, other))
+    told = np.array(LIMITS) <= new.limit
+    assert (after.counts(new.arm) - before.counts(new.arm)).tolist() == told.tolist()
+    for point, limit in enumerate(LIMITS):
+        if limit > new.limit:
+            # What it earned is told by longer pulls alone, and bounds rest on them alone.
+            for bounds in ("bounds", "survival_bounds"):
+                old = getattr(before, bounds)(new.arm, point, 0.1)
+                assert getattr(after, bounds)(new.arm, point, 0.1) == old
+            fine = charged(PENALTY, limit)
+            earned = [
+                estimates.gains(new.arm)[point] + fine * estimates.survival(new.arm)[point]
+                for estimates in (before, after)
+            ]
+            assert earned[0] == pytest.approx(earned[1], nan_ok=True)
 
 
-class TestSurvivalBounds:
-    @staticmethod
-    def level(n, delta):
-        return math.log(2.0 / delta) + math.log(n + 1.0) + 1.0
+@given(n=st.integers(2, 300), share=st.floats(0.01, 0.99), delta=st.floats(0.001, 0.5))
+def test_survival_bounds_by_the_divergence_of_two_coins(n, share, delta):
+    beyond = min(max(round(share * n), 1), n - 1)
+    seen = [Seen(0, 2.0, 0.5, 9.0)] * beyond + [Seen(0, 2.0, 0.5, 1.5)] * (n - beyond)
+    low, high = estimates_of(seen).survival_bounds(0, 1, delta)
+    p = beyond / n
+    assert 0.0 < low < p < high < 1.0
 
-    @given(n=st.integers(2, 300), share=st.floats(0.01, 0.99), delta=st.floats(0.001, 0.5))
-    def test_by_the_divergence_of_two_coins(self, n, share, delta):
-        beyond = min(max(round(share * n), 1), n - 1)
-        seen = [Seen(0, 2.0, 0.5, 9.0)] * beyond + [Seen(0, 2.0, 0.5, 1.5)] * (n - beyond)
-        low, high = estimates_of(seen).survival_bounds(0, 1, delta)
-        p = beyond / n
-        assert 0.0 < low < p < high < 1.0
+    def divergence(q):
+        if not 0.0 < q < 1.0:
+            return math.inf
+        return n * (p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q)))
 
-        def divergence(q):
-            if not 0.0 < q < 1.0:
-                return math.inf
-            return n * (p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q)))
-
-        level = self.level(n, delta)
-        assert divergence(low + 1e-9) <= level <= divergence(low - 1e-9)
-        assert divergence(high - 1e-9) <= level <= divergence(high + 1e-9)
+    level = math.log(2.0 / delta) + math.log(n + 1.0) + 1.0
+    assert divergence(low + 1e-9) <= level <= divergence(low - 1e-9)
+    assert divergence(high - 1e-9) <= level <= divergence(high + 1e-9)

@@ -173,40 +173,38 @@ class TestTheSamePlays:
         assert answers[0] == dataclasses.replace(answers[1], cost=answers[0].cost)
 
 
-class TestTheFirstPulls:
-    def test_workers_share_the_arms(self):
-        policy = RCUCB(3, LIMITS, **PAPER)
-        expected = [Pull(arm, 0, 0.9) for arm in range(3)]
-        assert policy.ask(3) == expected
-        # More workers than arms: again from the first, evenly.
-        assert sorted(pull.arm for pull in policy.ask(9)) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-        assert policy.ask(1, expected[:2]) == expected[2:]
-        # A pull that was lost is asked for again; one that comes back out of order is not.
-        tell_outcome(policy, expected[2], 0.5, 0.5)
-        assert policy.ask(2) == expected[:2]
-        assert policy.ask(1, expected[:1]) == [expected[1]]
+def test_workers_share_the_first_pulls():
+    policy = RCUCB(3, LIMITS, **PAPER)
+    expected = [Pull(arm, 0, 0.9) for arm in range(3)]
+    assert policy.ask(3) == expected
+    # More workers than arms: again from the first, evenly.
+    assert sorted(pull.arm for pull in policy.ask(9)) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert policy.ask(1, expected[:2]) == expected[2:]
+    # A pull that was lost is asked for again; one that comes back out of order is not.
+    tell_outcome(policy, expected[2], 0.5, 0.5)
+    assert policy.ask(2) == expected[:2]
+    assert policy.ask(1, expected[:1]) == [expected[1]]
 
 
-class TestPendingPulls:
-    @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_with_four_workers_at_all_times(self, confidence):
-        # What is known of the indices from asks before must not stand in for what is asked now.
-        policy = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
-        naive = Naive(3, LIMITS, *PAPER.values(), confidence, "kaplan-meier", 1.0)
-        streams, rng = ArmStreams(three_arms(), 3), np.random.default_rng(3)
-        pending = policy.ask(3)
-        for told in range(250):
-            [pull] = policy.ask(1, pending)
-            if naive.counts[:, -1].all():
-                indices = naive.indices(told + len(pending) + 1, pending)
-                assert indices[pull.arm, LIMITS.index(pull.limit)] >= indices.max() - 1e-8
-            pending.append(pull)
-            done = pending.pop(int(rng.integers(len(pending))))
-            [reward], [seconds] = streams(done.arm, 1)
-            tell_outcome(policy, done, float(reward), float(seconds))
-            ended = seconds <= done.limit
-            naive.learn(done.arm, done.limit, *((reward, seconds) if ended else (0.0, math.inf)))
-        assert naive.counts[:, -1].all()
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_with_four_workers_at_all_times(confidence):
+    # What is known of the indices from asks before must not stand in for what is asked now.
+    policy = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
+    naive = Naive(3, LIMITS, *PAPER.values(), confidence, "kaplan-meier", 1.0)
+    streams, rng = ArmStreams(three_arms(), 3), np.random.default_rng(3)
+    pending = policy.ask(3)
+    for told in range(250):
+        [pull] = policy.ask(1, pending)
+        if naive.counts[:, -1].all():
+            indices = naive.indices(told + len(pending) + 1, pending)
+            assert indices[pull.arm, LIMITS.index(pull.limit)] >= indices.max() - 1e-8
+        pending.append(pull)
+        done = pending.pop(int(rng.integers(len(pending))))
+        [reward], [seconds] = streams(done.arm, 1)
+        tell_outcome(policy, done, float(reward), float(seconds))
+        ended = seconds <= done.limit
+        naive.learn(done.arm, done.limit, *((reward, seconds) if ended else (0.0, math.inf)))
+    assert naive.counts[:, -1].all()
 
 
 class TestTies:
@@ -253,59 +251,58 @@ class TestTies:
             tell_outcome(policy, pull, (number % 10) / 10.0, 0.2)
 
 
-class TestPenaltiesThatDwarfTheRewards:
-    """PAR-10 of an hour against accuracies: gains down to -36,000 and bounds around 0."""
+# PAR-10 of an hour against accuracies: gains down to -36,000 and bounds around 0.
+CASES = (
+    ((60.0, 600.0, 3600.0), None, par(10), (0.0, 1.0)),
+    ((60.0, 600.0, 3600.0), Linear(1.0), Linear(1.0), (0.9, 0.95)),
+    ((0.5, 1.0), Linear(1e9), Linear(1e9), (0.0, 1.0)),
+)
 
-    CASES = (
-        ((60.0, 600.0, 3600.0), None, par(10), (0.0, 1.0)),
-        ((60.0, 600.0, 3600.0), Linear(1.0), Linear(1.0), (0.9, 0.95)),
-        ((0.5, 1.0), Linear(1e9), Linear(1e9), (0.0, 1.0)),
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_answers_are_right_where_penalties_dwarf_the_rewards(confidence, case):
+    limits, cost, penalty, (low, high) = case
+    policy = RCUCB(
+        2, limits, cost=cost, penalty=penalty, reward_range=(low, high), confidence=confidence
     )
+    span = high - low
 
-    @pytest.mark.filterwarnings("error")
-    @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
-    @pytest.mark.parametrize("confidence", CONFIDENCES)
-    def test_answers_are_right(self, confidence, case):
-        limits, cost, penalty, (low, high) = case
-        policy = RCUCB(
-            2, limits, cost=cost, penalty=penalty, reward_range=(low, high), confidence=confidence
-        )
-        span = high - low
+    def scaled(charge):
+        return lambda seconds: charge(seconds) / span
 
-        def scaled(charge):
-            return lambda seconds: charge(seconds) / span
-
-        charges = scaled(cost or Linear(0.1 * span / limits[-1])), scaled(penalty)
-        naive = Naive(2, limits, *charges, confidence, "kaplan-meier", 1.0)
-        rng = np.random.default_rng(4)
-        lowest = np.minimum(naive.floors, -naive.penalties)
-        for told in range(90):
-            [pull] = policy.ask()
-            # Quick ones, and some beyond all limits.
-            seconds = rng.exponential(0.5 * limits[-1] * (1.0 + pull.arm))
-            accuracy = rng.beta(5.0, 2.0)
-            tell_outcome(policy, pull, low + span * accuracy, seconds)
-            ended = seconds <= pull.limit
-            naive.learn(pull.arm, pull.limit, *((accuracy, seconds) if ended else (0.0, math.inf)))
-            arm, mean, interval, _ = policy.leader()
-            answer = policy.recommend()
-            assert (arm, mean, interval) == (answer.arm, answer.mean, answer.interval)
-            assert interval[0] <= mean <= interval[1] <= high + 1e-9
-            if told % 10 != 9:
-                continue
-            # Both bounds by bisection, at all pairs.
-            delta = 0.05 / (2 * len(limits))
-            for k in range(2):
-                level = math.log(2.0 / delta) + np.log(naive.counts[k] + 1.0) + 1.0
-                for point in np.flatnonzero(naive.counts[k]).tolist():
-                    seen = naive.weights[[k], point], naive.values[[k], point]
-                    at = level[[point]] / naive.counts[k, point]
-                    [most] = largest_means(*seen, at, naive.top)
-                    [least] = -largest_means(seen[0], -seen[1], at, -lowest[point])
-                    expected = low + span * np.array([least, most])
-                    close = 1e-6 * span * (1.0 - lowest[point])
-                    assert policy.interval(k, point) == pytest.approx(expected, abs=close)
-        assert policy.n_censored > 0
+    charges = scaled(cost or Linear(0.1 * span / limits[-1])), scaled(penalty)
+    naive = Naive(2, limits, *charges, confidence, "kaplan-meier", 1.0)
+    rng = np.random.default_rng(4)
+    lowest = np.minimum(naive.floors, -naive.penalties)
+    for told in range(90):
+        [pull] = policy.ask()
+        # Quick ones, and some beyond all limits.
+        seconds = rng.exponential(0.5 * limits[-1] * (1.0 + pull.arm))
+        accuracy = rng.beta(5.0, 2.0)
+        tell_outcome(policy, pull, low + span * accuracy, seconds)
+        ended = seconds <= pull.limit
+        naive.learn(pull.arm, pull.limit, *((accuracy, seconds) if ended else (0.0, math.inf)))
+        arm, mean, interval, _ = policy.leader()
+        answer = policy.recommend()
+        assert (arm, mean, interval) == (answer.arm, answer.mean, answer.interval)
+        assert interval[0] <= mean <= interval[1] <= high + 1e-9
+        if told % 10 != 9:
+            continue
+        # Both bounds by bisection, at all pairs.
+        delta = 0.05 / (2 * len(limits))
+        for k in range(2):
+            level = math.log(2.0 / delta) + np.log(naive.counts[k] + 1.0) + 1.0
+            for point in np.flatnonzero(naive.counts[k]).tolist():
+                seen = naive.weights[[k], point], naive.values[[k], point]
+                at = level[[point]] / naive.counts[k, point]
+                [most] = largest_means(*seen, at, naive.top)
+                [least] = -largest_means(seen[0], -seen[1], at, -lowest[point])
+                expected = low + span * np.array([least, most])
+                close = 1e-6 * span * (1.0 - lowest[point])
+                assert policy.interval(k, point) == pytest.approx(expected, abs=close)
+    assert policy.n_censored > 0
 
 
 class TestStoppedAlmostAtTheLimit:

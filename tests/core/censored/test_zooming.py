@@ -33,16 +33,15 @@ def pulls_until_the_first_split(**options):
     return 1000
 
 
-class TestTheFirstSplit:
-    """Eq. 14 by hand: log(n T^2 / delta) = log(1000^2 / .05) = 16.811 for one arm."""
+# Eq. 14 by hand: log(n T^2 / delta) = log(1000^2 / .05) = 16.811 for one arm.
+def test_the_first_split_with_published_curves():
+    # sqrt(2 * 16.811 / N) <= 1 from N = 33.6 on.
+    assert pulls_until_the_first_split(confidence="published curves", **FREE) == 34
 
-    def test_published_curves(self):
-        # sqrt(2 * 16.811 / N) <= 1 from N = 33.6 on.
-        assert pulls_until_the_first_split(confidence="published curves", **FREE) == 34
 
-    def test_kl(self):
-        # One value, .5: the bound is 1 - .5 exp(-16.811 / N), at most .7 from N = 32.9 on.
-        assert pulls_until_the_first_split(smoothness=0.2, **FREE) == 33
+def test_the_first_split_with_kl():
+    # One value, .5: the bound is 1 - .5 exp(-16.811 / N), at most .7 from N = 32.9 on.
+    assert pulls_until_the_first_split(smoothness=0.2, **FREE) == 33
 
 
 def log_horizon_factor(n_arms, horizon, delta):
@@ -117,43 +116,40 @@ def test_without_a_horizon_it_is_doubled():
     assert check_eq_13_and_14(policy, horizon, "kl", 250) >= 2
 
 
-class TestSplitsAtADoubling:
-    """The 64th pull is the last for which T = 64: it is the reading that a split goes by."""
-
-    @staticmethod
-    def policy():
-        # 2 log(64^2 / .05) / 64 = .59611^2: known well enough at the 64th pull, if T is still 64.
-        assert math.sqrt(2.0 * math.log(64.0**2 / 0.05) / 64.0) == pytest.approx(0.5946, abs=1e-4)
-        return ZoomingRCUCB(1, 1.0, confidence="published curves", smoothness=0.595, **FREE)
-
-    def test_asked_and_told(self):
-        policy = self.policy()
-        for _ in range(64):
-            assert len(policy.points(0)) == 1
-            tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
-        assert len(policy.points(0)) == 2
+# The 64th pull is the last for which T = 64: it is the reading that a split goes by.
+def doubling():
+    # 2 log(64^2 / .05) / 64 = .59611^2: known well enough at the 64th pull, if T is still 64.
+    assert math.sqrt(2.0 * math.log(64.0**2 / 0.05) / 64.0) == pytest.approx(0.5946, abs=1e-4)
+    return ZoomingRCUCB(1, 1.0, confidence="published curves", smoothness=0.595, **FREE)
 
 
-class TestTheSamePlays:
-    @pytest.mark.parametrize("horizon", [400, None])
-    @pytest.mark.parametrize("confidence", ["kl", "printed", "published curves"])
-    def test_played_at_once_or_asked_and_told(self, confidence, horizon):
-        policies = []
-        for at_once in (True, False):
-            policy = ZoomingRCUCB(
-                2, 4.0, confidence=confidence, exploration=0.1, horizon=horizon, **CHARGES
-            )
-            streams = ArmStreams(two_arms(), 4)
-            if at_once:
-                policy.play(streams, 400)
-            else:
-                asked_and_told(policy, streams, 400)
-            policies.append(policy)
-        assert pairs_of(policies[0]) == pairs_of(policies[1])
-        states = [policy.state_dict() for policy in policies]
-        assert states[0].pop("spent") == pytest.approx(states[1].pop("spent"))
-        assert states[0] == states[1]
-        assert len(policies[0].points(0)) + len(policies[0].points(1)) > 4
+def test_splits_at_a_doubling():
+    policy = doubling()
+    for _ in range(64):
+        assert len(policy.points(0)) == 1
+        tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
+    assert len(policy.points(0)) == 2
+
+
+@pytest.mark.parametrize("horizon", [400, None])
+@pytest.mark.parametrize("confidence", ["kl", "printed", "published curves"])
+def test_played_at_once_or_asked_and_told(confidence, horizon):
+    policies = []
+    for at_once in (True, False):
+        policy = ZoomingRCUCB(
+            2, 4.0, confidence=confidence, exploration=0.1, horizon=horizon, **CHARGES
+        )
+        streams = ArmStreams(two_arms(), 4)
+        if at_once:
+            policy.play(streams, 400)
+        else:
+            asked_and_told(policy, streams, 400)
+        policies.append(policy)
+    assert pairs_of(policies[0]) == pairs_of(policies[1])
+    states = [policy.state_dict() for policy in policies]
+    assert states[0].pop("spent") == pytest.approx(states[1].pop("spent"))
+    assert states[0] == states[1]
+    assert len(policies[0].points(0)) + len(policies[0].points(1)) > 4
 
 
 class TestNewPoints:
@@ -208,19 +204,18 @@ class TestNewPoints:
         assert other.state_dict() == policy.state_dict()
 
 
-class TestTheAnswer:
-    def test_intervals_share_delta_among_all_points_there_could_be(self):
-        # Of depth d there are at most 2 * 2^d points; together with 1 / ((d + 1) (d + 2)) it is
-        # delta. The first point has delta / (2 * 2), those of a split delta / (4 * 2 * 3).
-        policy = ZoomingRCUCB(2, 4.0, smoothness=9.0, horizon=100, delta=0.1, **FREE)
-        reference = GainEstimates(1, [2.0, 4.0], **FREE)
-        for _ in range(5):
-            policy.tell(Pull(0, 0, 4.0), Observation(0.5, cost=0.0))
-            reference.record(0, 4.0, 0.5, 0.0)
-        points = policy.points(0)
-        [at] = np.flatnonzero(points == 2.0)
-        assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
-        assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
+def test_intervals_share_delta_among_all_points_there_could_be():
+    # Of depth d there are at most 2 * 2^d points; together with 1 / ((d + 1) (d + 2)) it is
+    # delta. The first point has delta / (2 * 2), those of a split delta / (4 * 2 * 3).
+    policy = ZoomingRCUCB(2, 4.0, smoothness=9.0, horizon=100, delta=0.1, **FREE)
+    reference = GainEstimates(1, [2.0, 4.0], **FREE)
+    for _ in range(5):
+        policy.tell(Pull(0, 0, 4.0), Observation(0.5, cost=0.0))
+        reference.record(0, 4.0, 0.5, 0.0)
+    points = policy.points(0)
+    [at] = np.flatnonzero(points == 2.0)
+    assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
+    assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
 
 
 class TestBadInput:

@@ -76,36 +76,34 @@ class TestThePhases:
         assert policy.interval(1)[1] < 0.9
 
 
-class TestOutOfOrder:
-    def test_nobody_is_judged_before_all_have_their_values(self):
-        policy = MFElimination(unit(3), budget=4000.0, epsilon=0.3)
-        for arm, count in ((0, 67), (1, 100), (2, 66)):
-            for _ in range(count):
-                policy.tell(Pull(arm, 1), Observation((1.0, 0.9, 0.1)[arm]))
-        # Phase 2 waits for arm 2.
-        assert policy.active.tolist() == [0, 1, 2]
-        assert policy.ask() == [Pull(2, 1)]
-        policy.tell(Pull(2, 1), Observation(0.1))
-        assert policy.active.tolist() == [0, 1]
-        assert policy.counts[:, 1].tolist() == [67, 100, 67]
+def test_nobody_is_judged_before_all_have_their_values():
+    policy = MFElimination(unit(3), budget=4000.0, epsilon=0.3)
+    for arm, count in ((0, 67), (1, 100), (2, 66)):
+        for _ in range(count):
+            policy.tell(Pull(arm, 1), Observation((1.0, 0.9, 0.1)[arm]))
+    # Phase 2 waits for arm 2.
+    assert policy.active.tolist() == [0, 1, 2]
+    assert policy.ask() == [Pull(2, 1)]
+    policy.tell(Pull(2, 1), Observation(0.1))
+    assert policy.active.tolist() == [0, 1]
+    assert policy.counts[:, 1].tolist() == [67, 100, 67]
 
 
-class TestWithoutABudget:
-    def test_the_assumed_budget_doubles(self):
-        # 16 target pulls of each of two arms: 128, then 256, 512, ...
-        policy = MFElimination(unit(2))
-        before = policy.epsilon
-        assert before == pytest.approx((2 * math.log(128) / 128) ** (1 / 3))
-        asked(policy, [0.9, 0.1], pulls=10_000)
-        assert not policy.finished
-        assert policy.cost > 128.0
-        doubled = 128.0 * 2.0 ** math.ceil(math.log2(policy.cost / 128.0))
-        assert policy.epsilon == pytest.approx((2 * math.log(doubled) / doubled) ** (1 / 3))
-        # The bad arm left in each of them again: it has what the last budget asks for and no more.
-        needed = math.ceil(16 * math.log(doubled / 4 / 16))
-        assert policy.counts[1, 1] == needed
-        # The first budget pays for phases 0 and 1 only: 72 for 9 target pulls of each, 56 in turn.
-        assert policy.counts[1, 0] == 28
+def test_the_assumed_budget_doubles():
+    # 16 target pulls of each of two arms: 128, then 256, 512, ...
+    policy = MFElimination(unit(2))
+    before = policy.epsilon
+    assert before == pytest.approx((2 * math.log(128) / 128) ** (1 / 3))
+    asked(policy, [0.9, 0.1], pulls=10_000)
+    assert not policy.finished
+    assert policy.cost > 128.0
+    doubled = 128.0 * 2.0 ** math.ceil(math.log2(policy.cost / 128.0))
+    assert policy.epsilon == pytest.approx((2 * math.log(doubled) / doubled) ** (1 / 3))
+    # The bad arm left in each of them again: it has what the last budget asks for and no more.
+    needed = math.ceil(16 * math.log(doubled / 4 / 16))
+    assert policy.counts[1, 1] == needed
+    # The first budget pays for phases 0 and 1 only: 72 for 9 target pulls of each, 56 in turn.
+    assert policy.counts[1, 0] == 28
 
 
 @st.composite
@@ -169,54 +167,48 @@ def test_costs_and_noise_are_found_out_by_a_pilot():
     assert policy.counts[5, 0] > 10_000
 
 
-class TestRegret:
-    def instance(self, n_arms, gap):
-        means = np.full((2, n_arms), 0.5)
-        means[:, n_arms // 2] += gap
-        return BernoulliInstance(means, [1.0, 4.0])
-
-    def mean_regret(self, n_arms, gap, budget, runs=100):
-        instance = self.instance(n_arms, gap)
-        rng = np.random.default_rng([n_arms, int(1000 * gap), int(math.log10(budget))])
-        regrets = []
-        for _ in range(runs):
-            policy = MFElimination(unit(n_arms), budget=budget)
-            policy.play(partial(instance.running_sums, rng), budget)
-            regrets.append(regret_per_play(policy, instance, budget))
-        return float(np.mean(regrets))
-
-    @pytest.mark.parametrize(("n_arms", "budget"), [(2, 1e5), (2, 1e8), (10, 1e6), (50, 1e7)])
-    def test_it_is_within_the_worst_case_bound(self, n_arms, budget):
-        """Theorem 4.8 with the constant that the worst of many gaps needs: 5.4, 6.6 and 7.3."""
-        worst = max(
-            self.mean_regret(n_arms, gap, budget, runs=40) for gap in (0.01, 0.03, 0.1, 0.3)
-        )
-        assert worst < {2: 5.8, 10: 7.0, 50: 7.8}[n_arms] * n_arms ** (1 / 3) * budget ** (2 / 3)
+def mean_regret(n_arms, gap, budget, runs):
+    means = np.full((2, n_arms), 0.5)
+    means[:, n_arms // 2] += gap
+    instance = BernoulliInstance(means, [1.0, 4.0])
+    rng = np.random.default_rng([n_arms, int(1000 * gap), int(math.log10(budget))])
+    regrets = []
+    for _ in range(runs):
+        policy = MFElimination(unit(n_arms), budget=budget)
+        policy.play(partial(instance.running_sums, rng), budget)
+        regrets.append(regret_per_play(policy, instance, budget))
+    return float(np.mean(regrets))
 
 
-class TestMeasuredCosts:
-    """The costs of the first, the middle and the target fidelity are found out by the pilot."""
+@pytest.mark.parametrize(("n_arms", "budget"), [(2, 1e5), (2, 1e8), (10, 1e6), (50, 1e7)])
+def test_regret_is_within_the_worst_case_bound(n_arms, budget):
+    """Theorem 4.8 with the constant that the worst of many gaps needs: 5.4, 6.6 and 7.3."""
+    worst = max(mean_regret(n_arms, gap, budget, 40) for gap in (0.01, 0.03, 0.1, 0.3))
+    assert worst < {2: 5.8, 10: 7.0, 50: 7.8}[n_arms] * n_arms ** (1 / 3) * budget ** (2 / 3)
 
-    def race(self, costs):
-        problem = Problem(3, None, noise=SubGaussian(0.1), n_fidelities=3)
-        policy = MFElimination(problem, budget=2000.0)
-        rng = np.random.default_rng(5)
-        after_the_pilot = []
-        while not policy.finished:
-            [pull] = policy.ask()
-            if not policy.piloting:
-                after_the_pilot.append(pull)
-            value = pull.arm + 0.1 * rng.standard_normal()
-            policy.tell(pull, Observation(value, cost=costs[pull.fidelity]))
-        return policy, after_the_pilot
 
-    def test_that_fall_are_played_at_the_target(self):
-        policy, pulls = self.race((10.0, 5.0, 1.0))
-        assert {pull.fidelity for pull in pulls} == {2}
-        # 2 pulls of each arm at the first fidelity cost 60, all else is spent at 1.
-        assert policy.counts[:, 0].tolist() == [2, 2, 2]
-        assert policy.pulls == 6 + 1940
-        assert policy.recommend().arm == 2
-        assert policy.recommend().fidelity == 2
-        # W (K log(L) / L)^(1/3) with L in units of the target's cost; W = 2 sigma.
-        assert policy.epsilon == pytest.approx(0.2 * (3 * math.log(2000) / 2000) ** (1 / 3))
+# The costs of the first, the middle and the target fidelity are found out by the pilot.
+def race(costs):
+    problem = Problem(3, None, noise=SubGaussian(0.1), n_fidelities=3)
+    policy = MFElimination(problem, budget=2000.0)
+    rng = np.random.default_rng(5)
+    after_the_pilot = []
+    while not policy.finished:
+        [pull] = policy.ask()
+        if not policy.piloting:
+            after_the_pilot.append(pull)
+        value = pull.arm + 0.1 * rng.standard_normal()
+        policy.tell(pull, Observation(value, cost=costs[pull.fidelity]))
+    return policy, after_the_pilot
+
+
+def test_costs_that_fall_are_played_at_the_target():
+    policy, pulls = race((10.0, 5.0, 1.0))
+    assert {pull.fidelity for pull in pulls} == {2}
+    # 2 pulls of each arm at the first fidelity cost 60, all else is spent at 1.
+    assert policy.counts[:, 0].tolist() == [2, 2, 2]
+    assert policy.pulls == 6 + 1940
+    assert policy.recommend().arm == 2
+    assert policy.recommend().fidelity == 2
+    # W (K log(L) / L)^(1/3) with L in units of the target's cost; W = 2 sigma.
+    assert policy.epsilon == pytest.approx(0.2 * (3 * math.log(2000) / 2000) ** (1 / 3))

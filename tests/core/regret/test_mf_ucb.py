@@ -191,20 +191,20 @@ class TestTheRule:
             MFUCB(problem)
 
 
-class TestWorkers:
-    def problem(self):
-        return Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
+def two_fidelities():
+    return Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
 
-    def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far(self):
-        policy, told = MFUCB(self.problem()), MFUCB(self.problem())
-        values = np.random.default_rng(1).normal(0.5, 0.2, 40)
-        for step, value in enumerate(values):
-            for each in (policy, told):
-                each.tell(Pull(step % 4, 0), Observation(float(value)))
-        [pull] = policy.ask()
-        mean = policy.summary(pull.arm, pull.fidelity)[1]
-        told.tell(pull, Observation(mean))
-        assert policy.ask(1, [pull]) == told.ask()
+
+def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far():
+    policy, told = MFUCB(two_fidelities()), MFUCB(two_fidelities())
+    values = np.random.default_rng(1).normal(0.5, 0.2, 40)
+    for step, value in enumerate(values):
+        for each in (policy, told):
+            each.tell(Pull(step % 4, 0), Observation(float(value)))
+    [pull] = policy.ask()
+    mean = policy.summary(pull.arm, pull.fidelity)[1]
+    told.tell(pull, Observation(mean))
+    assert policy.ask(1, [pull]) == told.ask()
 
 
 class TestWhatIsFoundOut:
