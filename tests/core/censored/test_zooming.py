@@ -23,30 +23,22 @@ def two_arms():
     return BetaExponentialInstance([[0.8, 0.2], [0.5, 0.5]], rates=[1.0, 3.0])
 
 
-def pulls_until_the_first_split(**options):
-    """Of one arm that always gives .5 at once, or is always stopped, until it has more points."""
-    policy = ZoomingRCUCB(1, **{"longest": 1.0, "horizon": 1000, **options})
-    for count in range(1, 1000):
+@pytest.mark.parametrize(
+    ("options", "pulls"),
+    [
+        # Eq. 14 by hand: log(n T^2 / delta) = log(1000^2 / .05) = 16.811 for one arm, and
+        # sqrt(2 * 16.811 / N) <= 1 from N = 33.6 on.
+        ({"confidence": "published curves"}, 34),
+        # One value, .5: the bound is 1 - .5 exp(-16.811 / N), at most .7 from N = 32.9 on.
+        ({"smoothness": 0.2}, 33),
+    ],
+)
+def test_the_first_split_of_one_arm_that_always_gives_a_half_at_once(options, pulls):
+    policy = ZoomingRCUCB(1, 1.0, horizon=1000, **FREE, **options)
+    for _ in range(pulls):
+        assert len(policy.points(0)) == 1
         tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
-        if len(policy.points(0)) > 1:
-            return count
-    return 1000
-
-
-# Eq. 14 by hand: log(n T^2 / delta) = log(1000^2 / .05) = 16.811 for one arm.
-def test_the_first_split_with_published_curves():
-    # sqrt(2 * 16.811 / N) <= 1 from N = 33.6 on.
-    assert pulls_until_the_first_split(confidence="published curves", **FREE) == 34
-
-
-def test_the_first_split_with_kl():
-    # One value, .5: the bound is 1 - .5 exp(-16.811 / N), at most .7 from N = 32.9 on.
-    assert pulls_until_the_first_split(smoothness=0.2, **FREE) == 33
-
-
-def log_horizon_factor(n_arms, horizon, delta):
-    """What takes the place of t in the confidence lengths: n T^2 / delta."""
-    return n_arms * horizon**2 / delta
+    assert len(policy.points(0)) == 2
 
 
 def check_eq_13_and_14(policy, horizons, confidence, rounds):
@@ -67,7 +59,7 @@ def check_eq_13_and_14(policy, horizons, confidence, rounds):
     for done in range(rounds):
         [pull] = policy.ask()
         arm, limit = pull.arm, pull.limit
-        factor = log_horizon_factor(2, horizons(done), 0.05)
+        factor = 2 * horizons(done) ** 2 / 0.05  # what takes the place of t
         sizes = [np.diff(points[k], prepend=0.0) / longest for k in range(2)]
         if done < 2:
             assert (arm, limit) == (done, longest)

@@ -102,32 +102,28 @@ def test_conditions_may_be_nested(place, expected):
     assert nested().cube_features(np.array([place]))[0] == pytest.approx(expected)
 
 
-def test_what_nobody_has_may_be_of_choices_that_were_not_seen():
-    space = SearchSpace({"model": OneOf(2), "gamma": Numeric()})
-    space.learn_conditions([{"model": 0}, {"model": 0}])
-    looks = space.cube_features(np.array([[0.1, 0.2], [0.9, 0.2]]))
-    assert looks[:, -1].tolist() == [0.5, 0.2]
-
-
-def test_a_choice_that_was_not_seen_has_every_parameter():
-    space = SearchSpace({"model": OneOf(3), "gamma": Numeric()})
-    space.learn_conditions([{"model": 0}, {"model": 1, "gamma": 0.5}])
-    looks = space.cube_features(np.array([[0.1, 0.2], [0.5, 0.2], [0.9, 0.2]]))
-    assert looks[:, -1].tolist() == [0.5, 0.2, 0.2]
-
-
 @pytest.mark.parametrize(
-    "points",
+    ("points", "expected"),
     [
-        [{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1}],  # both ways under one choice
-        [{"x": 0.5, "model": 0}, {"x": 0.5, "model": 0, "gamma": 0.1}],
+        # What nobody has may be of choices that were not seen.
+        ([{"model": 0}, {"model": 0}], [0.5, 0.2, 0.2]),
+        # A choice that was not seen has every parameter.
+        ([{"model": 0}, {"model": 1, "gamma": 0.5}], [0.5, 0.2, 0.2]),
+        # What nothing explains applies always: it was there and not under one choice.
+        ([{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1}], [0.2, 0.2, 0.2]),
+        ([{"x": 0.5, "model": 0}, {"x": 0.5, "model": 0, "gamma": 0.1}], [0.2, 0.2, 0.2]),
+        # So does a parameter that came up later, which configurations from before lack.
+        (
+            [{"model": 0}, {"model": 1}, {"model": 0, "gamma": 0.3}, {"model": 1, "gamma": 0.3}],
+            [0.2, 0.2, 0.2],
+        ),
     ],
 )
-def test_what_nothing_explains_applies_always(points):
-    space = SearchSpace({"x": Numeric(), "model": OneOf(2), "gamma": Numeric()})
+def test_to_which_choices_a_parameter_applies(points, expected):
+    space = SearchSpace({"x": Numeric(), "model": OneOf(3), "gamma": Numeric()})
     space.learn_conditions(points)
-    looks = space.cube_features(np.array([[0.5, 0.1, 0.2], [0.5, 0.9, 0.2]]))
-    assert looks[:, -1].tolist() == [0.2, 0.2]
+    looks = space.cube_features(np.array([[0.5, place, 0.2] for place in (0.1, 0.5, 0.9)]))
+    assert looks[:, -1].tolist() == expected
 
 
 LAYERS = Numeric((0.0, 0.5, 1.0))
@@ -193,14 +189,6 @@ def test_what_is_learnt_replaces_what_was_learnt():
     assert space.cube_features(place)[0, -1] == 0.5
     space.learn_conditions([{"model": 0, "gamma": 0.3}, {"model": 1, "gamma": 0.5}])
     assert space.cube_features(place)[0, -1] == 0.2
-
-
-def test_a_parameter_may_come_up_later():
-    """Configurations from before a space grew lack what it grew by: no choice explains that."""
-    space = SearchSpace({"model": OneOf(2), "late": Numeric()})
-    old = [{"model": 0}, {"model": 1}]
-    space.learn_conditions([*old, {"model": 0, "late": 0.3}, {"model": 1, "late": 0.3}])
-    assert space.cube_features(np.array([[0.1, 0.2], [0.9, 0.2]]))[:, -1].tolist() == [0.2, 0.2]
 
 
 @pytest.mark.parametrize(("n", "error"), [(0, ValueError), (-1, ValueError), ("2", TypeError)])
