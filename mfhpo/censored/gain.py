@@ -102,8 +102,6 @@ class GainEstimates:
         for arm in range(n_arms):
             self.set_limits(arm, given)
 
-    # What was observed.
-
     def record(self, arm: int, limit: float, reward: float, seconds: float) -> None:
         """Learn from one pull; infinite seconds if it was stopped.
 
@@ -140,8 +138,6 @@ class GainEstimates:
         self.tallies.points[arm] = size
         self.ceilings.stale[arm] = True
         self.ceilings.roots[arm] = math.inf
-
-    # What is known.
 
     def limits(self, arm: int) -> FloatArray:
         """The arm's limits in seconds, shape (m,)."""

@@ -118,9 +118,6 @@ class Block(NamedTuple):
     notes: FloatArray  # its limit, reward and seconds, NaN and infinite if stopped, (rounds, 3)
 
 
-# What is learned.
-
-
 def record(
     tallies: Tallies, rule: Rule, arm: int, limit: float, gain: float, consumption: float
 ) -> None:
@@ -203,9 +200,6 @@ def estimated_gain(tallies: Tallies, arm: int, point: int) -> float:
         return math.nan
     fine = tallies.cells[arm, point, PENALTY] * tallies.cells[arm, point, SURVIVAL]
     return float(tallies.cells[arm, point, GAIN] / count - fine)
-
-
-# Upper bounds.
 
 
 def highest_mean(
@@ -391,9 +385,6 @@ def bounds_on_gain(
     high, _ = highest_mean(weights, values, count, rule.top, level / count, math.inf)
     low, _ = highest_mean(weights, -values, count, -lowest, level / count, math.inf)
     return -low, high
-
-
-# Which pair is next.
 
 
 def choose(

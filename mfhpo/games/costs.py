@@ -53,16 +53,6 @@ class LevelCosts:
         return tuple(len(own) - 1 for own in self.by_player)
 
     @property
-    def has_cheaper_levels(self) -> bool:
-        """Whether any player has a level below its target."""
-        return any(self.tops)
-
-    @property
-    def mean_lowest(self) -> float:
-        """Of the cheapest level, on average over the players."""
-        return float(np.mean([own[0] for own in self.by_player]))
-
-    @property
     def least(self) -> float:
         """Of the cheapest query."""
         return self.of((0,) * len(self.by_player))

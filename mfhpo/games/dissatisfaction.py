@@ -28,13 +28,13 @@ _SHRINK = 0.5
 
 
 class Estimate(Enum):
-    """Which estimate of the players' gains by deviating."""
+    """Which estimate of the players' gains by deviating; so many half-widths are added to means."""
 
-    MEAN = "mean"
+    MEAN = 0.0
     """By the posterior means."""
-    LOWER = "lower"
+    LOWER = -1.0
     """The least that they may be (Eq. 32): the best lower bound minus the upper one here."""
-    UPPER = "upper"
+    UPPER = 1.0
     """The most that they may be (Eq. 32)."""
 
 
@@ -166,7 +166,7 @@ class Beliefs:
         worst = np.full(shape, -np.inf)
         for player, model in enumerate(self.models):
             half = self.beta * np.sqrt(model.point_variances[-1])
-            sign = _SIGNS[estimate]
+            sign = estimate.value
             there = (model.point_means + sign * half).reshape(shape)
             here = (model.point_means - sign * half).reshape(shape)
             gains = (there.max(axis=player, keepdims=True) - here) / model.unit
@@ -202,7 +202,7 @@ class Beliefs:
         if n_asked * n_looked_at > _ALL_LOOKED_AT:
             n_looked_at = min(_LOOKED_AT, n_looked_at)
         looked_at = np.argpartition(-means, n_looked_at - 1, axis=1)[:, :n_looked_at]
-        half = _SIGNS[estimate] * self.beta * np.sqrt(deviations.variances(looked_at))
+        half = estimate.value * self.beta * np.sqrt(deviations.variances(looked_at))
         bounds = np.take_along_axis(means, looked_at, axis=1) + half
         best = bounds.argmax(axis=1)
         return looked_at[rows, best], bounds[rows, best]
@@ -215,8 +215,5 @@ class Beliefs:
             means = model.mean(features, model.top)
             return means, means
         means, variances = model.predict(features, model.top)
-        half = _SIGNS[estimate] * self.beta * np.sqrt(variances)
+        half = estimate.value * self.beta * np.sqrt(variances)
         return means + half, means - half
-
-
-_SIGNS = {Estimate.MEAN: 0.0, Estimate.LOWER: -1.0, Estimate.UPPER: 1.0}

@@ -111,9 +111,7 @@ class MFUCBPNE(UCBPNE):
     def _exploration(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         """The next query below the target, or None if it is time to evaluate."""
         evaluation, least = self.costs.of_evaluation, self.costs.least
-        if not self.costs.has_cheaper_levels or remaining < (least + evaluation) * (
-            1.0 - _ROUNDING
-        ):
+        if not any(self.costs.tops) or remaining < (least + evaluation) * (1.0 - _ROUNDING):
             return None
         if self._information == "target" and self._has_explored_enough(awaited):
             return None
@@ -142,8 +140,9 @@ class MFUCBPNE(UCBPNE):
             episode = self._after(episode, before, left)
         # Line 14 of Algorithm 2. The unit of all is the lowest cost, as the paper has it, where all
         # players have the same; otherwise the mean of theirs.
+        unit = float(np.mean([own[0] for own in self.costs.by_player]))
         told, paid = episode.information + ratios[best] * cost, episode.cost + cost
-        return None if told < paid / math.sqrt(episode.budget * self.costs.mean_lowest) else query
+        return None if told < paid / math.sqrt(episode.budget * unit) else query
 
     def _has_explored_enough(self, awaited: Sequence[Awaited]) -> bool:
         """Whether more was paid for exploration than for evaluations, and for several of them."""

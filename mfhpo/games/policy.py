@@ -144,8 +144,6 @@ class GamePolicy(abc.ABC):
             for of_player, known in zip(assumptions, declared, strict=True)
         ]
 
-    # The contract.
-
     @one_thread()
     def ask(self, pending: Sequence[Query] = ()) -> Query | None:
         """Propose the next query, or None if the budget does not pay for another one.
@@ -300,8 +298,6 @@ class GamePolicy(abc.ABC):
         for entry in state["told"]:
             self.tell(Query(entry["profile"], tuple(entry["levels"])), entry["utilities"])
 
-    # What those who choose need.
-
     @property
     def models(self) -> list[MultiOutputGP]:
         """What is believed of each player's utility."""
@@ -349,8 +345,6 @@ class GamePolicy(abc.ABC):
     def _information_of(self, query: Query) -> float:
         """What a query tells of all players' utilities, where a policy asks for it."""
         return 0.0
-
-    # Learning.
 
     def _after(self, episode: Episode, awaited: Awaited, remaining: float) -> Episode:
         query, cost, information = awaited

@@ -200,8 +200,6 @@ class MFElimination(RewardPolicy):
             "the best arm for a certificate"
         )
 
-    # Blocks of plays, for simulations.
-
     def play(self, running_sums: RunningSums, capital: float | None = None) -> None:
         """Play until the next play would exceed the capital: the same as ask and tell, but fast.
 

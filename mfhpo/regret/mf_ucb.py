@@ -167,8 +167,6 @@ class MFUCB(RewardPolicy):
             "arm for a certificate"
         )
 
-    # Blocks of plays, for simulations.
-
     def play(
         self,
         running_sums: RunningSums,

@@ -119,8 +119,6 @@ class RewardPolicy(RacingPolicy):
             return self._evidence.noise_scale(fidelity)
         return self._declared_sigmas[fidelity]
 
-    # Blocks of plays, for simulations.
-
     def _check_block(self, capital: float | None) -> float:
         """Return what may be spent, or raise where a block is not the same as asking."""
         if self.problem.costs is None or self._piloting or self._evidence.depends_on_values:

@@ -105,8 +105,6 @@ class ModelSearch(SearchPolicy):
         self._view: tuple[int, _View] | None = None
         self._drawn_view: tuple[object, _View] | None = None
 
-    # Asking.
-
     @one_thread()
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
         """What to evaluate next."""
@@ -170,8 +168,6 @@ class ModelSearch(SearchPolicy):
         """See `SearchPolicy`."""
         super().load_state_dict(state)
         self._process = None  # of what was known before
-
-    # The model.
 
     @property
     def _can_model(self) -> bool:
@@ -250,8 +246,6 @@ class ModelSearch(SearchPolicy):
             self._process.fit(self._data(self._rows(fitted).most_telling(_MOST_FITTED)))
             self._fitted = key
         return self._process
-
-    # Choosing.
 
     def _new_arm(
         self, view: _View, begun: int, rng: np.random.Generator

@@ -153,8 +153,6 @@ class SearchPolicy(abc.ABC):
         """Index of the lowest level at which arms are evaluated."""
         return self.target if self._counts_evaluations else 0
 
-    # Learning.
-
     def describe(self, arm: int, point: Point) -> None:
         """Say which configuration an arm is, without the parameters that do not apply to it."""
         if self._points.get(arm) == point:
@@ -188,8 +186,6 @@ class SearchPolicy(abc.ABC):
         self._merged.add(arm)
         self._changes += 1
 
-    # Asking.
-
     @abc.abstractmethod
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
         """What to evaluate next, of `begun` arms so far; asking twice gives the same answer."""
@@ -206,8 +202,6 @@ class SearchPolicy(abc.ABC):
         """The finished arms that may be the best, the leader first: 2 to `most`, if there are."""
         finished = self.finished_arms()
         return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
-
-    # What is known.
 
     def mean(self, arm: int, fidelity: int) -> float:
         """Mean of an arm's values at a level; NaN without any."""
@@ -270,8 +264,6 @@ class SearchPolicy(abc.ABC):
         self._out, self._merged = set(state["out"]), set(state["merged"])
         self._told = state["told"]
         self._changes += 1
-
-    # What searches share.
 
     def _learn(self, arm: int, level: int, value: float) -> None:
         self._values[level].setdefault(arm, []).append(value)

@@ -93,8 +93,6 @@ class LevelProcess:
         self._parameters = self._prior.copy()
         self._root = np.diag(self._precision**-0.5)  # of the parameters' covariance
 
-    # Fitting.
-
     def fit(self, data: LevelData, steps: int = _STEPS) -> None:
         """Fit all parameters in so many steps at most, from where the last fit ended."""
         indicators = np.eye(self.n_levels)[data.levels]
@@ -139,8 +137,6 @@ class LevelProcess:
         self._factor = _factor(covariance)
         self._weights = cho_solve((self._factor, True), data.values, check_finite=False)
 
-    # Predicting.
-
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at the target level, without noise, for shape (n, d)."""
         target = self.n_levels - 1
@@ -175,8 +171,6 @@ class LevelProcess:
         moved = np.minimum(np.abs(shared) / np.sqrt(np.maximum(seen, 1e-10)), np.sqrt(variance))
         left = np.sqrt(np.maximum(variance - moved**2, 1e-10))
         return at_target @ self._weights, moved, left
-
-    # Parameters.
 
     def _weak_prior(self) -> tuple[FloatArray, FloatArray]:
         apart = np.abs(np.subtract.outer(np.arange(self.n_levels), np.arange(self.n_levels)))
@@ -222,8 +216,6 @@ class LevelProcess:
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
         root: FloatArray = vectors / np.sqrt(np.maximum(values, 1.0)) @ vectors.T
         return spreads[:, None] * root
-
-    # Covariances.
 
     def _warped(self, features: FloatArray) -> FloatArray:
         warped = features.copy()

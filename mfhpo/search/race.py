@@ -127,8 +127,6 @@ class SearchRace(Policy):
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
         self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
 
-    # Learning.
-
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
         self._budget.pay(pull, observation)
@@ -198,8 +196,6 @@ class SearchRace(Policy):
             first_look=self._budget.first_look(len(candidates)),
             **self._options,
         )
-
-    # Asking.
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """What to evaluate next: up to `n` pulls, none when the race is over."""
@@ -272,8 +268,6 @@ class SearchRace(Policy):
         ):
             return None
         return shortlist[chosen]
-
-    # Answering.
 
     @property
     def finished(self) -> bool:
@@ -405,8 +399,6 @@ class SearchRace(Policy):
     def cost(self) -> float:
         """What was paid so far."""
         return self._budget.cost
-
-    # Saving.
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far, as plain JSON values."""

@@ -139,8 +139,6 @@ class MultiOutputGP:
         """Standard deviation of the utility at the target, before anything was observed."""
         return float(self.hyperparameters.scales[-1])
 
-    # Learning.
-
     def add(self, features: FloatArray, level: int, value: float | None, count: int = 1) -> None:
         """Learn an observation: features, shape (d,), a level, and the mean of `count` values.
 
@@ -229,8 +227,6 @@ class MultiOutputGP:
         self._n, self._explained, self._shared, self._means = mark
         self._weights_kept = None
 
-    # Predicting.
-
     def predict(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the utility (without noise) at points of shape (n, d)."""
         prior = self._prior(features, level)
@@ -296,8 +292,6 @@ class MultiOutputGP:
         variances = known.scales[level] ** 2 - (rows**2).sum(axis=0)
         shared = self._prior_with_target()[level] - (rows * target).sum(axis=0)
         return np.maximum(variances, 0.0), shared
-
-    # Predictions that are kept at hand.
 
     @property
     def point_means(self) -> FloatArray:
