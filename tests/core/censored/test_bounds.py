@@ -1,5 +1,3 @@
-"""The upper bounds: empirical likelihood against other ways to compute it, the others by hand."""
-
 from __future__ import annotations
 
 import math

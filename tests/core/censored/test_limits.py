@@ -1,5 +1,3 @@
-"""What is found out while it runs: limits from the first durations, the range of the rewards."""
-
 from __future__ import annotations
 
 import json

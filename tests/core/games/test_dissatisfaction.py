@@ -1,5 +1,3 @@
-"""What players gain by deviating, and where the largest gain is smallest, by brute force."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Players, their actions, and the profiles that stand for all."""
-
 from __future__ import annotations
 
 import itertools

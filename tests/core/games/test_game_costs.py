@@ -1,5 +1,3 @@
-"""What evaluations cost, where players have levels of their own."""
-
 from __future__ import annotations
 
 import numpy as np

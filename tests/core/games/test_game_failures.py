@@ -1,5 +1,3 @@
-"""Profiles that cannot be measured, and players of whom nothing is known."""
-
 from __future__ import annotations
 
 import numpy as np

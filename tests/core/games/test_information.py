@@ -1,5 +1,3 @@
-"""Information by determinants, and the levels of the most information for the cost."""
-
 from __future__ import annotations
 
 import itertools

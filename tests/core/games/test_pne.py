@@ -1,5 +1,3 @@
-"""Searches for equilibria: what they ask for, what they find, and that they keep to the budget."""
-
 from __future__ import annotations
 
 import itertools

@@ -1,5 +1,3 @@
-"""Where best responses lead."""
-
 from __future__ import annotations
 
 from dataclasses import replace

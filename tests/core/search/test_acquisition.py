@@ -1,5 +1,3 @@
-"""Expected improvement, and the search for its top."""
-
 from __future__ import annotations
 
 import math

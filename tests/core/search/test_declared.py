@@ -1,5 +1,3 @@
-"""Searches as users declare them: each error names the argument and its value."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Asynchronous halving by hand: promotions, levels that are skipped, several workers, failures."""
-
 from __future__ import annotations
 
 import json

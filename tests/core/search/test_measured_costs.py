@@ -1,5 +1,3 @@
-"""What levels cost, learned from what was paid."""
-
 from __future__ import annotations
 
 import json

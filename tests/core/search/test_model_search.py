@@ -1,5 +1,3 @@
-"""What the model's search asks for, and what it finds."""
-
 from __future__ import annotations
 
 import json

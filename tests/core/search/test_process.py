@@ -1,5 +1,3 @@
-"""The model of all levels: its fit, and what it predicts, against a calculation of its own."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Search, then certify, on one budget: without studies, on functions that are known."""
-
 from __future__ import annotations
 
 import json

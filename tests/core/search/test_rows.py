@@ -1,5 +1,3 @@
-"""Values on a scale on which hopeless ones do not hide the others."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""What configurations look like to a model, and which parameters apply."""
-
 from __future__ import annotations
 
 import numpy as np

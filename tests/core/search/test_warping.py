@@ -1,5 +1,3 @@
-"""Warping: the distribution function of Kumaraswamy, and its derivatives."""
-
 from __future__ import annotations
 
 import numpy as np

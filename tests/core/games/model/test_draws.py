@@ -1,5 +1,3 @@
-"""Utilities drawn from beliefs against the beliefs themselves."""
-
 from __future__ import annotations
 
 import numpy as np

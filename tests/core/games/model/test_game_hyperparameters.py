@@ -1,5 +1,3 @@
-"""What a model of utilities takes as known, and what it refuses."""
-
 from __future__ import annotations
 
 from dataclasses import replace

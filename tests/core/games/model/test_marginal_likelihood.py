@@ -1,5 +1,3 @@
-"""What is made of observations: gradients, and hyperparameters that are found again."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""The Gaussian process over fidelities against a direct solve of the whole system."""
-
 from __future__ import annotations
 
 import numpy as np
