@@ -306,7 +306,9 @@ class Speed:
     same_plays: bool
 
 
-def naive_plays(instance: Instance, rng: np.random.Generator, capital: float) -> IntArray:
+def naive_plays(
+    instance: Instance, rng: np.random.Generator, capital: float, rho: float = 2.0
+) -> IntArray:
     """MF-UCB by its definition (Algorithm 1): every step looks at every arm and fidelity.
 
     Returns the plays, arm * M + fidelity. Draws as many values at once as `MFUCB.play` does, so
@@ -314,7 +316,7 @@ def naive_plays(instance: Instance, rng: np.random.Generator, capital: float) ->
     """
     n_arms, n_fidelities = instance.n_arms, instance.n_fidelities
     zeta, costs = instance.xi, instance.costs
-    width = math.sqrt(instance.variance) * math.sqrt(2.0 * 2.0)
+    width = math.sqrt(instance.variance) * math.sqrt(2.0 * rho)
     gamma = zeta[:-1] * np.sqrt(costs[:-1] / costs[1:])
     counts = np.zeros((n_arms, n_fidelities), dtype=np.int64)
     centres = np.full((n_arms, n_fidelities), np.inf)

@@ -3,18 +3,17 @@ from __future__ import annotations
 import math
 from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.mf_ucb import regret_per_cost
+from benchmarks.papers.mf_ucb import naive_plays, regret_per_cost
 from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFUCB
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
-
-Play = tuple[int, int]
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 
@@ -32,42 +31,18 @@ def sums_of(values):
     return running_sums
 
 
-def naive_plays(problem, rho, values, capital):
+def printed_plays(problem, rho, values, capital):
     """Algorithm 1 as it is printed: all arms and fidelities are looked at in every step."""
-    assert isinstance(problem.noise, SubGaussian)
-    n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
-    zeta, costs = problem.bias.bounds, problem.costs
-    sigmas = [problem.noise.at(m, n_fidelities) for m in range(n_fidelities)]
-    count = [[0] * n_fidelities for _ in range(n_arms)]
-    total = [[0.0] * n_fidelities for _ in range(n_arms)]
-    plays = []
-    paid = 0.0
-    while True:
-        root = math.sqrt(math.log(len(plays) + 1))
-
-        def radius(arm, m, root=root):
-            if not count[arm][m]:
-                return math.inf
-            return sigmas[m] * math.sqrt(2.0 * rho) / math.sqrt(count[arm][m]) * root
-
-        def bound(arm):
-            return min(
-                math.inf
-                if not count[arm][m]
-                else (total[arm][m] / count[arm][m] + zeta[m]) + radius(arm, m)
-                for m in range(n_fidelities)
-            )
-
-        bounds = [bound(arm) for arm in range(n_arms)]
-        arm = bounds.index(max(bounds))
-        gamma = [zeta[m] * math.sqrt(costs[m] / costs[m + 1]) for m in range(n_fidelities - 1)]
-        m = next((m for m, least in enumerate(gamma) if radius(arm, m) >= least), n_fidelities - 1)
-        if costs[m] > capital - paid:
-            return plays
-        total[arm][m] += values[arm, m, count[arm][m] % values.shape[2]]
-        count[arm][m] += 1
-        paid += costs[m]
-        plays.append((arm, m))
+    instance = SimpleNamespace(
+        n_arms=problem.n_arms,
+        n_fidelities=problem.n_fidelities,
+        xi=np.array(problem.bias.bounds),
+        costs=np.array(problem.costs),
+        variance=problem.noise.at(0, problem.n_fidelities) ** 2,
+        running_sums=lambda rng, *asked: sums_of(values)(*asked),
+    )
+    cells = naive_plays(instance, np.random.default_rng(0), capital, rho)
+    return [divmod(int(cell), problem.n_fidelities) for cell in cells]
 
 
 def asked_plays(policy, values):
@@ -115,7 +90,7 @@ class TestTheSamePlays:
     @given(race=races(), candidates=st.sampled_from([1, 2, 5, 16]), share=st.floats(0.0, 1.0))
     def test_as_the_naive_rule(self, race, candidates, share):
         problem, rho, values, budget = race
-        plays = naive_plays(problem, rho, values, budget)
+        plays = printed_plays(problem, rho, values, budget)
         asking = MFUCB(problem, rho=rho, budget=budget)
         assert asked_plays(asking, values) == plays
         block = MFUCB(problem, rho=rho, budget=budget)
