@@ -1,10 +1,9 @@
 """Models and games that are known, and plays of a policy on them."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from mfhpo.games import Hyperparameters
+from mfhpo.games import Hyperparameters, MultiOutputGP
+from mfhpo.games.dissatisfaction import Beliefs
 from mfhpo.search import Numeric
 
 PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
@@ -57,6 +56,23 @@ def direct_posterior(known, told, values, at):
     solved = np.linalg.solve(total, across)
     means = known.offsets[at[1]] + solved.T @ (values - known.offsets[levels])
     return means, covariance_matrix(known, at, at) - across.T @ solved
+
+
+def believing(actions, seed, n, rate=5.0):
+    """Beliefs after n observations of utilities at random, at both levels."""
+    rng = np.random.default_rng(seed)
+    known = Hyperparameters.shared(
+        rate, rate, correlations=[0.8], noise=0.01, n_features=actions.n_features
+    )
+    points = actions.features(actions.profiles)
+    models = []
+    for _ in actions.players:
+        gp = MultiOutputGP(known, points)
+        features = actions.features(rng.random((n, len(actions.parameters))))
+        for row in features:
+            gp.add(row, int(rng.integers(2)), rng.standard_normal())
+        models.append(gp)
+    return Beliefs(actions, models, beta=1.5)
 
 
 def two_players():

@@ -1,34 +1,14 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.actions import Actions
-from mfhpo.games.dissatisfaction import Beliefs, Estimate
+from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.search import Numeric, OneOf
+from tests.core.games.known_games import believing
 
 SIGNS = {Estimate.MEAN: 0.0, Estimate.LOWER: -1.0, Estimate.UPPER: 1.0}
-BETA = 1.5
-
-
-def believing(actions, seed, n, rate=5.0):
-    """Beliefs after n observations of utilities at random, at both levels."""
-    rng = np.random.default_rng(seed)
-    known = Hyperparameters.shared(
-        rate, rate, correlations=[0.8], noise=0.01, n_features=actions.n_features
-    )
-    points = actions.features(actions.profiles)
-    models = []
-    for _ in actions.players:
-        gp = MultiOutputGP(known, points)
-        features = actions.features(rng.random((n, len(actions.parameters))))
-        for row in features:
-            gp.add(row, int(rng.integers(2)), rng.standard_normal())
-        models.append(gp)
-    return Beliefs(actions, models, BETA)
 
 
 def places(n):

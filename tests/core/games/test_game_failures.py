@@ -1,18 +1,11 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from mfhpo.games import MFUCBPNE, UCBPNE
 from mfhpo.games.model.observed import ObservedUtilities
-from tests.core.games.known_games import ON_A_GRID
+from tests.core.games.known_games import ON_A_GRID, tracking
 
 ONE = np.ones(1)
-
-
-def tracking(profile):
-    x, y = profile["x"], profile["y"]
-    return [-((x - 0.6 * y) ** 2), -((y - 0.5 - 0.2 * x) ** 2)]
 
 
 def play(policy, game):
@@ -33,7 +26,7 @@ def test_what_crashes_at_the_target_is_left(cheap_level):
 
     def game(query):
         crashes = policy.is_evaluation(query) and query.profile["y"] > 0.55
-        return [None, None] if crashes else tracking(query.profile)
+        return [None, None] if crashes else tracking(query.profile, 1)
 
     played = play(policy, game)
     failed = [tuple(query.profile.values()) for query, values in played if values[0] is None]

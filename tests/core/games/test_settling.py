@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +8,7 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.settling import best_response, settled
 from mfhpo.search import Numeric
+from tests.core.games.known_games import believing
 
 UNITS = np.ones(2)
 
@@ -30,16 +29,6 @@ def knowing(utility, n_features=2, mean=0.0):
 def wanting(player, best, n_features=2):
     """A model of a player that wants to be at a place, whatever the others do."""
     return knowing(lambda place: -float((place[player] - best) ** 2), n_features)
-
-
-def guessing(actions, seed, n):
-    """A model after observations at random, at both levels."""
-    rng = np.random.default_rng(seed)
-    known = Hyperparameters.shared(5.0, 5.0, correlations=[0.8], noise=0.01, n_features=2)
-    model = MultiOutputGP(known, actions.features(actions.profiles))
-    for place in rng.random((n, 2)):
-        model.add(place, int(rng.integers(2)), rng.standard_normal())
-    return model
 
 
 def largest_gain(profile, models):
@@ -65,7 +54,7 @@ def test_best_responses_settle_between_the_actions_of_the_grid(best):
 @pytest.mark.parametrize("seed", range(2))
 def test_settling_makes_nothing_worse(seed):
     actions, rng = two_players(), np.random.default_rng(seed)
-    models = [guessing(actions, 10 * seed + player, n=25) for player in range(2)]
+    models = [believing(actions, 10 * seed + player, 25).models[0] for player in range(2)]
     least = Beliefs(actions, models, beta=1.5).least(Estimate.MEAN, rng)
     for start in (least, rng.random(2)):
         reached = settled(start, actions, models, UNITS)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from functools import partial
 from importlib.util import find_spec

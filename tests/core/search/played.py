@@ -1,7 +1,5 @@
 """Plays of a search on a function that is known."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mfhpo.problem import Observation, Pull
@@ -34,9 +32,13 @@ class Play:
         if isinstance(step, Pull):
             return step
         point = drawn(self.search.space, len(self.points), self.seed)
-        self.points.append(point if step.point is None else dict(step.point))
+        self.points.append(self.applying(point if step.point is None else dict(step.point)))
         self.search.describe(len(self.points) - 1, self.points[-1])
         return Pull(len(self.points) - 1, step.fidelity)
+
+    def applying(self, point):
+        """The parameters of a point that are asked for: all."""
+        return point
 
     def step(self):
         self.asked.append(self.search.ask(len(self.points)))

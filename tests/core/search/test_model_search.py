@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
@@ -172,31 +170,21 @@ def test_choices_alone():
     assert objective(play.best, 2) == 3.0
 
 
-def conditional():
-    return SearchSpace({"model": OneOf(2), "gamma": Numeric(), "depth": Numeric()})
-
-
 class ConditionalPlay(Play):
-    """Parameters that do not apply are not asked for."""
-
-    def begin(self, step):
-        if isinstance(step, Pull):
-            return step
-        arm = len(self.points)
-        point = drawn(self.search.space, arm) if step.point is None else dict(step.point)
+    def applying(self, point):
         del point["depth" if point["model"] == 0.0 else "gamma"]
-        self.points.append(point)
-        self.search.describe(arm, point)
-        return Pull(arm, step.fidelity)
+        return point
 
 
 def test_parameters_that_do_not_always_apply():
+    space = SearchSpace({"model": OneOf(2), "gamma": Numeric(), "depth": Numeric()})
+
     def objective(point, level):
         if point["model"] == 0.0:
             return -abs(point["gamma"] - 0.2) - 0.5
         return -abs(point["depth"] - 0.85 + 0.02 * (2 - level))
 
-    play = ConditionalPlay(searching(conditional()), objective).steps(50)
+    play = ConditionalPlay(searching(space), objective).steps(50)
     check(play)
     assert objective(play.best, 2) > -0.05
 

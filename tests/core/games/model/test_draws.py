@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -7,6 +5,7 @@ from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.draws import DrawnGames, DrawnUtilities
 from mfhpo.search import Numeric, OneOf
+from tests.core.games.known_games import believing
 
 SINGLE = 1e-5
 """Draws are made in single precision."""
@@ -45,26 +44,14 @@ def test_draws_have_the_posterior_means_and_covariances(n):
     assert np.cov(drawn) == pytest.approx(covariances, abs=0.15 * variances.max())
 
 
-UNITS = np.array([1.0, 3.0, 1.0])
+UNITS = np.array([1.0, 3.0])
 
 
 def games(n_draws):
     actions = Actions({"a": {"x": Numeric((0.0, 0.3, 1.0))}, "b": {"y": OneOf(2), "z": OneOf(2)}})
-    known = Hyperparameters.shared(
-        2.0, 2.0, correlations=[0.8], noise=0.01, n_features=actions.n_features
-    )
-    rng = np.random.default_rng(0)
-    models = []
-    for _ in actions.players:
-        gp = MultiOutputGP(known, actions.features(actions.profiles))
-        for row in actions.features(rng.random((8, 3))):
-            gp.add(row, int(rng.integers(2)), rng.standard_normal())
-        models.append(gp)
-    return (
-        actions,
-        models,
-        DrawnGames(actions, [[gp] for gp in models], UNITS[:2], n_draws, np.random.default_rng(5)),
-    )
+    models = believing(actions, 0, 8, rate=2.0).models
+    own = [[gp] for gp in models]
+    return actions, models, DrawnGames(actions, own, UNITS, n_draws, np.random.default_rng(5))
 
 
 def test_gains_in_each_drawn_game():
@@ -83,7 +70,7 @@ def test_gains_in_each_drawn_game():
             expected[row, :, player] = best - utilities[player][row]
     gains = drawn.dissatisfaction(actions.profiles)
     assert gains == pytest.approx(expected, abs=SINGLE)
-    worst = (expected / UNITS[:2]).max(axis=2).mean(axis=1)
+    worst = (expected / UNITS).max(axis=2).mean(axis=1)
     assert drawn.worst_of_all_profiles() == pytest.approx(worst, abs=SINGLE)
 
 
