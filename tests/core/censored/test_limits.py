@@ -128,10 +128,6 @@ class TestDerivedLimits:
         policy.withdraw(2)
         assert policy.limits.tolist() == pytest.approx([1.75, 3.625, 5.5])
 
-    def test_rounds_at_once_need_limits(self):
-        with pytest.raises(ValueError, match="limits are not known yet"):
-            RCUCB(2, 3).play(lambda arm, size: (np.ones(size), np.ones(size)), 10)
-
 
 class TestTheRangeOfTheRewards:
     @staticmethod

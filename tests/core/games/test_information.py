@@ -5,32 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.games import MultiOutputGP
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
-from tests.core.games.known_games import direct_posterior, drawn_hyperparameters
+from tests.core.games.known_games import direct_posterior
+from tests.core.games.model.test_mogp import Case
 
 SLACK = 1e-9
 
 
-def process(seed, n, n_levels):
-    """A process that has seen something, and its posterior covariance matrices at a place.
-
-    They are those of the utilities at all levels there, shape (M, M), by a direct solve.
-    """
-    rng = np.random.default_rng(seed)
-    known = drawn_hyperparameters(rng, n_levels, 2)
-    gp = MultiOutputGP(known, np.array([[0.4, 0.6]]))
-    features, levels = rng.random((n, 2)), rng.integers(n_levels, size=n)
-    for x, level in zip(features, levels, strict=True):
-        gp.add(x, int(level), 0.0)
-    at = (np.repeat(gp.points, n_levels, axis=0), np.arange(n_levels))
-    return gp, direct_posterior(known, (features, levels), np.zeros(n), at)[1]
-
-
 @given(st.integers(0, 10_000), st.integers(0, 8), st.integers(1, 4))
 def test_information_is_what_entropies_differ_by(seed, n, n_levels):
-    gp, posterior = process(seed, n, n_levels)
-    top = n_levels - 1
+    case = Case(seed, n, n_levels, n_points=1)
+    gp, top = case.gp, n_levels - 1
+    at = (np.repeat(gp.points, n_levels, axis=0), np.arange(n_levels))
+    told = case.features, case.levels
+    posterior = direct_posterior(case.known, told, case.values, at)[1]
     noise = gp.hyperparameters.noise
     of_target = information_of_target(
         gp.point_variances, gp.point_covariances, gp.point_variances[-1], noise[:, None]

@@ -220,11 +220,6 @@ class TestWhatIsFoundOut:
                 chosen.append(pull.fidelity)
         assert set(chosen) == {0, 2}
 
-    def test_blocks_need_what_a_pilot_would_find_out(self):
-        policy = MFUCB(Problem(3, (1.0,)), budget=10.0)
-        with pytest.raises(ValueError, match="blocks of plays need declared"):
-            policy.play(sums_of(np.zeros((3, 1, 1))))
-
 
 class TestReward:
     """What MF-UCB is for, on an instance where most arms can be left at the cheap fidelity."""

@@ -168,24 +168,18 @@ def test_a_failure_leaves_the_checkpoint_and_a_replicate_is_paid_in_full():
 def test_measured_increments_add_up_to_costs_from_scratch():
     race = make(measured=True, continues=True, budget=100.0)
     race.tell(Pull(0, 0), Observation(0.0, 2.0))
-    race.tell(Pull(0, 1), Observation(0.0, 5.0))
-    race.tell(Pull(0, 2), Observation(0.0, 11.0))
-    assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
-    race.tell(Replicate(0, 2, None, (0, 1)), Observation(0.0, 12.0))  # set up only once
-    assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
-    race.tell(Replicate(1, 2, None, (0, 1)), Observation(0.0))
-    assert race.cost == 18.0 + 12.0 + 12.0
-
-
-def test_what_failed_was_paid_for_but_says_nothing_of_costs():
-    """A crash at once does not make a dear level cheap, for which many would then begin."""
-    race = make(measured=True, continues=True, budget=100.0)
-    race.tell(Pull(0, 0), Observation(0.0, 2.0))
+    # A crash at once does not make a dear level cheap, for which many would then begin.
     race.tell(Pull(0, 1), Observation(None, 0.1))
     assert race.search.costs == pytest.approx((2.0, 6.0, 18.0))
     race.tell(Pull(0, 1), Observation(0.0, 5.0))
     assert race.search.costs[:2] == pytest.approx((2.0, 7.0))
     assert race.cost == pytest.approx(7.1)
+    race.tell(Pull(0, 2), Observation(0.0, 11.0))
+    assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
+    race.tell(Replicate(0, 2, None, (0, 1)), Observation(0.0, 12.0))  # set up only once
+    assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
+    race.tell(Replicate(1, 2, None, (0, 1)), Observation(0.0))
+    assert race.cost == pytest.approx(18.1 + 12.0 + 12.0)
 
 
 def test_a_failure_without_its_cost_counts_at_what_is_expected():
