@@ -72,12 +72,12 @@ class CensoredPolicy(Policy):
             self._n_derived = check_count("limits", limits, 1)
         else:
             self._limits = check_limits(limits)
+        self._longest = math.inf if longest is None else check_positive("longest", longest)
         if longest is not None and self._limits is not None:
             raise ValueError(
                 f"longest={longest!r} is for limits that are derived, but limits="
                 f"{self._limits.tolist()} are given; leave longest out."
             )
-        self._longest = math.inf if longest is None else check_positive("longest", longest)
         self._cost, self._penalty = cost, penalty
         self._declared_range = None if reward_range is None else check_range(reward_range)
         self._survival: Survival = survival
