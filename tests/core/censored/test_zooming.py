@@ -29,10 +29,12 @@ def two_arms():
         ({"confidence": "published curves"}, 34),
         # One value, .5: the bound is 1 - .5 exp(-16.811 / N), at most .7 from N = 32.9 on.
         ({"smoothness": 0.2}, 33),
+        # 2 log(64^2 / .05) / 64 = .5946^2: the 64th pull is the last for which T = 64.
+        ({"confidence": "published curves", "smoothness": 0.595, "horizon": None}, 64),
     ],
 )
 def test_the_first_split_of_one_arm_that_always_gives_a_half_at_once(options, pulls):
-    policy = ZoomingRCUCB(1, 1.0, horizon=1000, **FREE, **options)
+    policy = ZoomingRCUCB(1, 1.0, **{"horizon": 1000} | FREE | options)
     for _ in range(pulls):
         assert len(policy.points(0)) == 1
         tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
@@ -89,36 +91,19 @@ def check_eq_13_and_14(policy, horizons, confidence, rounds):
     return n_splits
 
 
-@pytest.mark.parametrize("confidence", ["kl", "published curves"])
-def test_as_the_naive_rule(confidence):
+@pytest.mark.parametrize(
+    ("confidence", "horizon", "least"),
+    [("kl", 400, 4), ("published curves", 400, 4), ("kl", None, 2)],
+)
+def test_as_the_naive_rule(confidence, horizon, least):
     policy = ZoomingRCUCB(
-        2, 4.0, splits=3, horizon=400, confidence=confidence, exploration=0.3, **CHARGES
+        2, 4.0, splits=3, horizon=horizon, confidence=confidence, exploration=0.3, **CHARGES
     )
-    assert check_eq_13_and_14(policy, lambda done: 400, confidence, 400) >= 4
 
+    def horizons(done):
+        return horizon or (64 if done < 64 else 128 if done < 128 else 256)
 
-def test_without_a_horizon_it_is_doubled():
-    policy = ZoomingRCUCB(2, 4.0, splits=3, exploration=0.3, **CHARGES)
-
-    def horizon(done):
-        return 64 if done < 64 else 128 if done < 128 else 256
-
-    assert check_eq_13_and_14(policy, horizon, "kl", 250) >= 2
-
-
-# The 64th pull is the last for which T = 64: it is the reading that a split goes by.
-def doubling():
-    # 2 log(64^2 / .05) / 64 = .59611^2: known well enough at the 64th pull, if T is still 64.
-    assert math.sqrt(2.0 * math.log(64.0**2 / 0.05) / 64.0) == pytest.approx(0.5946, abs=1e-4)
-    return ZoomingRCUCB(1, 1.0, confidence="published curves", smoothness=0.595, **FREE)
-
-
-def test_splits_at_a_doubling():
-    policy = doubling()
-    for _ in range(64):
-        assert len(policy.points(0)) == 1
-        tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
-    assert len(policy.points(0)) == 2
+    assert check_eq_13_and_14(policy, horizons, confidence, horizon or 250) >= least
 
 
 @pytest.mark.parametrize("horizon", [400, None])
