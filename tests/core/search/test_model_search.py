@@ -112,35 +112,18 @@ def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded():
     assert again[0] == again[1]
 
 
-def test_workers_get_different_steps():
-    search = searching(continues=True)
-    begun = len(fill(search, 12))
-    pending = []
-    places = []
-    for _ in range(5):
-        step = search.ask(begun, pending)
-        if isinstance(step, Begin):
-            places.append([step.point["x"], step.point["y"]])
-            search.describe(begun, step.point)
-            step = Pull(begun, step.fidelity)
-            begun += 1
-        assert step.arm not in {pull.arm for pull in pending}
-        pending.append(step)
-    assert len(places) >= 2
-    apart = [math.dist(a, b) for i, a in enumerate(places) for b in places[:i]]
-    assert min(apart) > 1e-4
-
-
-def test_four_workers_find_the_top():
-    search = searching()
+@pytest.mark.parametrize("continues", [False, True])
+def test_four_workers_do_different_things_and_find_the_top(continues):
+    search = searching(continues=continues)
     play = Play(search, valley)
     under_way = []
     for _ in range(60):
         while len(under_way) < 4:
-            step = search.ask(len(play.points), under_way)
-            if isinstance(step, Pull):
-                assert step.arm not in {pull.arm for pull in under_way}
-            under_way.append(play.begin(step))
+            pull = play.begin(search.ask(len(play.points), under_way))
+            here = list(play.points[pull.arm].values())
+            for other in under_way:
+                assert math.dist(here, list(play.points[other.arm].values())) > 1e-4
+            under_way.append(pull)
         pull = under_way.pop(0)
         search.tell(pull, Observation(valley(play.points[pull.arm], pull.fidelity)))
     assert valley(play.best, 2) > -0.01
