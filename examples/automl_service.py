@@ -28,8 +28,7 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
-from mfhpo import Observation
-from mfhpo.censored import LimitUCB, Linear
+from mfhpo.censored import Linear
 from mfhpo_optuna import RCUCBSampler, TimeLimited, time_limited
 
 LIMITS = [0.03, 0.1, 0.3, 1.0]  # seconds
@@ -83,15 +82,21 @@ def with_rcucb(limited: TimeLimited, limits: list[float], rounds: int) -> optuna
 
 
 def with_ucb(limited: TimeLimited, rounds: int) -> optuna.Study:
-    policy = LimitUCB(len(ARMS), LIMITS, cost=CHARGE, reward_range=(0, 1))
+    """Take every pair of model and limit for an arm, whose gains lie between -3 and 1."""
+    pairs = [(arm, limit) for arm in ARMS for limit in LIMITS]
+    plays, gains = np.zeros((2, len(pairs)))
     study = optuna.create_study(direction="maximize")
-    for _ in range(rounds):
-        [pull] = policy.ask()
-        study.enqueue_trial(ARMS[pull.arm], user_attrs={"mfhpo:limit": pull.limit})
+    for number in range(1, rounds + 1):
+        seen = np.maximum(plays, 1e-9)
+        chosen = int(np.argmax(gains / seen + 4.0 * np.sqrt(np.log(number) / (2.0 * seen))))
+        arm, limit = pairs[chosen]
+        study.enqueue_trial(arm, user_attrs={"mfhpo:limit": limit})
         study.optimize(limited, n_trials=1)
         trial = study.trials[-1]
-        seconds, censored_at = map(trial.user_attrs.get, ("mfhpo:seconds", "mfhpo:censored_at"))
-        policy.tell(pull, Observation(trial.value, cost=seconds, censored_at=censored_at))
+        stopped = "mfhpo:censored_at" in trial.user_attrs
+        seconds = limit if stopped else trial.user_attrs["mfhpo:seconds"]
+        plays[chosen] += 1
+        gains[chosen] += (trial.value or 0.0) * (not stopped) - CHARGE.slope * seconds
     return study
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.blocks import run_lucb, run_repeats, run_rounds
 from benchmarks.hpo.certainty_answers import Answer, Race
 from benchmarks.hpo.certainty_pools import FloatArray
 from mfhpo import Observation
@@ -15,7 +16,6 @@ from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run_lucb, run_repeats, run_rounds
 
 __all__ = ["DELTA", "MOST_COST", "Source", "instance_of", "paid", "run_until_sure"]
 

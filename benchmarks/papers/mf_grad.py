@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.blocks import run_lucb, run_repeats, run_rounds
+from benchmarks.papers.iise import load_instance
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, verdict, write
 from mfhpo.certification.choice import recommend_policy
@@ -36,8 +38,8 @@ from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimin
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance, Instance, load_instance
-from mfhpo.simulation.runner import RunResult, run, run_lucb, run_repeats, run_rounds
+from mfhpo.simulation.instances import GaussianInstance, Instance
+from mfhpo.simulation.runner import RunResult, run
 
 __all__ = ["ALGORITHMS", "CASES", "instance_of", "main", "measure"]
 

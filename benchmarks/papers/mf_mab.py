@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.blocks import run_lucb
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.simulation.instances import BernoulliInstance, Instance
-from mfhpo.simulation.runner import run_lucb
 
 __all__ = ["PARTS", "Outcome", "Settings", "figure_1", "lower_bound", "main", "table_3"]
 

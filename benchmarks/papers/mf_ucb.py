@@ -39,7 +39,6 @@ from benchmarks.report import as_json, numba_if_installed, progress, write
 from mfhpo import Bounded
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, Instance
-from mfhpo.simulation.plays import run_plays
 
 __all__ = [
     "INSTANCES",
@@ -52,6 +51,8 @@ __all__ = [
     "main",
     "naive_plays",
     "ratios",
+    "regret_per_cost",
+    "regret_per_play",
     "speeds",
 ]
 
@@ -156,6 +157,24 @@ def target_alone(instance: Instance) -> Instance:
     return kind(instance.means[-1:], instance.costs[-1:], variance=instance.variance)
 
 
+def regret_per_cost(policy: MFUCB | MFElimination, instance: Instance, capital: float) -> float:
+    """The regret of paper 000 (Eq. 1): a play earns its arm's target mean times its cost.
+
+    Capital that is left over earns nothing. The oracle plays the best arm, at any fidelity.
+    """
+    targets = instance.means[-1]
+    return float(capital * targets.max() - (policy.counts.astype(float) @ instance.costs) @ targets)
+
+
+def regret_per_play(policy: MFUCB | MFElimination, instance: Instance, capital: float) -> float:
+    """The regret of paper 002 (Eq. 9): a play earns its arm's target mean, whatever it cost.
+
+    The oracle plays the best arm at the cheapest fidelity.
+    """
+    targets, plays = instance.means[-1], policy.counts.astype(float).sum(axis=1)
+    return float(capital / instance.costs[0] * targets.max() - plays @ targets)
+
+
 def _capitals(number: int, most: float) -> list[float]:
     """1, 2 and 5 times the powers of ten, in the range of the instance."""
     low, high = INSTANCES[number].capitals
@@ -171,7 +190,11 @@ def _regrets(task: tuple[int, int, int, tuple[float, ...]]) -> FloatArray:
     for place, each in enumerate((instance, target_alone(instance))):
         policy = MFUCB(each.problem())
         rng = np.random.default_rng([seed, number, run, place])
-        rows.append([run_plays(policy, each, rng, c).regret_per_cost for c in capitals])
+        row = []
+        for capital in capitals:
+            policy.play(partial(each.running_sums, rng), capital)
+            row.append(regret_per_cost(policy, each, capital))
+        rows.append(row)
     return np.array(rows)
 
 
@@ -230,7 +253,8 @@ def _elimination_regret(task: tuple[int, int, float, float, int]) -> float:
     total = 0.0
     for _ in range(seeds):
         policy = MFElimination(problem, budget=budget)
-        total += run_plays(policy, instance, rng, budget).regret_per_play
+        policy.play(partial(instance.running_sums, rng), budget)
+        total += regret_per_play(policy, instance, budget)
     return total / seeds
 
 
@@ -282,7 +306,9 @@ class Speed:
     same_plays: bool
 
 
-def naive_plays(instance: Instance, rng: np.random.Generator, capital: float) -> IntArray:
+def naive_plays(
+    instance: Instance, rng: np.random.Generator, capital: float, rho: float = 2.0
+) -> IntArray:
     """MF-UCB by its definition (Algorithm 1): every step looks at every arm and fidelity.
 
     Returns the plays, arm * M + fidelity. Draws as many values at once as `MFUCB.play` does, so
@@ -290,7 +316,7 @@ def naive_plays(instance: Instance, rng: np.random.Generator, capital: float) ->
     """
     n_arms, n_fidelities = instance.n_arms, instance.n_fidelities
     zeta, costs = instance.xi, instance.costs
-    width = math.sqrt(instance.variance) * math.sqrt(2.0 * 2.0)
+    width = math.sqrt(instance.variance) * math.sqrt(2.0 * rho)
     gamma = zeta[:-1] * np.sqrt(costs[:-1] / costs[1:])
     counts = np.zeros((n_arms, n_fidelities), dtype=np.int64)
     centres = np.full((n_arms, n_fidelities), np.inf)

@@ -28,6 +28,7 @@ And how long a decision takes.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections import defaultdict
@@ -54,11 +55,10 @@ from mfhpo.games import (
     Query,
     Utility,
 )
-from mfhpo.games.baselines import ProbabilityOfEquilibrium
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.policy import Awaited
 
-__all__ = ["METHODS", "main", "must_hold"]
+__all__ = ["METHODS", "ProbabilityOfEquilibrium", "main", "must_hold"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -77,6 +77,7 @@ _PAPER_BUDGET = 36_000.0
 _POWER = ((5, _PAPER_BUDGET, _PAPER_LEVELS), (20, _PAPER_BUDGET, _PAPER_LEVELS), _ENOUGH)
 _INFORMED = 20  # runs of the informed design
 _Z90 = 1.645
+_DRAWS, _JITTER = 200, 1e-9  # of utilities, from the posterior of each player
 
 
 class _RandomProfiles(UCBPNE):
@@ -85,6 +86,42 @@ class _RandomProfiles(UCBPNE):
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         rng = np.random.default_rng((self._seed, len(self._told), len(awaited)))
         return self.target_query(rng.random(len(self.actions.parameters)))
+
+
+class ProbabilityOfEquilibrium(GamePolicy):
+    """The profile that is an equilibrium with the largest probability, at the target fidelity.
+
+    Picheny, Binois and Habbal, A Bayesian optimization approach to find Nash equilibria, Journal of
+    Global Optimization 2019. Whether a player would deviate depends on its utilities at all its
+    actions with the others' as they are; they are drawn from its posterior, and the probability of
+    a profile is the product over the players. All profiles of the game are looked at.
+    """
+
+    def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
+        rng = np.random.default_rng((self._seed, len(self._told), len(awaited)))
+        shape = self.actions.shape
+        assert shape is not None
+        probability = np.ones(math.prod(shape))
+        for player in range(len(self.actions)):
+            probability *= self._stays(player, shape, rng)
+        return self.target_query(self.actions.profiles[int(np.argmax(probability))])
+
+    def _stays(self, player: int, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+        """Probability that a player has no better action, at all profiles, shape (n_profiles,)."""
+        model = self.models[player]
+        indices = np.arange(math.prod(shape)).reshape(shape)
+        rows = np.moveaxis(indices, player, -1).reshape(-1, shape[player])
+        stays = np.zeros(math.prod(shape))
+        normal = rng.standard_normal((shape[player], _DRAWS))
+        for row in rows:
+            features = self.points[row]
+            covariance = model.covariances(features, model.top)
+            values, vectors = np.linalg.eigh(covariance)
+            root = vectors * np.sqrt(np.maximum(values, _JITTER * abs(values[-1])))
+            drawn = model.mean(features, model.top)[:, None] + root @ normal
+            best = np.bincount(drawn.argmax(axis=0), minlength=len(row))
+            stays[row] = best / _DRAWS
+        return stays
 
 
 def _model(rho: float) -> Hyperparameters:

@@ -41,6 +41,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.papers.rcucb_baselines import LimitThompson, LimitUCB
 from benchmarks.papers.rcucb_bound import regret_per_log
 from benchmarks.papers.rcucb_instances import (
     LOCK_IN_LIMITS,
@@ -60,8 +61,7 @@ from benchmarks.papers.rcucb_instances import (
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
-from mfhpo.censored import RCUCB, Charge, LimitThompson, LimitUCB
-from mfhpo.censored.policy import CensoredPolicy
+from mfhpo.censored import RCUCB, Charge
 
 __all__ = [
     "CASES",
@@ -207,27 +207,23 @@ CASES = {
 DEFAULT = "KL+"
 _COUNTED = "published curves"
 # A method makes a policy from the number of arms, the limits, cost and penalty, and a seed.
-Method = Callable[[int, FloatArray, Charge, Charge, int], CensoredPolicy]
+Method = Callable[[int, FloatArray, Charge, Charge, int], RCUCB | LimitUCB | LimitThompson]
 
 
 def _rcucb(**options: Any) -> Method:
-    def make(
-        n_arms: int, limits: FloatArray, cost: Charge, penalty: Charge, seed: int
-    ) -> CensoredPolicy:
+    def make(n_arms: int, limits: FloatArray, cost: Charge, penalty: Charge, seed: int) -> RCUCB:
         return RCUCB(n_arms, limits, cost=cost, penalty=penalty, **options)
 
     return make
 
 
-def _ucb(
-    n_arms: int, limits: FloatArray, cost: Charge, penalty: Charge, seed: int
-) -> CensoredPolicy:
+def _ucb(n_arms: int, limits: FloatArray, cost: Charge, penalty: Charge, seed: int) -> LimitUCB:
     return LimitUCB(n_arms, limits, cost=cost, penalty=penalty)
 
 
 def _thompson(
     n_arms: int, limits: FloatArray, cost: Charge, penalty: Charge, seed: int
-) -> CensoredPolicy:
+) -> LimitThompson:
     return LimitThompson(n_arms, limits, cost=cost, penalty=penalty, seed=seed)
 
 

@@ -47,7 +47,7 @@ from benchmarks.papers.rcucb_instances import ArmStreams, ReplayedCensoredInstan
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
-from mfhpo.censored import Capped, Linear, par
+from mfhpo.censored import Linear, par
 
 __all__ = [
     "ForestTable",
@@ -73,7 +73,7 @@ N_CONFIGURATIONS = len(TREES) * len(MAX_FEATURES) * len(MIN_LEAF) * len(BAG)
 SPLITS = 40
 N_LIMITS = 10
 ROUNDS = 2 * N_CONFIGURATIONS * N_LIMITS
-COST, PENALTY = Capped(Linear(1.0), 1.0), par(10.0)
+PENALTY = par(10.0)
 _TEST_SHARE = 0.3
 
 # Published censoring, and cumulative reward and censoring of an independent implementation with a
@@ -86,6 +86,11 @@ _REFERENCE = {
     "UCB": (6405, 0.4185),
 }
 _METHODS = (DEFAULT, "KL", "printed", "published curves", "UCB", "TS")
+
+
+def capped(seconds: FloatArray) -> FloatArray:
+    """A second costs 1, and no pull more than 1."""
+    return np.minimum(seconds, 1.0)
 
 
 @dataclass(frozen=True)
@@ -238,7 +243,7 @@ class Row:
 @cache
 def _loaded(file: Path) -> tuple[ReplayedCensoredInstance, FloatArray, FloatArray]:
     instance, limits = problem(load(file))
-    return instance, limits, instance.gains(limits, COST, PENALTY)
+    return instance, limits, instance.gains(limits, capped, PENALTY)
 
 
 def _run(task: tuple[str, int, Settings]) -> tuple[list[float], float, float]:
@@ -247,7 +252,7 @@ def _run(task: tuple[str, int, Settings]) -> tuple[list[float], float, float]:
     instance, limits, gains = _loaded(settings.table)
     # All methods have the same seeds.
     seeds = [settings.seed, repetition]
-    policy = METHODS[method](instance.n_arms, limits, COST, PENALTY, one_seed(seeds))
+    policy = METHODS[method](instance.n_arms, limits, capped, PENALTY, one_seed(seeds))
     policy.play(ArmStreams(instance, seeds), settings.rounds)
     history = policy.state_dict()
     earned = np.cumsum([0.0 if reward is None else reward for reward in history["rewards"]])

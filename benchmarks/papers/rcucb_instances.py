@@ -5,12 +5,13 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from mfhpo.censored.charges import Charge, Deadline, Linear, check_charge
+from mfhpo.censored.charges import Charge, Linear, check_charge
 
 __all__ = [
     "LOCK_IN_LIMITS",
@@ -21,6 +22,7 @@ __all__ = [
     "BetaExponentialInstance",
     "BivariateNormalInstance",
     "CensoredInstance",
+    "Deadline",
     "ReplayedCensoredInstance",
     "independent",
     "lock_in",
@@ -32,6 +34,24 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A second costs `slope` up to a deadline, and `fine` once it has passed, also those before.
+
+    The penalty of the paper's Example 2.
+    """
+
+    slope: float
+    deadline: float
+    fine: float
+
+    def __call__(self, seconds: FloatArray) -> FloatArray:
+        """The charge for so many seconds."""
+        seconds = np.asarray(seconds, dtype=np.float64)
+        return np.where(seconds <= self.deadline, self.slope, self.fine) * seconds
+
 
 #: Cost and penalty of the paper's simulations (Section 5.1): c(x) = x / 10, and the same as penalty
 #: up to .5, but 10 x beyond.

@@ -1,9 +1,8 @@
 """The time limit of a pull as a decision: learning from pulls that were stopped."""
 
-from mfhpo.censored.baselines import LimitThompson, LimitUCB
-from mfhpo.censored.charges import Capped, Charge, Deadline, Linear, par
+from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.draws import Draw
-from mfhpo.censored.gain import GainEstimates, Survival
+from mfhpo.censored.gain import Survival
 from mfhpo.censored.policy import CensoredPolicy
 from mfhpo.censored.rcucb import RCUCB, Confidence
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
@@ -11,16 +10,11 @@ from mfhpo.censored.zooming import ZoomingRCUCB
 
 __all__ = [
     "RCUCB",
-    "Capped",
     "CensoredPolicy",
     "Charge",
     "Confidence",
-    "Deadline",
     "Draw",
-    "GainEstimates",
     "LimitRecommendation",
-    "LimitThompson",
-    "LimitUCB",
     "Linear",
     "Survival",
     "SurvivalPoint",

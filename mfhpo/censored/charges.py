@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
+from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["Capped", "Charge", "Deadline", "Linear", "check_charge", "par"]
-
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["Charge", "Linear", "check_charge", "par"]
 
 # Seconds, any shape, to what is charged for them, the same shape.
 Charge: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -48,70 +46,6 @@ class Linear:
         return self.slope * np.asarray(seconds, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Capped:
-    """A charge that never exceeds a maximum, `most`, at least 0.
-
-    Examples
-    --------
-    >>> Capped(Linear(1.0), 1.0)(np.array([0.5, 7.0]))
-    array([0.5, 1. ])
-    """
-
-    charge: Charge
-    most: float
-
-    def __post_init__(self) -> None:
-        if not callable(self.charge):
-            raise TypeError(
-                f"charge must be a function of seconds such as Linear(0.1), got {self.charge!r}."
-            )
-        check_nonnegative("most", self.most)
-
-    def __call__(self, seconds: FloatArray) -> FloatArray:
-        """The charge for so many seconds."""
-        return np.minimum(self.charge(seconds), self.most)
-
-
-@dataclass(frozen=True)
-class Deadline:
-    """Cheap until a deadline, dear after it: the penalty of the paper's Example 2.
-
-    Parameters
-    ----------
-    slope
-        Charge for a second up to the deadline, at least 0.
-    deadline
-        Seconds until which the slope applies, at least 0.
-    fine
-        Charge for every second, those before the deadline included, once it has passed; at least
-        the slope.
-
-    Examples
-    --------
-    >>> Deadline(slope=0.1, deadline=0.5, fine=10.0)(np.array([0.5, 0.6]))
-    array([0.05, 6.  ])
-    """
-
-    slope: float
-    deadline: float
-    fine: float
-
-    def __post_init__(self) -> None:
-        for name in ("slope", "deadline", "fine"):
-            check_nonnegative(name, getattr(self, name))
-        if self.fine < self.slope:
-            raise ValueError(
-                f"fine={self.fine!r} is below slope={self.slope!r}: a penalty must not decrease; "
-                f"give a fine of at least the slope."
-            )
-
-    def __call__(self, seconds: FloatArray) -> FloatArray:
-        """The charge for so many seconds."""
-        seconds = np.asarray(seconds, dtype=np.float64)
-        return np.where(seconds <= self.deadline, self.slope, self.fine) * seconds
-
-
 def par(factor: float) -> Linear:
     """The penalty of PAR-k: a trial without a result counts `factor` times its limit, usually 10.
 
@@ -124,7 +58,7 @@ def par(factor: float) -> Linear:
 
 
 def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
-    """Return what is charged at increasing limits (m,), or raise unless it is a charge there.
+    """Return what is charged at increasing limits (m,).
 
     Raises TypeError for what is no function of an array of seconds, and ValueError for one that is
     negative, not finite or decreasing anywhere between 0 and the largest limit.

@@ -6,15 +6,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import Block
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["Draw", "Draws"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Outcomes of an arm, if it ran without a limit: rewards and seconds, each of the given size.
 Draw: TypeAlias = Callable[[int, int], tuple[FloatArray, FloatArray]]
@@ -40,10 +37,7 @@ class Draws:
         return Block(self._gains, self._outcomes, self._used, self._filled, arms, notes)
 
     def fill(self, arm: int) -> None:
-        """Draw an arm's next outcomes: twice as many as the last time, within limits.
-
-        Raises ValueError for outcomes that are not finite, of another size, or of negative seconds.
-        """
+        """Draw an arm's next outcomes: twice as many as the last time, within limits."""
         size = int(np.clip(2 * self._filled[arm], _FEWEST, _MOST))
         rewards, seconds = (np.asarray(part, dtype=np.float64) for part in self._draw(arm, size))
         if rewards.shape != (size,) or seconds.shape != (size,):

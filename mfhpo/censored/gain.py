@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from mfhpo._validation import check_count
 from mfhpo.censored.charges import Charge, check_charge
 from mfhpo.censored.kernel import (
     BINS,
@@ -34,13 +32,10 @@ from mfhpo.censored.kernel import (
     record,
     record_all,
 )
-from mfhpo.censored.limits import check_limits
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.racing.native import compiled
 
 __all__ = ["GainEstimates", "Survival", "check_range"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 Survival = Literal["kaplan-meier", "count"]
 
@@ -53,44 +48,26 @@ class GainEstimates:
 
     nu(i, tau) = E[(R - c(C)) 1{C <= tau}] + (low - lambda(tau)) P(C > tau), in the unit of the
     reward R, for an arm whose pull takes C seconds: a pull that is stopped is worth the lowest
-    reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of paper 004. Learning
-    from a pull takes O(m).
+    reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of paper 004.
 
     Parameters
     ----------
-    n_arms
-        Number of arms n.
-    limits
-        The limits in seconds, positive and strictly increasing, shape (m,).
+    n_arms, limits
+        Number of arms n, and the limits in seconds, strictly increasing, shape (m,).
     cost, penalty
         What is charged for the seconds of a pull that ends in time, and for the limit of one that
         does not; in the unit of the reward.
     reward_range
         Least and largest reward. Rewards outside are taken for the nearest one inside.
     survival
-        How P(C > tau) is estimated. "kaplan-meier" asks, between every two limits, how many of
-        the pulls that were running at the first had ended by the second, and multiplies: each pull
-        tells as far as it was allowed to run. "count" is Eq. 9, where a pull that was stopped
-        before tau counts as running beyond it: biased, and able to keep a good limit from ever
-        being tried again.
+        How P(C > tau) is estimated, see `mfhpo.censored.options.LimitOptions`.
     rule
         The rule that the estimates serve, as far as it is not about the scale.
 
     Raises
     ------
-    ValueError
-        For limits, charges or a range that are none.
-
-    Examples
-    --------
-    >>> from mfhpo.censored import Linear
-    >>> estimates = GainEstimates(1, [1.0, 2.0], cost=Linear(0.1), penalty=Linear(0.1))
-    >>> estimates.record(0, limit=2.0, reward=0.8, seconds=1.5)
-    >>> estimates.record(0, limit=1.0, reward=None, seconds=None)
-    >>> estimates.survival(0)
-    array([1., 0.])
-    >>> estimates.gains(0)  # -0.1, the penalty; 0.8 - 0.15
-    array([-0.1 , 0.65])
+    ValueError, TypeError
+        For charges, a range or a kind of survival that are none.
     """
 
     def __init__(
@@ -104,8 +81,7 @@ class GainEstimates:
         survival: Survival = "kaplan-meier",
         rule: Rule | None = None,
     ) -> None:
-        n_arms = check_count("n_arms", n_arms, 1)
-        given = check_limits(limits)
+        given = np.asarray(limits, dtype=np.float64)
         if survival not in ("kaplan-meier", "count"):
             raise ValueError(f'survival must be "kaplan-meier" or "count", got {survival!r}.')
         self._low, high = check_range(reward_range)
@@ -126,23 +102,15 @@ class GainEstimates:
         for arm in range(n_arms):
             self.set_limits(arm, given)
 
-    # What was observed.
+    def record(self, arm: int, limit: float, reward: float, seconds: float) -> None:
+        """Learn from one pull; infinite seconds if it was stopped.
 
-    def record(self, arm: int, limit: float, reward: float | None, seconds: float | None) -> None:
-        """Learn from one pull: its reward and its seconds, or None for both if it was stopped.
-
-        `limit` is that under which it ran, in seconds, infinite for none. It must have been chosen
-        without knowing the outcome.
+        `limit` is that under which it ran, infinite for none, chosen without knowing the outcome.
         """
-        if (reward is None) != (seconds is None):
-            raise ValueError(
-                f"reward={reward!r} and seconds={seconds!r}: give both, or None for both."
-            )
-        gain, consumption = 0.0, math.inf
-        if reward is not None and seconds is not None:
+        gain = 0.0
+        if not math.isinf(seconds):
             gain = float(self.scaled(np.array([reward]), np.array([seconds]))[0])
-            consumption = float(seconds)
-        record(self.tallies, self.rule, arm, limit, gain, consumption)
+        record(self.tallies, self.rule, arm, limit, gain, seconds)
 
     def record_all(
         self, arms: IntArray, limits: FloatArray, rewards: FloatArray, seconds: FloatArray
@@ -171,12 +139,6 @@ class GainEstimates:
         self.ceilings.stale[arm] = True
         self.ceilings.roots[arm] = math.inf
 
-    def leave_out(self, arm: int) -> None:
-        """Never choose an arm again."""
-        self.tallies.points[arm] = 0
-
-    # What is known.
-
     def limits(self, arm: int) -> FloatArray:
         """The arm's limits in seconds, shape (m,)."""
         return self._column(arm, LIMIT)
@@ -198,9 +160,8 @@ class GainEstimates:
     def bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
         """Bounds on the gain at one limit, valid at all times with probability 1 - delta.
 
-        By empirical likelihood from the pulls whose limit was at least this one (see
-        `bounds_on_gain`). They rest on the range of the rewards, and on all pulls that were begun
-        having been recorded: if those that end sooner are recorded sooner, bounds lean towards
+        By empirical likelihood from the pulls at a limit of at least this one (see
+        `bounds_on_gain`). If pulls that end sooner are recorded sooner, the bounds lean towards
         these.
         """
         level = _level_at_all_times(delta, float(self.tallies.cells[arm, point, COUNT]))
@@ -229,7 +190,6 @@ class GainEstimates:
         return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()
 
     def _widen(self, size: int) -> None:
-        """Make room for more limits."""
         n_arms, before = self.tallies.cells.shape[:2]
         cells, ceilings = np.zeros((n_arms, size, COLUMNS)), _new_ceilings(n_arms, size)
         cells[:, :before] = self.tallies.cells

@@ -7,18 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["History"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
 
 class History:
-    """Arms, limits, rewards and seconds of all pulls.
+    """Arms, limits (infinite for none), rewards and seconds of all pulls.
 
-    No limit is an infinite one. A pull that was stopped has a reward of NaN and infinite seconds.
+    A pull that was stopped has a reward of NaN and infinite seconds.
     """
 
     def __init__(self) -> None:
@@ -31,17 +29,6 @@ class History:
 
     def __len__(self) -> int:
         return len(self.arms)
-
-    def add(self, arm: int, limit: float, reward: float, seconds: float) -> None:
-        """Add a pull."""
-        self.arms.append(arm)
-        self.limits.append(limit)
-        self.rewards.append(reward)
-        self.seconds.append(seconds)
-        if math.isinf(seconds):
-            self.n_censored += 1
-        else:
-            self.lowest, self.highest = min(self.lowest, reward), max(self.highest, reward)
 
     def add_all(self, arms: IntArray, notes: FloatArray) -> None:
         """Add pulls: arms, shape (N,); limit, reward and seconds of each, shape (N, 3)."""

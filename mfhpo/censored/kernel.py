@@ -11,7 +11,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "BINS",
@@ -33,10 +34,6 @@ __all__ = [
     "record",
     "record_all",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Gains are kept as weights on so many equidistant values; see `highest_mean`.
 BINS = 5
@@ -80,10 +77,7 @@ COLUMNS = FIRST_BIN + BINS
 
 
 class Tallies(NamedTuple):
-    """What was observed of n arms at their limits, at most P each.
-
-    One array holds nearly all: the compiled loop counts references to every array that it passes.
-    """
+    """What was observed of n arms at their limits, at most P each; each array costs every call."""
 
     cells: FloatArray  # the columns above of each pair, (n, P, COLUMNS); an arm's limits increase
     points: IntArray  # how many limits an arm has, (n,); 0 for one that is out of the race
@@ -124,16 +118,12 @@ class Block(NamedTuple):
     notes: FloatArray  # its limit, reward and seconds, NaN and infinite if stopped, (rounds, 3)
 
 
-# What is learned.
-
-
 def record(
     tallies: Tallies, rule: Rule, arm: int, limit: float, gain: float, consumption: float
 ) -> None:
-    """Learn from one pull, in O(P).
+    """Learn from one pull, in O(P), at any limit; `gain` is the scaled reward minus cost.
 
-    The limit may be any, also one that the arm does not have. Where the pull was censored, the
-    consumption is infinite, and nothing is read of the gain (scaled reward minus cost).
+    Where the pull was censored, the consumption is infinite, and the gain is not read.
     """
     tallies.totals[arm] += 1.0
     earlier = 0.0
@@ -168,10 +158,9 @@ def record(
 
 
 def _spot(floor: float, top: float, place: int) -> float:
-    """Where a bin is: equidistant between floor and top, but not too thin where rewards lie.
+    """Where a bin is: equidistant between floor and top.
 
-    Where time is dear, so that the least gain is far below the rewards, all bins but one are within
-    a range of the rewards below the top.
+    If the floor is far below the rewards, all bins but one are within their range below the top.
     """
     if top - floor <= _WIDE:
         return floor + (top - floor) * place / (BINS - 1)
@@ -213,20 +202,16 @@ def estimated_gain(tallies: Tallies, arm: int, point: int) -> float:
     return float(tallies.cells[arm, point, GAIN] / count - fine)
 
 
-# Upper bounds.
-
-
 def highest_mean(
     weights: Any, values: Any, total: float, top: float, level: float, start: float
 ) -> tuple[float, float]:
     """The largest mean that observed weights leave possible, and the solution of its equation.
 
-    That is the largest mean of a distribution q on values up to `top` whose divergence from the
-    observed one p, KL(p, q), is at most `level` (empirical likelihood; Cappé, Garivier, Maillard,
-    Munos, Stoltz, "Kullback-Leibler upper confidence bounds for optimal sequential allocation",
-    Annals of Statistics 2013). Spreading an observation over two values with the same mean, as the
-    bins do, only raises it. The search begins at `start`, above `top`: the solution for similar
-    weights.
+    That is the largest mean of a distribution q on values up to `top` with KL(p, q) at most `level`
+    from the observed p (Cappé, Garivier, Maillard, Munos, Stoltz, "Kullback-Leibler upper
+    confidence bounds for optimal sequential allocation", Annals of Statistics 2013). Spreading an
+    observation over two values with the same mean, as the bins do, only raises it. The search
+    begins at `start`, above `top`: the solution for similar weights.
     """
     if level <= 0.0:
         mean = 0.0
@@ -293,11 +278,7 @@ def highest_mean(
 def _surely_below(
     weights: Any, values: Any, total: float, top: float, level: float, root: float, bound: float
 ) -> bool:
-    """Whether `highest_mean` is at most `bound`: sufficient, and quicker than computing it.
-
-    By duality, a single multiplier can show it, and the one of a similar problem's root mostly
-    does.
-    """
+    """Whether `highest_mean` is at most `bound`: sufficient, by duality, and quick."""
     if bound >= top:
         return True
     if not top <= root < math.inf:
@@ -390,11 +371,9 @@ def bounds_on_gain(
 ) -> tuple[float, float]:
     """Bounds on the gain of a pair by empirical likelihood, at a level of their own.
 
-    With level log(2 / delta) + log(N + 1) + 1 they hold for all N at once with probability 1 -
-    delta: for the true mean, the product of 1 + eta (mean - Y) is a martingale for every eta that
-    keeps it positive; so is its average over all of these, which is at least 1 / (e (N + 1)) of
-    the largest (Agrawal, Juneja, Koolen, "Regret minimization in heavy-tailed bandits", COLT 2021,
-    Lemma F.1), and exceeds 2 / delta with probability at most delta / 2 (Ville).
+    At log(2 / delta) + log(N + 1) + 1 they hold for all N at once with probability 1 - delta, by a
+    mixture of the martingales prod(1 + eta (mean - Y)) over eta (Agrawal, Juneja, Koolen, "Regret
+    minimization in heavy-tailed bandits", COLT 2021, Lemma F.1).
     """
     count = tallies.cells[arm, point, COUNT]
     lowest = min(tallies.cells[arm, point, FLOOR], -tallies.cells[arm, point, PENALTY])
@@ -408,9 +387,6 @@ def bounds_on_gain(
     return -low, high
 
 
-# Which pair is next.
-
-
 def choose(
     tallies: Tallies,
     rule: Rule,
@@ -421,9 +397,8 @@ def choose(
 ) -> tuple[int, int]:
     """The pair with the highest upper bound (Eq. 12 and 13); -1, -1 if no arm is left.
 
-    `extra`, shape (n, P), and `all_extra`, shape (n,), are the pulls under way that tell of a pair
-    and of an arm: they narrow bounds as if they had come out as those before, so that workers
-    spread.
+    `extra`, shape (n, P), and `all_extra`, (n,), are the pulls under way that tell of a pair and of
+    an arm: they narrow bounds as if they had come out like those before, so that workers spread.
     """
     n_arms = len(tallies.points)
     for arm in range(n_arms):

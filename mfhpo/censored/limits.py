@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.censored.history import History
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["check_limits", "derived_limits"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # The fewest durations that limits are derived from.
 _FEWEST_DURATIONS = 4
@@ -47,9 +44,8 @@ def derived_limits(
 ) -> FloatArray | None:
     """Equidistant limits over the interquartile range of the first durations, or None so far.
 
-    They are derived once every active arm was tried, and there are enough durations. Where no pull
-    ended, each arm is tried again, and then limits up to the one that they were stopped at have to
-    do.
+    They need every active arm tried, and enough durations. Where no pull ended, each arm is tried
+    again, and then limits up to the one that they were stopped at have to do.
     """
     if not len(active):
         return None

@@ -43,8 +43,10 @@ class LimitOptions(TypedDict, total=False):
         The upper bound on what a pair of arm and limit gains, see the notes of
         `mfhpo.censored.RCUCB`: "kl+", "kl", "bernstein", "printed" or "published curves".
     survival
-        How the gain of a limit is estimated, "kaplan-meier" or "count" (see
-        `mfhpo.censored.GainEstimates`).
+        How probably a trial runs beyond a limit. "kaplan-meier": by the share of the trials running
+        at each limit that had ended by the next one. "count" is Eq. 9 of the paper, where a trial
+        that was stopped before counts as running beyond: biased, and able to keep a good limit from
+        being tried again.
     exploration
         Factor of the logarithm in the upper bounds, positive.
     delta

@@ -1,4 +1,4 @@
-"""What all policies share that choose an arm and a time limit: history, scale, limits, answers.
+"""What all policies share that choose an arm and a time limit: scale, limits, choice, answers.
 
 Everything that is known is a function of the history of pulls, so that it can be made anew when
 the limits or the range of the rewards are found out.
@@ -6,33 +6,40 @@ the limits or the range of the rewards are found out.
 
 from __future__ import annotations
 
-import abc
 import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo._validation import check_count, check_nonnegative, check_positive, check_probability
 from mfhpo.censored.charges import Charge, Linear
-from mfhpo.censored.draws import Draw
+from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates, Survival, check_range
 from mfhpo.censored.history import History
-from mfhpo.censored.kernel import PLAYS, Rule, forget
+from mfhpo.censored.kernel import (
+    CONFIDENCES,
+    DRAWS,
+    HELPERS,
+    LIMIT,
+    PLAYS,
+    REFINE,
+    Rule,
+    choose,
+    forget,
+    play,
+)
 from mfhpo.censored.limits import check_limits, derived_limits
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
+from mfhpo.racing.native import compiled
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
 
-__all__ = ["CensoredPolicy"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+__all__ = ["CensoredPolicy", "rule_of"]
 
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
@@ -41,11 +48,7 @@ _LIKELY = 3600.0
 
 
 class CensoredPolicy(Policy):
-    """A policy whose pulls have a time limit, and that learns from pulls stopped at it.
-
-    `RCUCB`, `ZoomingRCUCB` and the baselines differ in how they choose; see `RCUCB` for the
-    parameters.
-    """
+    """Plays the pair of arm and limit with the highest upper bound on its gain (see `RCUCB`)."""
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class CensoredPolicy(Policy):
         penalty: Charge | None,
         reward_range: tuple[float, float] | None,
         survival: Survival,
+        rule: Rule,
         delta: float,
         horizon: int | None,
         max_failures: int,
@@ -68,17 +72,16 @@ class CensoredPolicy(Policy):
             self._n_derived = check_count("limits", limits, 1)
         else:
             self._limits = check_limits(limits)
-        if longest is not None and not check_nonnegative("longest", longest) > 0.0:
-            raise ValueError(f"longest must be positive seconds or None, got {longest!r}.")
+        self._longest = math.inf if longest is None else check_positive("longest", longest)
         if longest is not None and self._limits is not None:
             raise ValueError(
                 f"longest={longest!r} is for limits that are derived, but limits="
                 f"{self._limits.tolist()} are given; leave longest out."
             )
-        self._longest = math.inf if longest is None else float(longest)
         self._cost, self._penalty = cost, penalty
         self._declared_range = None if reward_range is None else check_range(reward_range)
         self._survival: Survival = survival
+        self._rule = rule
         self.delta = check_probability("delta", delta)
         self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self._max_failures = check_count("max_failures", max_failures, 1)
@@ -90,55 +93,23 @@ class CensoredPolicy(Policy):
         self._lowest: dict[int, FloatArray] = {}
         self._warned_of_range = False
         # Raises for charges that are none before any pull is made, also where limits are not known.
-        likely = [_LIKELY if longest is None else self._longest]
-        given = likely if self._limits is None else self._limits.tolist()
-        GainEstimates(1, given, **self._scale(given))
-        if self._limits is not None:
+        if self._limits is None:
+            likely = [_LIKELY if longest is None else self._longest]
+            GainEstimates(1, likely, **self._scale(likely))
+        else:
             self._retell()
 
-    # What subclasses decide.
-
-    def _rule(self) -> Rule | None:
-        """The rule that chooses in the common loop, if the policy uses that."""
-        return None
-
-    @abc.abstractmethod
-    def _choose(
-        self, extra: FloatArray, all_extra: FloatArray, under_way: IntArray, allowed: BoolArray
-    ) -> Pull:
-        """The next pull, of an arm that is `allowed`, shape (n,), given those under way.
-
-        They are counted where they tell of a pair, their limit being at least the pair's, in
-        `extra`, shape (n, P); for each arm in `all_extra`, (n,); at exactly a pair's limit in
-        `under_way`, (n, P).
-        """
-
-    def _take_note(self, arm: int, limit: float) -> None:
-        """Take note of a pull, after the estimates have learned from it."""
+    # What subclasses add.
 
     def _set_points(self, estimates: GainEstimates) -> None:
         """Give arms limits of their own, before the estimates learn from the history."""
 
-    @abc.abstractmethod
-    def play(self, draw: Draw, rounds: int) -> None:
-        """Play rounds at once: as by ask and tell in turn, but fast, for simulations.
+    def _refine(self, estimates: GainEstimates, arm: int) -> None:
+        """Give an arm further limits where it was played last."""
 
-        Outcomes are drawn ahead, and what is left of them is dropped at the end: playing in parts
-        uses others than playing at once.
-
-        Parameters
-        ----------
-        draw
-            Gives an arm's next outcomes: ``draw(arm, size)`` returns rewards and seconds.
-        rounds
-            How many rounds; fewer if the horizon is reached.
-
-        Raises
-        ------
-        ValueError
-            If limits or the range of the rewards are still to be found out, or what is drawn is
-            not finite.
-        """
+    def _rounds_at_this_level(self) -> int:
+        """How many rounds may be played before the rule changes."""
+        return 1 << 20
 
     # The contract.
 
@@ -147,13 +118,8 @@ class CensoredPolicy(Policy):
     ) -> list[Pull]:
         """Propose pulls (see `Policy.ask`); each has a limit, except while limits are derived.
 
-        Parameters
-        ----------
-        n, pending
-            See `Policy.ask`.
-        without
-            Arms that cannot be pulled now, though they are in the race: others are proposed. None
-            if no other is left.
+        Arms in `without` cannot be pulled now, though they are in the race: others are proposed, or
+        none.
         """
         n = check_count("n", n, 1)
         for pull in pending:
@@ -168,16 +134,11 @@ class CensoredPolicy(Policy):
         return under_way[len(pending) :]
 
     def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from one observation (see `Policy.tell`).
+        """Learn from one observation (see `Policy.tell`), whose cost is in seconds.
 
-        ``observation.cost`` is what the pull took, in seconds. A pull that ended beyond its limit,
-        because nobody stopped it, counts as one that was stopped there; so does one that was
-        stopped earlier.
-
-        Raises
-        ------
-        ValueError
-            If the pull has an unknown arm, or the seconds of a reward are missing.
+        A pull that ended beyond its limit, because nobody stopped it, counts as one that was
+        stopped there; so does one that was stopped earlier. Raises ValueError also if the seconds
+        of a reward are missing.
         """
         self._check(pull)
         arm = self._owners.get(int(pull.arm), int(pull.arm))
@@ -212,10 +173,7 @@ class CensoredPolicy(Policy):
         return self.horizon is not None and self.pulls >= self.horizon
 
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
-        """Take an arm out of the race (see `Policy.withdraw`).
-
-        What was seen of a repeat counts for the arm that it repeats.
-        """
+        """Take an arm out (see `Policy.withdraw`); what was seen of a repeat is the other arm's."""
         self._check_arm(arm)
         if duplicate_of is None:
             self._roster.withdraw(arm)
@@ -263,7 +221,6 @@ class CensoredPolicy(Policy):
             survivors=tuple(self.active.tolist()),
             compared=self.n_arms - int((roster.withdrawn | roster.merged).sum()),
             assumptions=self._assumptions(),
-            remaining_cost=None,
             limit=limit,
             survival=tuple(curve),
             censored=self.n_censored / max(1, self.pulls),
@@ -299,7 +256,7 @@ class CensoredPolicy(Policy):
     def plays(self) -> IntArray:
         """Plays of every arm at every limit, shape (n, m); ValueError before limits are known.
 
-        Where arms differ in their limits there is room for more than each has, filled with 0.
+        Where arms differ in their limits, m is at least the largest number of them.
         """
         return self._known().tallies.cells[:, :, PLAYS].astype(np.int64)
 
@@ -316,7 +273,7 @@ class CensoredPolicy(Policy):
     def estimate(self, arm: int) -> FloatArray:
         """Estimated gain of an arm at each of its limits, shape (m,), NaN where unknown.
 
-        Raises ValueError if the limits are not known yet, as `interval` and `survival` do.
+        Raises ValueError before limits are known, as `interval` and `survival` do.
         """
         self._check_arm(arm)
         return self._known().gains(arm)
@@ -324,7 +281,7 @@ class CensoredPolicy(Policy):
     def interval(self, arm: int, point: int) -> tuple[float, float]:
         """Bounds on the gain of an arm at a limit, valid at all times for all pairs together.
 
-        Raises ValueError, too, if the arm has no such limit, as when it left the race.
+        Raises ValueError also if the arm has no such limit, as when it left the race.
         """
         self._check_arm(arm)
         estimates = self._known()
@@ -375,6 +332,44 @@ class CensoredPolicy(Policy):
         """Seconds spent on all pulls."""
         return self._spent
 
+    def play(self, draw: Draw, rounds: int) -> None:
+        """Play rounds at once, for simulations: as by ask and tell in turn, but fast.
+
+        ``draw(arm, size)`` gives an arm's next rewards and seconds. They are drawn ahead, and what
+        is left of them is dropped at the end. Fewer rounds are played if the horizon is reached.
+        Raises ValueError if limits or the range of the rewards are still to be found out, or what
+        is drawn is not finite.
+        """
+        rounds = check_count("rounds", rounds, 0)
+        estimates = self._known()
+        if self._declared_range is None:
+            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
+        if self.horizon is not None:
+            rounds = min(rounds, self.horizon - self.pulls)
+        loop = compiled(play, *HELPERS)
+        draws = Draws(draw, estimates, self.n_arms)
+        while rounds > 0 and self._roster.active.any():
+            block = draws.block(min(rounds, self._rounds_at_this_level()))
+            reason, played, arm = DRAWS, 0, -1
+            try:
+                while reason == DRAWS:
+                    if arm >= 0:
+                        draws.fill(arm)
+                    reason, played, arm = loop(
+                        estimates.tallies,
+                        estimates.rule,
+                        estimates.ceilings,
+                        block,
+                        played,
+                        self.pulls,
+                    )
+            finally:
+                # Also if a draw failed: the estimates have learned from these.
+                self._note_plays(block.arms[:played], block.notes[:played])
+            rounds -= played
+            if reason == REFINE:
+                self._refine(estimates, arm)
+
     # State.
 
     def state_dict(self) -> dict[str, Any]:
@@ -424,21 +419,35 @@ class CensoredPolicy(Policy):
             left = np.flatnonzero(allowed)
             arm = int(left[np.argmin(counts[left])])
             return Pull(arm, 0, None if math.isinf(self._longest) else self._longest)
-        shape = self._gain.tallies.cells.shape[:2]
-        extra, all_extra = np.zeros(shape), np.zeros(self.n_arms)
-        exactly = np.zeros(shape, dtype=np.int64)
+        tallies, ceilings = self._gain.tallies, self._gain.ceilings
+        # Pulls under way, where they tell of a pair or of an arm.
+        extra, all_extra = np.zeros(tallies.cells.shape[:2]), np.zeros(self.n_arms)
         for pull in under_way:
             arm = self._owners.get(pull.arm, pull.arm)
             limits = self._gain.limits(arm)
-            limit = math.inf if pull.limit is None else pull.limit
-            extra[arm, : len(limits)] += limits <= limit
-            exactly[arm, : len(limits)] += limits == limit
+            extra[arm, : len(limits)] += limits <= (math.inf if pull.limit is None else pull.limit)
             all_extra[arm] += 1.0
-        return self._choose(extra, all_extra, exactly, allowed)
+        points = np.where(allowed, tallies.points, 0)
+        arm, point = choose(
+            tallies._replace(points=points),
+            self._gain.rule,
+            ceilings,
+            extra,
+            all_extra,
+            self.pulls + len(under_way) + 1,
+        )
+        # Of arms that are left out this time only, nothing is known the next time.
+        ceilings.stale[~allowed & (tallies.points > 0)] = True
+        if arm < 0:
+            # Every arm is under way for the first time: the one that fewest are.
+            left = np.flatnonzero(allowed)
+            arm = int(left[np.argmin(all_extra[left])])
+            point = int(tallies.points[arm]) - 1
+        return Pull(int(arm), 0, float(tallies.cells[arm, point, LIMIT]))
 
     def _learn(self, arm: int, limit: float, reward: float, seconds: float) -> None:
         seen = self._history.lowest, self._history.highest
-        self._history.add(arm, limit, reward, seconds)
+        self._history.add_all(np.array([arm]), np.array([[limit, reward, seconds]]))
         self._check_reward(reward)
         if self._gain is None:
             self._derive_limits()
@@ -447,13 +456,16 @@ class CensoredPolicy(Policy):
         if self._declared_range is None and not is_seen:
             self._retell()  # on another scale
             return
-        stopped = math.isinf(seconds)
-        self._gain.record(arm, limit, None if stopped else reward, None if stopped else seconds)
+        self._gain.record(arm, limit, reward, seconds)
         self._lowest.pop(arm, None)
         self._take_note(arm, limit)
 
+    def _take_note(self, arm: int, limit: float) -> None:
+        """Take note of a pull, after the estimates have learned from it."""
+        estimates = self._known()
+        forget(estimates.tallies, estimates.ceilings, arm, limit)
+
     def _check_reward(self, reward: float) -> None:
-        """Warn once of a reward outside the declared range."""
         if self._declared_range is None or self._warned_of_range or math.isnan(reward):
             return
         least, most = self._declared_range
@@ -464,14 +476,6 @@ class CensoredPolicy(Policy):
                 f"taken for the nearest one inside, and so will be others; declare a wider range.",
                 stacklevel=4,
             )
-
-    def _rounds_to_play(self, rounds: int) -> int:
-        """How many rounds a block may have, if it may be played at once at all."""
-        rounds = check_count("rounds", rounds, 0)
-        self._known()
-        if self._declared_range is None:
-            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
-        return rounds if self.horizon is None else max(0, min(rounds, self.horizon - self.pulls))
 
     def _note_plays(self, arms: IntArray, notes: FloatArray) -> None:
         """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
@@ -499,7 +503,6 @@ class CensoredPolicy(Policy):
     # Limits and scale.
 
     def _derive_limits(self) -> None:
-        """Derive the limits, if enough is known."""
         limits = derived_limits(self._history, self.active, self._n_derived, self._longest)
         if limits is not None:
             self._limits = limits
@@ -515,7 +518,7 @@ class CensoredPolicy(Policy):
             "penalty": cost if self._penalty is None else self._penalty,
             "reward_range": (low, high),
             "survival": self._survival,
-            "rule": self._rule(),
+            "rule": self._rule,
         }
 
     def _retell(self) -> None:
@@ -533,7 +536,7 @@ class CensoredPolicy(Policy):
             arm, limit = self._history.arms[-1], self._history.limits[-1]
             forget(self._gain.tallies, self._gain.ceilings, arm, limit)
         for arm in np.flatnonzero(~self._roster.active).tolist():
-            self._gain.leave_out(arm)
+            self._gain.tallies.points[arm] = 0  # it is never chosen again
 
     def _known(self) -> GainEstimates:
         if self._gain is None:
@@ -615,3 +618,20 @@ class CensoredPolicy(Policy):
             gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
             parts.append(f"not compared, because their pulls gave no result: {gone}")
         return tuple(parts)
+
+
+def rule_of(
+    confidence: str, exploration: float, level: float = 0.0, smoothness: float = 0.0
+) -> Rule:
+    """The rule of a policy, its scale left open; ValueError for arguments out of range."""
+    if confidence not in CONFIDENCES:
+        known = ", ".join(map(repr, CONFIDENCES))
+        raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
+    return Rule(
+        confidence=CONFIDENCES.index(confidence),
+        counted=False,
+        exploration=check_positive("exploration", exploration, "; try 1"),
+        level=level,
+        top=1.0,
+        smoothness=smoothness,
+    )

@@ -9,29 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import Survival
-from mfhpo.censored.index import IndexPolicy, rule_of
-from mfhpo.censored.kernel import Rule
+from mfhpo.censored.policy import CensoredPolicy, rule_of
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["RCUCB", "Confidence"]
-
-FloatArray = npt.NDArray[np.float64]
 
 Confidence: TypeAlias = Literal["kl", "kl+", "bernstein", "printed", "published curves"]
 
 
-class RCUCB(IndexPolicy):
+class RCUCB(CensoredPolicy):
     """Play the arm and the limit with the highest upper bound on what they gain.
 
     Every arm is played once at the largest limit, and then, in round t, the pair (i, tau) with the
-    largest estimate plus confidence length (Eq. 12). A pull tells of all limits up to its own,
-    also when it was stopped, so that long limits teach more than short ones.
-
-    For the reward while it runs; it certifies nothing.
+    largest estimate plus confidence length (Eq. 12). A pull tells of all limits up to its own, also
+    when it was stopped. For the reward while it runs; it certifies nothing.
 
     Parameters
     ----------
@@ -55,40 +48,34 @@ class RCUCB(IndexPolicy):
     With N(i, tau) pulls at limits of at least tau, the upper bounds are:
 
     ``"kl"``
-        The largest mean that empirical likelihood leaves possible for the gain of a pull at tau,
-        at the level alpha log t / N(i, tau): an observed gain is R - c(C) if the pull ended by tau
-        and -lambda(tau) if not. It knows how the gains are spread and that none can exceed the
-        largest, and uses only pulls that tell all of tau; no estimate of survival enters. For a
-        given number of pulls, and gains on finitely many values, it fails in round t with
-        probability 1 / t up to logarithms, and regret is asymptotically the least that a
-        consistent rule can have that does not share between limits (Cappé and others 2013, with
-        log log t more). The bins in which gains are kept make it a little wider.
+        The largest mean that empirical likelihood leaves possible for the gain of a pull at tau, at
+        the level alpha log t / N(i, tau). It uses only pulls that tell all of tau; no estimate of
+        survival enters. For gains on finitely many values it fails in round t with probability 1 /
+        t up to logarithms, and regret is asymptotically the least of a consistent rule that does
+        not share between limits (Cappé and others 2013, with log log t more). The bins in which
+        gains are kept make it a little wider.
     ``"kl+"``
-        The same at the level alpha log(t / N(i, tau)), the default: what was played often is
-        trusted more, as in KL-UCB+ (Garivier and Cappé 2011). The bound of a pair fails with a
-        probability of about N(i, tau) / t: it is a bound for what was played rarely, which is what
-        exploration needs, and little more than the mean for the pair that is played most. That it
-        is asymptotically as good is proven for one-parameter families (Honda 2019), not for this
-        one. In the benchmarks its regret is below that of "kl" everywhere.
+        The same at the level alpha log(t / N(i, tau)), the default, as in KL-UCB+ (Garivier and
+        Cappé 2011): hardly wider than the mean for what was played often. That it is asymptotically
+        as good is proven for one-parameter families (Honda 2019), not for this one. In the
+        benchmarks its regret is below that of "kl" everywhere.
     ``"bernstein"``
-        Mean of the same gains + sqrt(2 V alpha log t / N) + 3 w alpha log t / N with their
-        variance V and width w (Audibert, Munos, Szepesvári 2009): in round t it fails with
-        probability 3 t^(-alpha) for a given N.
+        Mean of the same gains + sqrt(2 V alpha log t / N) + 3 w alpha log t / N with their variance
+        V and width w (Audibert, Munos, Szepesvári 2009): in round t it fails with probability 3
+        t^(-alpha) for a given N.
     ``"printed"``
         The estimate + sqrt(2 alpha log t / N(i, tau)) + lambda(tau) sqrt(2 alpha log t / N(i, 0)):
-        Proposition 1, which holds for alpha > 1, rewards minus costs within a range of 1, and
-        where every pull tells whether it ran beyond tau.
+        Proposition 1, which holds for alpha > 1, rewards minus costs within a range of 1, and where
+        every pull tells whether it ran beyond tau.
     ``"published curves"``
         The same without the last term: what the published figures were made with. It is no bound
         where the penalty is large.
 
     With a range or limits that were found out and not declared, none of them holds strictly.
-    Intervals of answers are by empirical likelihood in all cases, and hold at all times, if every
-    pull that was begun has been told. Where several run at once, the quick ones come back first:
-    until the others have, estimates and intervals lean towards them (with 16 workers and 150
-    pulls, most intervals of a pair whose pulls either end at once or run to the limit missed).
-
-    A pull under way counts as one that came out like those before, so that several workers spread.
+    Intervals of answers are by empirical likelihood in all cases. Where several pulls run at once,
+    the quick ones come back first: until the others have, estimates and intervals lean towards them
+    (with 16 workers and 150 pulls, most intervals of a pair whose pulls either end at once or run
+    to the limit missed).
 
     Examples
     --------
@@ -123,7 +110,6 @@ class RCUCB(IndexPolicy):
         horizon: int | None = None,
         max_failures: int = 3,
     ) -> None:
-        self._bare_rule = rule_of(confidence, exploration)
         super().__init__(
             n_arms,
             limits,
@@ -132,10 +118,8 @@ class RCUCB(IndexPolicy):
             penalty=penalty,
             reward_range=reward_range,
             survival=survival,
+            rule=rule_of(confidence, exploration),
             delta=delta,
             horizon=horizon,
             max_failures=max_failures,
         )
-
-    def _rule(self) -> Rule:
-        return self._bare_rule

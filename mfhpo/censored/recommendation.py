@@ -14,16 +14,10 @@ AnswerT = TypeVar("AnswerT", bound="UserLimitRecommendation")
 
 
 class SurvivalPoint(NamedTuple):
-    """How probably a pull runs beyond a limit.
+    """How probably a pull runs beyond a limit, in seconds, with bounds.
 
-    Parameters
-    ----------
-    limit
-        The limit in seconds.
-    probability
-        Estimated probability of not ending by it, moved into the bounds if it lies outside.
-    low, high
-        Bounds, valid at all times with probability 1 - delta for all arms and limits together.
+    The bounds are valid at all times with probability 1 - delta for all arms and limits together;
+    an estimate outside is moved into them.
     """
 
     limit: float
@@ -34,12 +28,11 @@ class SurvivalPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class LimitRecommendation(Recommendation):
-    """An arm and a time limit, with what they gain.
+    """An arm and a time limit, with what they gain; never certified, because the aim is reward.
 
-    Of `Recommendation`, ``mean`` is the estimated gain of the pair, in the unit of the reward,
-    moved into its interval if it lies outside; ``interval`` holds bounds on it that are valid at
-    all times, with probability 1 - delta for all pairs together, once all pulls that were begun
-    have been told; ``certified`` is False, because the aim is reward while it runs.
+    ``mean`` is the estimated gain of the pair, moved into its interval if it lies outside;
+    ``interval`` is valid at all times, with probability 1 - delta for all pairs together, once all
+    pulls that were begun have been told.
 
     Parameters
     ----------
@@ -68,15 +61,12 @@ class UserLimitRecommendation:
         The time limit in seconds to run it with; None while limits are being derived.
     gain, interval
         Estimated gain of a trial under that limit, in the unit and the direction of the objective,
-        and bounds on it. The gain is the value, charged with the cost of its time; or, if it is
-        stopped, the worst value, charged with the penalty.
+        and bounds on it. It is the value, charged with the cost of its time, or the worst value,
+        charged with the penalty, if it is stopped.
     delta
-        Probability with which any of the bounds, on all pairs of arm and limit and at any time, may
-        fail.
-    survival
-        Points of the arm's survival curve: how probably a trial runs beyond each of its limits.
-    censored
-        Share of the trials, of all arms, that were stopped at their limits.
+        Probability with which any of the bounds, on all pairs and at any time, may fail.
+    survival, censored
+        See `LimitRecommendation`.
     finished, reason
         Whether the horizon is reached; why it is over, or that it is not.
     seconds, trials

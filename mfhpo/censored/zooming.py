@@ -10,24 +10,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from mfhpo._validation import check_count, check_nonnegative
+from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
-from mfhpo.censored.index import IndexPolicy, rule_of
-from mfhpo.censored.kernel import Rule, forget, is_refinable
+from mfhpo.censored.kernel import forget, is_refinable
+from mfhpo.censored.policy import CensoredPolicy, rule_of
 from mfhpo.censored.rcucb import Confidence
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["ZoomingRCUCB"]
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rounds that are planned for at first where no horizon is declared.
 _FIRST_HORIZON = 64
 
 
-class ZoomingRCUCB(IndexPolicy):
+class ZoomingRCUCB(CensoredPolicy):
     """RCUCB with a grid of limits for each arm that grows where it is played.
 
     An arm begins with the longest limit alone. A limit stands for the interval down to the next
@@ -35,9 +33,9 @@ class ZoomingRCUCB(IndexPolicy):
     interval is played (Eq. 13). Once the bound is narrower than that, the interval is split into
     equal parts (Eq. 14), and what is known of the new limits is taken from all earlier pulls.
 
-    Differences to Algorithm 1: only the limit that was played is split, and not also the lower
-    ones that it tells of; and the answer is the pair with the best lower bound, because the finest
-    one need not be good (see the notes).
+    Differences to Algorithm 1: only the limit that was played is split, and not also the lower ones
+    that it tells of; and the answer is the pair with the best lower bound, because the finest one
+    may have been split early for its width and be far from the best.
 
     Parameters
     ----------
@@ -62,8 +60,7 @@ class ZoomingRCUCB(IndexPolicy):
 
     Notes
     -----
-    "The finest pair" can be one that was split early for its width and is far from the best. The
-    first split of a pair takes about 2 V log(n T^2 / delta) / smoothness^2 pulls for gains with
+    The first split of a pair takes about 2 V log(n T^2 / delta) / smoothness^2 pulls for gains with
     the variance V: with a large penalty at the longest limit that is many.
 
     Examples
@@ -105,12 +102,8 @@ class ZoomingRCUCB(IndexPolicy):
                 'fixed by its horizon; take "kl".'
             )
         self._splits = check_count("splits", splits, 2)
-        if not check_nonnegative("longest", longest) > 0.0:
-            raise ValueError(f"longest must be positive seconds, got {longest!r}.")
-        if not check_nonnegative("smoothness", smoothness) > 0.0:
-            raise ValueError(f"smoothness must be positive, got {smoothness!r}; try 1.")
-        self._planned = _FIRST_HORIZON if horizon is None else check_count("horizon", horizon, 1)
-        self._bare_rule = rule_of(confidence, exploration, 1.0, smoothness / longest)
+        check_positive("longest", longest)
+        check_positive("smoothness", smoothness, "; try 1")
         self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
         super().__init__(
             n_arms,
@@ -120,6 +113,8 @@ class ZoomingRCUCB(IndexPolicy):
             penalty=penalty,
             reward_range=reward_range,
             survival=survival,
+            # The level comes with the limits.
+            rule=rule_of(confidence, exploration, 1.0, smoothness / longest),
             delta=delta,
             horizon=horizon,
             max_failures=max_failures,
@@ -130,29 +125,25 @@ class ZoomingRCUCB(IndexPolicy):
         self._check_arm(arm)
         return self._points[arm].copy()
 
-    def _rule(self) -> Rule:
-        level = math.log(self.n_arms * float(self._planned) ** 2 / self.delta)
-        return self._bare_rule._replace(level=level)
-
     def _rounds_at_this_level(self) -> int:
         self._plan_further(self._known())
         return self._planned - self.pulls
 
     def _plan_further(self, estimates: GainEstimates) -> None:
         """Double a horizon that is reached: the bounds become wider, and the grid stays."""
-        if self.horizon is not None or self.pulls < self._planned:
-            return
-        while self.pulls >= self._planned:
+        if self.horizon is None and self.pulls >= self._planned:
+            self._set_level(estimates)
+            estimates.ceilings.latest[0] = 0
+
+    def _set_level(self, estimates: GainEstimates) -> None:
+        while self.horizon is None and self.pulls >= self._planned:
             self._planned *= 2
-        estimates.rule = estimates.rule._replace(level=self._rule().level)
-        estimates.ceilings.latest[0] = 0
+        level = math.log(self.n_arms * float(self._planned) ** 2 / self.delta)
+        estimates.rule = estimates.rule._replace(level=level)
 
     def _set_points(self, estimates: GainEstimates) -> None:
-        if self.horizon is None:
-            self._planned = _FIRST_HORIZON
-            while self.pulls >= self._planned:
-                self._planned *= 2
-            estimates.rule = estimates.rule._replace(level=self._rule().level)
+        self._planned = _FIRST_HORIZON if self.horizon is None else self.horizon
+        self._set_level(estimates)
         for arm, limits in enumerate(self._points):
             estimates.set_limits(arm, limits)
 

@@ -7,18 +7,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import qmc
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 
 __all__ = ["Actions"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _PRODUCT = 2_048  # largest number of profiles of which all are looked at
 _PROFILES = 512  # quasi-random ones where there are more
@@ -34,7 +30,8 @@ class Actions:
     """The parameters of all players, by name, and which profiles are looked at.
 
     Raises ValueError if there is no player, a player has no parameter, or two have the same one.
-    The seed is that of quasi-random profiles.
+    The seed is that of quasi-random profiles. Profiles are points of the unit cube: arrays of them
+    have the shape (n, number of parameters).
 
     Examples
     --------
@@ -142,7 +139,7 @@ class Actions:
     def around(self, profile: FloatArray, step: float) -> Actions:
         """The same game with further actions of each player, near its own in a profile.
 
-        `step` is how far away they are, in distances of the values that are looked at already.
+        `step` is how far away, in distances of the values that are looked at already.
         """
         return self._with(
             [self._near(columns, profile[columns], step) for columns in self.cube_columns]
@@ -153,7 +150,6 @@ class Actions:
         return self._with([cube[:, columns] for columns in self.cube_columns])
 
     def _with(self, further: Sequence[FloatArray]) -> Actions:
-        """The same game with further actions of each player."""
         larger = copy.copy(self)
         larger.own = [
             np.unique(np.concatenate((own, more)), axis=0)
@@ -189,8 +185,8 @@ class Actions:
     def _own(self, columns: IntArray) -> FloatArray:
         """Actions that stand for all that a player has.
 
-        All combinations where there are few; with one or two ranges a grid, the ends among them;
-        else quasi-random ones, for a grid over more would be little but corners.
+        All combinations where there are few; with one or two ranges a grid; else quasi-random ones,
+        for a grid over more would be little but corners.
         """
         parameters = list(self.parameters.values())
         owned = [parameters[column] for column in columns]

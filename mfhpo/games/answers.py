@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import norm
 
 from mfhpo.games.actions import Actions
@@ -14,10 +12,9 @@ from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Utility
 from mfhpo.games.model.draws import DrawnGames
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.settling import best_response, settled
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["POSSIBLE", "Answers"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 POSSIBLE = 16
 """Models of each player from which games are drawn, where hyperparameters are fitted."""
@@ -30,19 +27,9 @@ _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best
 class Answers:
     """What is said of profiles, by games that are drawn from what may be believed.
 
-    Parameters
-    ----------
-    actions
-        The players' actions.
-    likeliest, possible
-        Of each player the model of the largest density, and those that may be true, as many for
-        each.
-    constants
-        Of each player the utility that it seems to have everywhere, or None. The scale of such a
-        utility is as small as rounding. What its player might gain is nothing, and is not divided
-        by that.
-    rng
-        Of the draws, and of moves.
+    Each player has its `likeliest` model, as many `possible` ones as all others, and perhaps the
+    utility that it seems to have everywhere (`constants`). What such a player might gain is not
+    divided by its scale, which is as small as rounding.
     """
 
     def __init__(
@@ -82,7 +69,6 @@ class Answers:
         return chosen
 
     def _best(self, profiles: FloatArray) -> tuple[FloatArray, float]:
-        """The profile of the smallest largest dissatisfaction, and that."""
         worst = self._games.worst(profiles)
         chosen = int(np.argmin(worst))
         return profiles[chosen], float(worst[chosen])

@@ -6,19 +6,15 @@ import numbers
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_increasing, check_numbers, check_positive
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["LevelCosts"]
 
-FloatArray = npt.NDArray[np.float64]
-
 
 class LevelCosts:
-    """Costs of the levels at which players' utilities are measured.
-
-    See `GamePolicy` for `costs` and `joint`. ``by_player`` holds those of each player's levels.
+    """Costs of the levels at which players' utilities are measured; see `GamePolicy`.
 
     Examples
     --------
@@ -57,16 +53,6 @@ class LevelCosts:
         return tuple(len(own) - 1 for own in self.by_player)
 
     @property
-    def has_cheaper_levels(self) -> bool:
-        """Whether any player has a level below its target."""
-        return any(self.tops)
-
-    @property
-    def mean_lowest(self) -> float:
-        """Of the cheapest level, on average over the players."""
-        return float(np.mean([own[0] for own in self.by_player]))
-
-    @property
     def least(self) -> float:
         """Of the cheapest query."""
         return self.of((0,) * len(self.by_player))
@@ -99,8 +85,7 @@ class LevelCosts:
     def table(self) -> FloatArray:
         """Of each player's levels, shape (number of players, M); one row if the run is joint.
 
-        Where a player has fewer levels than others, its target's cost stands for those that it
-        lacks.
+        A player's target's cost stands for the levels that it lacks.
         """
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["Beliefs", "Estimate"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 # Profiles that a search goes on from, and small random moves of each in a round. Where all profiles
 # of a grid were compared before, less will do.
@@ -32,13 +28,13 @@ _SHRINK = 0.5
 
 
 class Estimate(Enum):
-    """Which estimate of the players' gains by deviating."""
+    """Which estimate of the players' gains by deviating; so many half-widths are added to means."""
 
-    MEAN = "mean"
+    MEAN = 0.0
     """By the posterior means."""
-    LOWER = "lower"
+    LOWER = -1.0
     """The least that they may be (Eq. 32): the best lower bound minus the upper one here."""
-    UPPER = "upper"
+    UPPER = 1.0
     """The most that they may be (Eq. 32)."""
 
 
@@ -47,8 +43,7 @@ class Beliefs:
     """What is believed of all players' utilities.
 
     The models, one for each player, keep predictions for the actions' profiles; `beta` is the
-    half-width of the utilities' bounds, in posterior standard deviations (Eq. 31). Profiles are
-    points of the unit cube: `cube` has the shape (n, number of parameters).
+    half-width of the utilities' bounds, in posterior standard deviations (Eq. 31).
     """
 
     actions: Actions
@@ -58,10 +53,8 @@ class Beliefs:
     def dissatisfaction(self, cube: FloatArray, estimate: Estimate) -> FloatArray:
         """What players may gain by deviating from profiles (Eq. 2 and 32), shape (n, n_players).
 
-        To stay is among a player's deviations: the gain by the means is never below 0, and that by
-        the bounds never below their distance. The bounds are not cut off at 0, as their sign says
-        something. Gains are in the scales of the players' models, so that they can be held against
-        each other.
+        Gains are in the scales of the players' models. To stay is among a player's deviations: the
+        gain by the means is never below 0, and that by the bounds never below their distance.
         """
         return self._gains_below(cube, estimate, None, np.arange(len(self.actions)))
 
@@ -72,7 +65,7 @@ class Beliefs:
     def least(
         self, estimate: Estimate, rng: np.random.Generator, starts: FloatArray | None = None
     ) -> FloatArray:
-        """The profile of the smallest largest dissatisfaction, a point of the unit cube.
+        """The profile of the smallest largest dissatisfaction.
 
         Where the players' actions are few, all profiles are compared. Otherwise the best of many,
         and of `starts`, are improved, by best responses and by small moves.
@@ -95,13 +88,8 @@ class Beliefs:
         return self._improved(candidates[order], gains[order], estimate, rng)
 
     def _improved(
-        self,
-        profiles: FloatArray,
-        gains: FloatArray,
-        estimate: Estimate,
-        rng: np.random.Generator,
+        self, profiles: FloatArray, gains: FloatArray, estimate: Estimate, rng: np.random.Generator
     ) -> FloatArray:
-        """The best profile that moves from others, with the gains of all players, lead to."""
         starts, step, n_moves = profiles, _FIRST_STEP, _MOVES
         if self.actions.shape is not None:
             step, n_moves = _FIRST_STEP_OF_GRID, _MOVES_OF_GRID
@@ -154,9 +142,8 @@ class Beliefs:
     ) -> FloatArray:
         """What each player may gain, where nobody gains as much as a limit, shape (n, n_players).
 
-        Once a player gains as much as the limit of a profile, shape (n,), the others' gains are of
-        no interest there, and infinite. Players who gain much come first in the order: they settle
-        most.
+        Once a player gains as much as the limit of a profile, shape (n,), the others' gains are
+        infinite there. Players who gain much come first in the order: they settle most.
         """
         features = self.actions.features(cube)
         gains = np.full((len(cube), len(self.actions)), np.inf)
@@ -179,7 +166,7 @@ class Beliefs:
         worst = np.full(shape, -np.inf)
         for player, model in enumerate(self.models):
             half = self.beta * np.sqrt(model.point_variances[-1])
-            sign = _SIGNS[estimate]
+            sign = estimate.value
             there = (model.point_means + sign * half).reshape(shape)
             here = (model.point_means - sign * half).reshape(shape)
             gains = (there.max(axis=player, keepdims=True) - here) / model.unit
@@ -200,8 +187,7 @@ class Beliefs:
     ) -> tuple[IntArray, FloatArray]:
         """Index of a player's best action at each profile, and its value.
 
-        The more profiles were asked for, of which these may be a part, the fewer deviations are
-        looked at.
+        The more profiles were asked for, the fewer deviations are looked at.
         """
         model, actions = self.models[player], self.actions
         deviations = model.deviations(
@@ -216,7 +202,7 @@ class Beliefs:
         if n_asked * n_looked_at > _ALL_LOOKED_AT:
             n_looked_at = min(_LOOKED_AT, n_looked_at)
         looked_at = np.argpartition(-means, n_looked_at - 1, axis=1)[:, :n_looked_at]
-        half = _SIGNS[estimate] * self.beta * np.sqrt(deviations.variances(looked_at))
+        half = estimate.value * self.beta * np.sqrt(deviations.variances(looked_at))
         bounds = np.take_along_axis(means, looked_at, axis=1) + half
         best = bounds.argmax(axis=1)
         return looked_at[rows, best], bounds[rows, best]
@@ -229,8 +215,5 @@ class Beliefs:
             means = model.mean(features, model.top)
             return means, means
         means, variances = model.predict(features, model.top)
-        half = _SIGNS[estimate] * self.beta * np.sqrt(variances)
+        half = estimate.value * self.beta * np.sqrt(variances)
         return means + half, means - half
-
-
-_SIGNS = {Estimate.MEAN: 0.0, Estimate.LOWER: -1.0, Estimate.UPPER: 1.0}

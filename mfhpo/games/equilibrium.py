@@ -24,7 +24,7 @@ class Dissatisfaction:
 
     The mean, at least 0, is over all that is believed; the interval holds the gain with the
     probability of the answer, by the model. The unit is the standard deviation of the player's
-    utility over profiles, by its model.
+    utility.
     """
 
     mean: float
@@ -53,10 +53,7 @@ class Utility:
 
 @dataclass(frozen=True)
 class Deviation:
-    """The best deviation of one player from a profile, all others staying.
-
-    What it may gain, and where it leads, by the means of the likeliest models: all parameters.
-    """
+    """The best deviation of one player, all others staying, by the likeliest models' means."""
 
     gain: Dissatisfaction
     profile: Point

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["best_levels", "information_at_level", "information_of_target"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _NEVER = -np.inf
 _UNITS = 1_000  # into which a budget is divided if costs have no common unit
@@ -22,8 +20,7 @@ def information_of_target(
     """Mutual information of an observation at a level and the utility at the target, in nats.
 
     ``-ln(1 - r**2) / 2`` with ``r**2 = c**2 / (s_M**2 (s_m**2 + noise))``, for the posterior
-    variance at the level, the covariance with the target, the variance there and the variance of
-    the noise; any shapes that go together.
+    variance at the level, the covariance with the target, the variance there and that of the noise.
     """
     # One root at a time: products of variances have no place in a number where units are extreme.
     of_target, of_level = np.broadcast_arrays(np.sqrt(target_variance), np.sqrt(variance + noise))
@@ -44,10 +41,8 @@ def best_levels(
 ) -> tuple[IntArray, FloatArray]:
     """For each profile the players' levels of the most information for the cost (Eq. 28).
 
-    Dinkelbach's iteration (On nonlinear fractional programming, Management Science 1967): with a
-    ratio given, the best levels are those of the largest information minus ratio times cost, for
-    each player by itself unless the budget binds; they give the next ratio. It is exact, and ends
-    after a few steps. Where a budget binds and costs have no common unit, they are rounded up to a
+    By Dinkelbach's iteration (On nonlinear fractional programming, Management Science 1967), which
+    is exact. Where a budget binds and costs have no common unit, they are rounded up to a
     thousandth of the budget.
 
     Parameters
@@ -110,9 +105,9 @@ def _in_units(costs: FloatArray, budget: float) -> tuple[IntArray, int]:
 
 
 def _within(worth: FloatArray, sizes: IntArray, capacity: int) -> IntArray:
-    """Levels of the largest sum of worths within a capacity, by dynamic programming.
+    """Levels (n_profiles, n_players) of the largest sum of worths within a capacity.
 
-    Shapes: worth (n_profiles, n_players, M), sizes (n_players, M), result (n_profiles, n_players).
+    By dynamic programming; worth (n_profiles, n_players, M), sizes (n_players, M).
     """
     n_profiles, n_players, n_levels = worth.shape
     best = np.zeros((n_profiles, capacity + 1))

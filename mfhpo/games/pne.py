@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_number
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
 from mfhpo.games.policy import Awaited, GamePolicy
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf
 
 __all__ = ["MFUCBPNE", "UCBPNE"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-9
 _EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with from the start
@@ -27,9 +25,7 @@ _EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with 
 class UCBPNE(GamePolicy):
     """UCB-PNE: the profile that may be an equilibrium, or the deviation from it that may pay most.
 
-    All evaluations are at the target fidelity (Eq. 31-36).
-
-    See `GamePolicy` for the parameters.
+    All evaluations are at the target fidelity (Eq. 31-36). See `GamePolicy` for the parameters.
 
     References
     ----------
@@ -42,7 +38,6 @@ class UCBPNE(GamePolicy):
         return self._evaluation()
 
     def _evaluation(self) -> Query:
-        """The next profile at the target, for all players."""
         beliefs = self.beliefs
         reported = self.least_dissatisfied(Estimate.LOWER)
         most = beliefs.dissatisfaction(reported[None, :], Estimate.UPPER)[0]
@@ -58,13 +53,13 @@ class UCBPNE(GamePolicy):
 
 
 class MFUCBPNE(UCBPNE):
-    """MF-UCB-PNE (Algorithms 1 and 2).
+    """MF-UCB-PNE (Algorithms 1 and 2 of Zhang, Simeone and Poor; see `UCBPNE`).
 
     An episode explores: it queries the profile and the levels that tell most for their cost, while
     at least one player is below the target. It ends with an evaluation as in `UCBPNE`, when the
-    target itself tells most for its cost, or little is told any more. Where the model says that the
-    cheap levels always tell more, exploration is paid no more than evaluations are, once it has
-    cost as much as six of them: a model that is wrong must not keep the target from being seen.
+    target itself tells most for its cost, or little is told any more. Exploration is paid no more
+    than evaluations are, once it has cost as much as six of them: a model that is wrong must not
+    keep the target from being seen.
 
     Parameters
     ----------
@@ -78,11 +73,6 @@ class MFUCBPNE(UCBPNE):
         "target": what a query tells of the utility at the target, the default; "level": what it
         tells of the utility at its own level, as Eq. 24 has it, which takes a cheap level that says
         nothing of the target for a good one. With "level", exploration has no limit, as published.
-
-    References
-    ----------
-    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with
-    black-box utilities.
 
     Examples
     --------
@@ -121,9 +111,7 @@ class MFUCBPNE(UCBPNE):
     def _exploration(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
         """The next query below the target, or None if it is time to evaluate."""
         evaluation, least = self.costs.of_evaluation, self.costs.least
-        if not self.costs.has_cheaper_levels or remaining < (least + evaluation) * (
-            1.0 - _ROUNDING
-        ):
+        if not any(self.costs.tops) or remaining < (least + evaluation) * (1.0 - _ROUNDING):
             return None
         if self._information == "target" and self._has_explored_enough(awaited):
             return None
@@ -152,8 +140,9 @@ class MFUCBPNE(UCBPNE):
             episode = self._after(episode, before, left)
         # Line 14 of Algorithm 2. The unit of all is the lowest cost, as the paper has it, where all
         # players have the same; otherwise the mean of theirs.
+        unit = float(np.mean([own[0] for own in self.costs.by_player]))
         told, paid = episode.information + ratios[best] * cost, episode.cost + cost
-        return None if told < paid / math.sqrt(episode.budget * self.costs.mean_lowest) else query
+        return None if told < paid / math.sqrt(episode.budget * unit) else query
 
     def _has_explored_enough(self, awaited: Sequence[Awaited]) -> bool:
         """Whether more was paid for exploration than for evaluations, and for several of them."""
@@ -164,10 +153,7 @@ class MFUCBPNE(UCBPNE):
         return explored >= max(_EXPLORED, n_evaluations) * self.costs.of_evaluation
 
     def _information_of_points(self) -> FloatArray:
-        """What each level tells at each of the profiles, shape (n_profiles, n_players, M).
-
-        Levels that a player does not have tell minus infinity.
-        """
+        """What each level tells at each of the profiles, shape (n_profiles, n_players, M)."""
         n_levels = max(self.costs.tops) + 1
         gains = np.full((len(self.points), len(self.models), n_levels), -np.inf)
         for player, model in enumerate(self.models):

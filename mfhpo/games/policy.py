@@ -6,10 +6,9 @@ import abc
 import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_positive, check_probability
 from mfhpo.games.actions import Actions
@@ -21,13 +20,11 @@ from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.learning import LearnedUtility, checked
 from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.racing.native import one_thread
 
 __all__ = ["Awaited", "Episode", "GamePolicy"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-9
 _LARGEST = 1e75  # squares of what is larger have no place in a number
@@ -61,10 +58,8 @@ class Episode(NamedTuple):
 class GamePolicy(abc.ABC):
     """Decides which profile of a game is evaluated next, at which fidelities.
 
-    It proposes one query at a time. Who wants several asks again, with those before as pending.
-
-    A policy knows nothing of trials or clocks: whoever runs it asks for queries, evaluates them
-    anywhere and in any order, and tells the utilities. Larger utilities are better.
+    It proposes one query at a time; who wants several asks again, with those before as pending.
+    Queries are evaluated anywhere and told in any order. Larger utilities are better.
 
     Parameters
     ----------
@@ -80,8 +75,8 @@ class GamePolicy(abc.ABC):
         Whether one run serves all players: they are at the same level then, and it is paid for
         once. Otherwise each player's utility is measured by itself.
     beta
-        Half-width of the bounds that choose what is evaluated, in posterior standard deviations:
-        1 to 2 as a rule. (Eq. 43 needs to know a norm of the utilities.)
+        Half-width of the bounds that choose what is evaluated, in posterior standard deviations: 1
+        to 2 as a rule. (Eq. 43 needs to know a norm of the utilities.)
     probability
         Of the intervals of an answer.
     hyperparameters
@@ -149,14 +144,12 @@ class GamePolicy(abc.ABC):
             for of_player, known in zip(assumptions, declared, strict=True)
         ]
 
-    # The contract.
-
     @one_thread()
     def ask(self, pending: Sequence[Query] = ()) -> Query | None:
         """Propose the next query, or None if the budget does not pay for another one.
 
-        Asking changes nothing: the answer is a function of what was told and of `pending`, the
-        queries that are under way: their costs count, and the models know where they are.
+        The answer is a function of what was told and of `pending`, the queries that are under way:
+        their costs count, and the models know where they are.
         """
         for query in pending:
             self._check(query)
@@ -187,10 +180,9 @@ class GamePolicy(abc.ABC):
         """Learn what a query gave: one utility for each player, ValueError for what does not fit.
 
         None, or a number that is not finite or beyond 1e75, is for one that could not be measured.
-        One that fails alone is no observation. Where one failed again, or two near each other, the
-        player's model counts them as the worst that was seen of that player at that level, for a
-        profile that crashes is none to stay at; unless something was or will be observed near them,
-        which tells that the profiles had no part in it.
+        One that fails alone is no observation. Where one failed again, or two near each other, and
+        nothing was or will be observed near them, the player's model counts them as the worst that
+        was seen of that player at that level.
         """
         self._check(query)
         query = Query(dict(query.profile), tuple(int(level) for level in query.levels))
@@ -247,11 +239,11 @@ class GamePolicy(abc.ABC):
     def recommend(self) -> Equilibrium:
         """The profile from which players gain least by deviating.
 
-        Where the actions are so few that all profiles can be compared, it is the one whose largest
-        dissatisfaction is smallest over games drawn from the posterior (the mean over them, or the
-        median where hyperparameters are drawn, too). Elsewhere it is where best responses lead, by
-        the means of the likeliest models, or begin, if they lead to nothing better. A player of
-        whom nothing was observed might gain without a limit.
+        Where all profiles can be compared, it is the one whose largest dissatisfaction is smallest
+        over games drawn from the posterior (the mean over them, or the median where hyperparameters
+        are drawn, too). Elsewhere it is where best responses lead, by the means of the likeliest
+        models, or begin, if they lead to nothing better. A player of whom nothing was observed
+        might gain without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
@@ -306,8 +298,6 @@ class GamePolicy(abc.ABC):
         for entry in state["told"]:
             self.tell(Query(entry["profile"], tuple(entry["levels"])), entry["utilities"])
 
-    # What those who choose need.
-
     @property
     def models(self) -> list[MultiOutputGP]:
         """What is believed of each player's utility."""
@@ -335,7 +325,6 @@ class GamePolicy(abc.ABC):
         return any(learned.has_seen for learned in self._learned)
 
     def _fails_always(self, query: Query) -> bool:
-        """Whether a query has failed more than once, and never gave all utilities."""
         key = _key(query)
         return self._failures[key] >= _TRIES and key not in self._measured
 
@@ -357,10 +346,7 @@ class GamePolicy(abc.ABC):
         """What a query tells of all players' utilities, where a policy asks for it."""
         return 0.0
 
-    # Learning.
-
     def _after(self, episode: Episode, awaited: Awaited, remaining: float) -> Episode:
-        """The episode once a query was made, with what is left of the budget then."""
         query, cost, information = awaited
         if self.is_evaluation(query):
             return Episode(0.0, 0.0, remaining)
@@ -372,5 +358,4 @@ class GamePolicy(abc.ABC):
 
 
 def _key(query: Query) -> tuple[object, ...]:
-    """What is the same for the same query."""
     return (*sorted(query.profile.items()), query.levels)

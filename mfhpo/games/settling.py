@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["best_response", "settled"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 # How near to a player's own the actions are that are looked at beside all others, in distances of
 # these.
@@ -22,16 +19,12 @@ _TIE = 1e-9  # of a player's unit
 
 
 def settled(
-    profile: FloatArray,
-    actions: Actions,
-    models: Sequence[MultiOutputGP],
-    units: FloatArray,
+    profile: FloatArray, actions: Actions, models: Sequence[MultiOutputGP], units: FloatArray
 ) -> FloatArray:
     """Where best responses lead, with ever nearer actions beside those that are looked at.
 
     Of the profiles on the way, the first one among them, this is the one that players would leave
-    least. A profile is a point of the unit cube, shape (number of parameters,). In `units`, shape
-    (n_players,), players' gains are held against each other.
+    least, their gains in `units`, shape (n_players,).
     """
     way = [profile]
     for step in _STEPS:
@@ -48,8 +41,7 @@ def best_response(
 ) -> FloatArray:
     """The profile in which a player, given by its index, has moved to its best action.
 
-    A player that has nothing to gain, counted in its unit, stays: one to which all actions are
-    alike, or of whom nothing was observed.
+    A player that has nothing to gain, counted in its unit, stays.
     """
     utilities, stays = _utilities(profile, player, actions, model)
     best = int(np.argmax(utilities))

@@ -11,17 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_arm
 from mfhpo.regret.reward import RewardPolicy, RunningSums
 
 __all__ = ["MFElimination"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Without a budget, the first one that is assumed affords so many target pulls of each arm.
 _FIRST_TARGET_PULLS = 16
@@ -30,11 +27,11 @@ _FIRST_TARGET_PULLS = 16
 class MFElimination(RewardPolicy):
     """Compare arms at the target in phases, then play those that are left at the cheapest fidelity.
 
-    In phase p = 0, 1, ... every remaining arm is pulled at the target until it has
-    ``4^p log(Lambda / (4^p lambda_M))`` values there, Lambda being the budget; it stays if its mean
-    plus ``2^(1-p) W`` exceeds the largest mean, W being the width of the values. That goes on while
-    ``p < log2(2 W / epsilon)`` and more than one arm is left. The remaining arms are then played in
-    turn at the cheapest fidelity: the first, or the target if that was measured to cost no more.
+    In phase p = 0, 1, ... every remaining arm is pulled at the target until it has ``4^p log(Lambda
+    / (4^p lambda_M))`` values there, Lambda being the budget; it stays if its mean plus ``2^(1-p)
+    W`` exceeds the largest mean, W being the width of the values. That goes on while ``p < log2(2 W
+    / epsilon)`` and more than one arm is left. The remaining arms are then played in turn at the
+    cheapest fidelity: the first, or the target if that was measured to cost no more.
 
     For a reward that is earned per play, whatever the play costs: every play earns its arm's target
     mean. It certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
@@ -42,12 +39,12 @@ class MFElimination(RewardPolicy):
     Parameters
     ----------
     problem
-        What is known. The bias does not matter. W is high - low of values that are `Bounded`, and
-        2 sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
+        What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
+        sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
     epsilon, delta, budget, max_failures, pilot_arms, pilot_pulls
-        See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, epsilon is
-        ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
-        The pilot is at the cheapest fidelity and the target.
+        See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, epsilon is ``W (K
+        log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8). The pilot
+        is at the cheapest fidelity and the target.
     seed
         Chooses the pilot's arms.
 
@@ -58,10 +55,10 @@ class MFElimination(RewardPolicy):
 
     Notes
     -----
-    An assumed budget that is doubled costs a constant: a regret of at most c L^(2/3) for each
-    assumed budget L adds up to at most 2.7 times as much over all of them. At each doubling every
-    arm is judged anew, and observations are kept. Races of two arms then missed 1 to 40 % more than
-    with the budget known. The theorems are about known budgets.
+    An assumed budget that is doubled costs a constant: a regret of at most c L^(2/3) for each adds
+    up to at most 2.7 times as much over all of them. At each doubling every arm is judged anew, and
+    observations are kept. Races of two arms then missed 1 to 40 % more than with the budget known.
+    The theorems are about known budgets.
 
     Pulls in phases stop early where a further phase could not be paid: 4^p e lambda_M > Lambda.
 
@@ -122,7 +119,6 @@ class MFElimination(RewardPolicy):
         self._assume(first if math.isinf(self._assumed) else self._assumed)
 
     def _assume(self, budget: float) -> None:
-        """Take a budget as given."""
         self._assumed = budget
         # Below e the share would grow with the budget.
         affordable = max(math.e, budget / self._cost_played)
@@ -143,7 +139,6 @@ class MFElimination(RewardPolicy):
 
     @property
     def _exploring(self) -> bool:
-        """Whether arms are still compared."""
         repeats = 4.0**self._phase
         payable = self._assumed >= math.e * repeats * self._cost_compared
         worthwhile = self._phase == 0 or 2.0 * self._width > self.epsilon * 2.0**self._phase
@@ -205,12 +200,10 @@ class MFElimination(RewardPolicy):
             "the best arm for a certificate"
         )
 
-    # Blocks of plays, for simulations.
-
     def play(self, running_sums: RunningSums, capital: float | None = None) -> None:
         """Play until the next play would exceed the capital: the same as ask and tell, but fast.
 
-        For `running_sums` and errors see `MFUCB.play`; the budget sets when exploring ends.
+        See `MFUCB.play`; the budget sets when exploring ends.
         """
         limit = self._check_block(capital)
         target = self.problem.target

@@ -41,10 +41,9 @@ def play_candidates(
     """Play MF-UCB (paper 000, Algorithm 1) among candidates while one of them is surely the best.
 
     The upper bound of candidate j at time t is the smallest ``centres + slopes sqrt(log t)`` over
-    the fidelities (Eq. 3). It does not decrease with t, so that its value at the horizon is a
-    ceiling for all times until then: a candidate is looked at only if its ceiling exceeds the best
-    bound so far, and an arm outside the candidates cannot be the best while the best bound exceeds
-    the largest of their ceilings.
+    the fidelities (Eq. 3). Its value at the horizon is a ceiling for all times until then: a
+    candidate is looked at only if its ceiling exceeds the best bound so far, and an arm outside the
+    candidates cannot be the best while the best bound exceeds the largest of their ceilings.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo._validation import check_positive
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
 from mfhpo.racing.native import compiled as compile_function
@@ -22,8 +23,6 @@ from mfhpo.regret.reward import RewardPolicy, RunningSums
 
 __all__ = ["MFUCB"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Kernel: TypeAlias = Callable[..., tuple[int, int, int, float, int]]
 
 # The fewest candidates that the inner loop of a block looks at.
@@ -39,8 +38,8 @@ class MFUCB(RewardPolicy):
 
     The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m, where
     the radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm
-    is played at the cheapest fidelity whose radius is at least
-    gamma_m = zeta_m sqrt(lambda_m / lambda_(m+1)). Bad arms are thus left at cheap fidelities.
+    is played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
+    lambda_(m+1)). Bad arms are thus left at cheap fidelities.
 
     For the reward while it runs: every play earns its arm's target mean times its cost. It
     certifies nothing; to be sure of an answer race with `mfhpo.IISE`.
@@ -48,8 +47,8 @@ class MFUCB(RewardPolicy):
     Parameters
     ----------
     problem
-        What is known. Bias bounds are those of kind "max". Bias, costs and sigma are found out by
-        a pilot where they are not declared.
+        What is known. Bias bounds are those of kind "max". Bias, costs and sigma are found out by a
+        pilot where they are not declared.
     rho, delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFUCBOptions`.
     seed
@@ -131,10 +130,7 @@ class MFUCB(RewardPolicy):
         return self._sigmas() * math.sqrt(2.0 * self.rho)
 
     def _terms(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Centres and slopes of the upper bounds (see `play_candidates`), both of shape (K, M).
-
-        `counts` (K, M) includes what is under way.
-        """
+        """Centres and slopes of the upper bounds, (K, M); `counts` includes what is under way."""
         widths, told = self._widths(), self._evidence.counts
         seen = told > 0
         means = self._evidence.all_means(np.arange(self.problem.n_arms))
@@ -148,40 +144,18 @@ class MFUCB(RewardPolicy):
         return centres, slopes
 
     def _sums(self) -> FloatArray:
-        """Sums of the values, shape (K, M)."""
         arms = np.arange(self.problem.n_arms)
         fidelities = range(self.problem.n_fidelities)
         return np.stack([self._evidence.sums(arms, m) for m in fidelities], axis=1)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         centres, slopes = self._terms(counts)
-        pulls = int(counts.sum())
-        root = math.sqrt(math.log(pulls + 1))
+        root = math.sqrt(math.log(int(counts.sum()) + 1))
         arm = int(arms[np.argmax((centres[arms] + slopes[arms] * root).min(axis=1))])
-        no_draws = np.zeros(counts.size, dtype=np.int64)
-        _, place, *_ = play_candidates(
-            arms=[arm],
-            counts=counts[arm].tolist(),
-            sums=[],
-            centres=centres[arm].tolist(),
-            slopes=slopes[arm].tolist(),
-            ceilings=[math.inf],
-            zeta=[],
-            widths=[],
-            gamma=self._gamma.tolist(),
-            costs=[0.0] * counts.shape[1],
-            values=[],
-            used=no_draws,
-            filled=no_draws,
-            order=[0],
-            played=0,
-            pulls=pulls,
-            cost=0.0,
-            capital=math.inf,
-            horizon=pulls + 1,
-            excluded=-math.inf,
-        )
-        return Pull(arm, place - arm * counts.shape[1])
+        unsure = (counts[arm] == 0) | (slopes[arm] * root >= self._gamma)
+        worthwhile = unsure & (self._gamma < np.inf)
+        worthwhile[-1] = True
+        return Pull(arm, int(np.argmax(worthwhile)))
 
     def _surest_arm(self) -> int:
         return surest_at_target(self._evidence, self.active, self._bias)
@@ -192,8 +166,6 @@ class MFUCB(RewardPolicy):
             "MF-UCB maximises the reward while it runs and certifies nothing; race for the best "
             "arm for a certificate"
         )
-
-    # Blocks of plays, for simulations.
 
     def play(
         self,
@@ -274,7 +246,6 @@ class _Block:
     def _play(
         self, running_sums: RunningSums, keep: int, pulls: int, cost: float, horizon: int
     ) -> tuple[int, int, float, IntArray]:
-        """Play with one choice of candidates."""
         root = math.sqrt(math.log(horizon))
         ceilings = (self._centres + self._slopes * root).min(axis=1)[self._arms]
         kept, excluded = np.arange(len(self._arms)), -math.inf

@@ -8,17 +8,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian, declared_sigmas
 from mfhpo.problem import Problem
 from mfhpo.racing.race import RacingPolicy
 
 __all__ = ["RewardPolicy", "RunningSums"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Arms (n,), fidelity, number of their values so far, sums of these (n,), and the numbers of values
 # at which the sums are wanted (T,); gives the sums, shape (n, T). See `Instance.running_sums`.
@@ -28,17 +25,7 @@ RunningSums: TypeAlias = Callable[[IntArray, int, int, FloatArray, IntArray], Fl
 class RewardPolicy(RacingPolicy):
     """A policy that maximises the reward while it runs, and certifies nothing.
 
-    Parameters
-    ----------
-    problem
-        What is known.
-    delta, budget, max_failures, pilot_arms, pilot_pulls, seed
-        See `RacingPolicy`. Without a budget the policy never finishes by itself.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range.
+    Parameters and errors are those of `RacingPolicy`. Without a budget it never finishes by itself.
     """
 
     def __init__(
@@ -131,8 +118,6 @@ class RewardPolicy(RacingPolicy):
         if self._declared_sigmas is None:
             return self._evidence.noise_scale(fidelity)
         return self._declared_sigmas[fidelity]
-
-    # Blocks of plays, for simulations.
 
     def _check_block(self, capital: float | None) -> float:
         """Return what may be spent, or raise where a block is not the same as asking."""

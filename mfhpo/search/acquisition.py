@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
-__all__ = ["best_place", "expected_improvement"]
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["best_place", "expected_improvement"]
 
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
 _EDGE = 1.0 - 1e-9
@@ -40,13 +39,7 @@ def expected_improvement(
     ----------
     Jones, Schonlau and Welch, Efficient global optimization of expensive black-box functions,
     Journal of Global Optimization 13, 1998. Huang, Allen, Notz and Zeng, Global optimization of
-    stochastic black-box systems via sequential kriging meta-models, Journal of Global Optimization
-    34, 2006, for noise.
-
-    Examples
-    --------
-    >>> expected_improvement(np.array([0.0]), np.array([1.0]), 0.0).round(4).tolist()
-    [0.3989]
+    stochastic black-box systems via sequential kriging meta-models, ibid. 34, 2006, for noise.
     """
     z = (mean - best) / spread
     # The scaled error function keeps the small difference of two terms that far below are alike.
@@ -64,13 +57,13 @@ def best_place(
     merit: Callable[[FloatArray], FloatArray],
     good: FloatArray,
     rng: np.random.Generator,
-    ordered: npt.NDArray[np.bool_],
+    ordered: BoolArray,
 ) -> FloatArray:
     """Search the unit cube for the place of the largest merit, at random and then nearby.
 
     Coordinates with an order are drawn at and near the ends of their ranges more often than uniform
-    draws would put them there. The model knows least there, and the best value of a parameter is
-    often there. Even in a few dimensions, random places and small moves hardly ever reach a corner.
+    draws would put them there: the model knows least there, the best value is often there, and
+    random places and small moves hardly ever reach a corner.
 
     Parameters
     ----------
@@ -105,7 +98,7 @@ def best_place(
 class _Cube:
     """Draws places; `ordered` says which coordinates have an order, shape (d,)."""
 
-    ordered: npt.NDArray[np.bool_]
+    ordered: BoolArray
     rng: np.random.Generator
 
     def moved(self, places: FloatArray, copies: int, step: float, share: float) -> FloatArray:
@@ -116,14 +109,13 @@ class _Cube:
         chosen[rows, self.rng.integers(repeated.shape[1], size=len(repeated))] = True
         moves = step * self.rng.normal(size=repeated.shape) * (chosen & self.ordered)
         # Clipped rather than reflected: the best value is often at the end of a range.
-        clipped: FloatArray = np.clip(repeated + moves, 0.0, _EDGE)
-        return clipped
+        return np.clip(repeated + moves, 0.0, _EDGE)
 
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
         """Some coordinates drawn anew; if they have an order, two thirds of them at or near an end.
 
-        Half of those are at the end. The others have a distance from it whose order of magnitude is
-        drawn, because a parameter that acts by orders of magnitude differs much near its end.
+        Half of those are at the end; the others have a distance from it whose order of magnitude is
+        drawn, for parameters that act by orders of magnitude.
         """
         shape = places.shape
         away = _NEAREST ** self.rng.random(shape) * (self.rng.random(shape) < 0.5)
@@ -131,5 +123,4 @@ class _Cube:
         chosen = self.ordered & (self.rng.random(shape) < _BY_END)
         drawn = np.where(chosen, by_end, self.rng.random(shape))
         partly = np.where(self.rng.random(shape) < share, drawn, places)
-        clipped: FloatArray = np.clip(partly, 0.0, _EDGE)
-        return clipped
+        return np.clip(partly, 0.0, _EDGE)

@@ -23,12 +23,8 @@ _ROUNDING = 1e-9
 class Budget:
     """Counts what a search and its certificate spend, and prices what is to come.
 
-    Parameters
-    ----------
-    amount, unit, share, measured
-        See `SearchRace`, where they are called budget, unit, certify_share and measured.
-    search
-        Gets its costs as they become known, and begins with no more arms than can be paid for.
+    For the parameters see `SearchRace`. The search gets its costs as they become known, and begins
+    with no more arms than can be paid for.
 
     Attributes
     ----------
@@ -68,8 +64,6 @@ class Budget:
             search.count_evaluations()
         self._shorten_beginning()
 
-    # Paying.
-
     def pay(self, pull: Pull, observation: Observation) -> None:
         """Count an evaluation, and learn from what it has cost."""
         cost = observation.cost
@@ -98,8 +92,6 @@ class Budget:
             self._search.shorten_beginning(affordable, fewest=True)
         elif not math.isinf(self._amount):
             self._search.shorten_beginning(_FIRST_SHARE * self._amount)
-
-    # Pricing.
 
     @property
     def target_price(self) -> float:
@@ -143,8 +135,6 @@ class Budget:
         reached = self.reached.get(pull.arm, -1)
         return reached if reached < pull.fidelity else -1
 
-    # What is left.
-
     @property
     def _spent(self) -> float:
         return float(self.evaluations) if self._in_evaluations else self.cost
@@ -161,8 +151,6 @@ class Budget:
     def pays_for(self, n: int, pending: Sequence[Pull]) -> bool:
         """Whether so many evaluations at the target can be paid besides what is under way."""
         return n * self.target_price <= self.left(pending) + _ROUNDING
-
-    # What is kept for the certificate.
 
     @property
     def kept(self) -> float:
@@ -204,8 +192,6 @@ class Budget:
     def _least_first_look(self) -> int:
         """Evaluations of each candidate without which nothing can be said about them."""
         return LEAST_FIRST_LOOK if self._measured is None else FIRST_LOOK
-
-    # Saving.
 
     def state_dict(self) -> dict[str, Any]:
         """What was paid and learned so far, as plain JSON values."""

@@ -21,27 +21,11 @@ _TIMED_LEVEL = replace(_ONE_LEVEL, costs="measured")
 
 @dataclass(frozen=True)
 class DeclaredSearch:
-    """A search as its user declares it, whichever library runs it.
-
-    Parameters
-    ----------
-    fidelity
-        The fidelity; see `has_levels`.
-    checkpoints
-        Whether an evaluation goes on from the same configuration's last level.
-    options
-        Further arguments of `SearchRace`.
-
-    Examples
-    --------
-    >>> declared = DeclaredSearch.of("epochs", trials=40)
-    >>> declared.race([1, 9], seed=0, sign=1.0).ask()
-    [Pull(arm=0, fidelity=1, limit=None)]
-    """
+    """A search as its user declares it, whichever library runs it."""
 
     fidelity: Fidelity
-    checkpoints: bool
-    options: Mapping[str, Any]
+    checkpoints: bool  # whether an evaluation goes on from the configuration's last level
+    options: Mapping[str, Any]  # further arguments of `SearchRace`
 
     @classmethod
     def of(
@@ -57,8 +41,7 @@ class DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
 
         The budget is in the unit of the fidelity's costs, in `trials` whatever they cost, or in
-        `seconds`, with costs that are measured: one of them, or none. A fidelity of None says that
-        the objective has none.
+        `seconds`, with costs that are measured: one of them, or none.
         """
         all_three = {"budget": budget, "trials": trials, "seconds": seconds}
         given = {name: value for name, value in all_three.items() if value is not None}
@@ -101,13 +84,7 @@ class DeclaredSearch:
 
 
 def has_levels(fidelity: Fidelity) -> bool:
-    """Whether a search's objective asks for a fidelity.
-
-    Examples
-    --------
-    >>> has_levels(Fidelity("epochs")), has_levels(DeclaredSearch.of(None).fidelity)
-    (True, False)
-    """
+    """Whether a search's objective asks for a fidelity."""
     return fidelity not in (_ONE_LEVEL, _TIMED_LEVEL)
 
 

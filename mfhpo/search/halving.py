@@ -20,20 +20,16 @@ _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4
 class HalvingSearch(SearchPolicy):
     """Promotes the best third of each level, whenever an arm is among it.
 
-    The promotions are those of asynchronous successive halving; arms are drawn by whoever asks, so
-    that any sampler can propose them. Arms begin at the lowest level that can be relied on: a level
-    is skipped while its rank correlation with the next one is below 0.2. It is Spearman's, over the
-    arms that were evaluated at both, taken together with four arms' worth of a correlation of one
-    half, since a few arms say little.
+    The promotions are those of asynchronous successive halving (Li et al., A system for massively
+    parallel hyperparameter tuning, MLSys 2020); arms are drawn by whoever asks. Arms begin at the
+    lowest level that can be relied on: a level is skipped while its rank correlation with the next
+    one is below 0.2. It is Spearman's, over the arms that were evaluated at both, taken together
+    with four arms' worth of a correlation of one half, since a few arms say little.
 
     Parameters
     ----------
     costs, continues, initial, seed
         See `SearchPolicy`.
-
-    References
-    ----------
-    Li et al., A system for massively parallel hyperparameter tuning, MLSys 2020 (ASHA).
 
     Examples
     --------

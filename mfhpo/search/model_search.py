@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.acquisition import best_place, expected_improvement
@@ -19,8 +20,6 @@ from mfhpo.search.process import LevelData, LevelProcess
 from mfhpo.search.rows import Rows
 
 __all__ = ["ModelSearch"]
-
-FloatArray = npt.NDArray[np.float64]
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -57,24 +56,19 @@ class ModelSearch(SearchPolicy):
     """Begins the arm with the largest expected improvement, or goes on with one begun before.
 
     One Gaussian process (`LevelProcess`) models the values at all levels. It learns how much a
-    cheap level says about the target, so that a misleading one is not followed, and on what scale a
-    number acts. The next step is the one with the largest expected improvement at the target for
-    what it costs to get there. Arms are never stopped for good: one that is left waits until
-    nothing better is in sight (freezing and thawing).
+    cheap level says about the target, and on what scale a number acts. The next step is the one
+    with the largest expected improvement at the target for what it costs to get there. Arms are
+    never stopped for good: one that is left waits until nothing better is in sight (freezing and
+    thawing: Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014).
 
     Each new arm is chosen under freshly sampled model parameters (Thompson sampling), which also
-    say until the next arm what to go on with, so that the search keeps testing its own beliefs.
-    The most probable parameters say which finished arm is best.
+    say until the next arm what to go on with, so that the search keeps testing its own beliefs. The
+    most probable parameters say which finished arm is best.
 
     Parameters
     ----------
     costs, continues, initial, seed
         See `SearchPolicy`.
-
-    References
-    ----------
-    Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014, for going
-    on with arms by what a model expects of them.
 
     Examples
     --------
@@ -110,8 +104,6 @@ class ModelSearch(SearchPolicy):
         # What the most probable and the drawn parameters say, each with what it was made from.
         self._view: tuple[int, _View] | None = None
         self._drawn_view: tuple[object, _View] | None = None
-
-    # Asking.
 
     @one_thread()
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
@@ -177,8 +169,6 @@ class ModelSearch(SearchPolicy):
         super().load_state_dict(state)
         self._process = None  # of what was known before
 
-    # The model.
-
     @property
     def _can_model(self) -> bool:
         return bool(self.finished_arms() and self.space.parameters and self._points)
@@ -191,7 +181,6 @@ class ModelSearch(SearchPolicy):
         return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
     def _see(self) -> _View:
-        """What the most probable model says."""
         if self._view is None or self._view[0] != self._changes:
             self._view = (self._changes, self._new_view(self._fit(), ()))
         return self._view[1]
@@ -245,8 +234,7 @@ class ModelSearch(SearchPolicy):
     def _fit(self) -> LevelProcess:
         """The model, fitted anew whenever there are so many more values than last time.
 
-        When that is depends on their number alone, so that a search that is loaded or replayed goes
-        on as the one that was not.
+        When that is depends on their number alone, so that a search that is replayed goes on alike.
         """
         n = len(self._history)
         fitted = min(n, self._initial)
@@ -258,8 +246,6 @@ class ModelSearch(SearchPolicy):
             self._process.fit(self._data(self._rows(fitted).most_telling(_MOST_FITTED)))
             self._fitted = key
         return self._process
-
-    # Choosing.
 
     def _new_arm(
         self, view: _View, begun: int, rng: np.random.Generator
@@ -283,10 +269,9 @@ class ModelSearch(SearchPolicy):
     def _level(self, view: _View, features: FloatArray, lowest: int) -> int:
         """The level at which to evaluate next.
 
-        Where evaluations go on from the last one, each level is passed anyway, and the next one is
-        as good a place to reconsider as any. Where they begin from scratch, it is the level by
-        which most is gained for the cost, if many such arms are evaluated there and only the best
-        of them at the target.
+        Where evaluations go on from the last one, it is the next one. Where they begin from
+        scratch, it is the level by which most is gained for the cost, if many such arms are
+        evaluated there and only the best of them at the target.
         """
         if self.continues or lowest >= self.target:
             return lowest
@@ -308,5 +293,4 @@ class ModelSearch(SearchPolicy):
 def _rows_as_keys(features: FloatArray) -> npt.NDArray[np.void]:
     """One comparable value for each row, shape (n,), alike for rows that are the same."""
     rounded = np.ascontiguousarray(np.round(features, _DIGITS) + 0.0)
-    keys: npt.NDArray[np.void] = rounded.view(f"V{rounded.itemsize * rounded.shape[1]}")[:, 0]
-    return keys
+    return rounded.view(f"V{rounded.itemsize * rounded.shape[1]}")[:, 0]

@@ -10,15 +10,12 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_increasing
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
 
 __all__ = ["Begin", "Replicate", "SearchPolicy"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _MAX_FAILURES = 3
 # Once so many arms have left, and none that failed had a value later, one failure is enough.
@@ -32,15 +29,10 @@ _FIRST_EVERYWHERE = 2
 
 @dataclass(frozen=True)
 class Begin:
-    """Evaluate a new configuration.
+    """Evaluate a new configuration, at a level given by its index.
 
-    Parameters
-    ----------
-    fidelity
-        Index of the level.
-    point
-        The configuration, with values for all parameters of the space, also for those that turn
-        out not to apply. None: whoever asks draws it, at random or as it likes.
+    The point has values for all parameters of the space, also for those that turn out not to apply.
+    None: whoever asks draws it, at random or as it likes.
     """
 
     fidelity: int
@@ -49,15 +41,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Replicate(Pull):
-    """An evaluation at the target for the certificate: from scratch, and with a new seed.
-
-    Parameters
-    ----------
-    arm, fidelity, limit
-        See `Pull`.
-    shortlist
-        The arms that are compared.
-    """
+    """An evaluation at the target for a shortlist's certificate: from scratch, with a new seed."""
 
     shortlist: tuple[int, ...] = ()
 
@@ -133,7 +117,7 @@ class SearchPolicy(abc.ABC):
         """Begin with fewer arms at random, if their number was not given.
 
         Evaluating them takes `most` at most, a cost or a number of evaluations, whichever counts.
-        With `fewest`, their number is at most the smallest usual one, as where costs are measured.
+        With `fewest`, they are no more than the smallest usual number.
         """
         if not self._finds_initial:
             return
@@ -169,8 +153,6 @@ class SearchPolicy(abc.ABC):
         """Index of the lowest level at which arms are evaluated."""
         return self.target if self._counts_evaluations else 0
 
-    # Learning.
-
     def describe(self, arm: int, point: Point) -> None:
         """Say which configuration an arm is, without the parameters that do not apply to it."""
         if self._points.get(arm) == point:
@@ -204,8 +186,6 @@ class SearchPolicy(abc.ABC):
         self._merged.add(arm)
         self._changes += 1
 
-    # Asking.
-
     @abc.abstractmethod
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
         """What to evaluate next, of `begun` arms so far; asking twice gives the same answer."""
@@ -222,8 +202,6 @@ class SearchPolicy(abc.ABC):
         """The finished arms that may be the best, the leader first: 2 to `most`, if there are."""
         finished = self.finished_arms()
         return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
-
-    # What is known.
 
     def mean(self, arm: int, fidelity: int) -> float:
         """Mean of an arm's values at a level; NaN without any."""
@@ -287,8 +265,6 @@ class SearchPolicy(abc.ABC):
         self._told = state["told"]
         self._changes += 1
 
-    # What searches share.
-
     def _learn(self, arm: int, level: int, value: float) -> None:
         self._values[level].setdefault(arm, []).append(value)
         self._history.append((arm, level, value))
@@ -296,7 +272,7 @@ class SearchPolicy(abc.ABC):
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
         """The next step of the beginning: random arms, of which fewer and fewer go up.
 
-        None when that is over, or when it waits for what is under way.
+        None when that is over, or waits for what is under way.
         """
         if begun < self._initial:
             return Begin(self.lowest, None)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import Bounds, minimize
 
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.search.warping import warp
 
 __all__ = ["LevelData", "LevelProcess"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _JITTER, _MOST_JITTER = 1e-6, 1.0
 _STEPS = 100  # of a fit
@@ -34,16 +31,8 @@ _STEP = 1e-4  # in which curvature is measured, in standard deviations of the pr
 class LevelData:
     """Observations that a process is conditioned on.
 
-    Parameters
-    ----------
-    features
-        Of the configuration, shape (n, d).
-    levels
-        Index of the level, shape (n,).
-    values
-        Of about unit size at each level, shape (n,).
-    counts
-        Number of evaluations that each value is the mean of, shape (n,), or one for all.
+    Configurations' features, shape (n, d); level indices (n,); values of about unit size at each
+    level (n,); and the number of evaluations that each value is the mean of (n,), or one for all.
     """
 
     features: FloatArray
@@ -61,9 +50,9 @@ class LevelProcess:
     tells about a configuration's other levels and about those that are nearly the same. Both
     matrices over levels are free (the linear model of coregionalisation), so that a level that says
     nothing about the target is found out. The target has a part of its own besides, with its own
-    scales: there are many more values at cheap levels, and what matters after few epochs need not
-    matter after many. Inputs are warped first, because one length scale rarely fits a whole range.
-    Everything is fitted by the largest posterior density, with weak priors.
+    scales: what matters after few epochs need not matter after many. Inputs are warped first,
+    because one length scale rarely fits a whole range. Everything is fitted by the largest
+    posterior density, with weak priors.
 
     Parameters
     ----------
@@ -76,17 +65,13 @@ class LevelProcess:
     References
     ----------
     Bonilla, Chai and Williams, Multi-task Gaussian process prediction, NIPS 2007. Swersky, Snoek
-    and Adams, Multi-task Bayesian optimization, NIPS 2013. Kennedy and O'Hagan, Predicting the
-    output from a complex computer code when fast approximations are available, Biometrika 2000,
-    for the target's own part. Snoek, Swersky, Zemel and Adams, Input warping for Bayesian
-    optimization of non-stationary functions, ICML 2014. MacKay, Information Theory, Inference,
-    and Learning Algorithms, Cambridge University Press 2003, chapter 27, for Laplace's
-    approximation.
+    and Adams, Multi-task Bayesian optimization, NIPS 2013. For the target's own part: Kennedy and
+    O'Hagan, Predicting the output from a complex computer code when fast approximations are
+    available, Biometrika 2000. For Laplace's approximation: MacKay, Information Theory, Inference,
+    and Learning Algorithms, Cambridge University Press 2003, chapter 27.
     """
 
-    def __init__(
-        self, n_features: int, n_levels: int, numbers: npt.NDArray[np.bool_] | None = None
-    ) -> None:
+    def __init__(self, n_features: int, n_levels: int, numbers: BoolArray | None = None) -> None:
         self.n_features = n_features
         self.n_levels = n_levels
         self._numbers = np.zeros(n_features, dtype=np.bool_) if numbers is None else numbers
@@ -108,8 +93,6 @@ class LevelProcess:
         self._parameters = self._prior.copy()
         self._root = np.diag(self._precision**-0.5)  # of the parameters' covariance
 
-    # Fitting.
-
     def fit(self, data: LevelData, steps: int = _STEPS) -> None:
         """Fit all parameters in so many steps at most, from where the last fit ended."""
         indicators = np.eye(self.n_levels)[data.levels]
@@ -130,9 +113,9 @@ class LevelProcess:
     def drawn(self, rng: np.random.Generator) -> LevelProcess:
         """A process, not conditioned yet, with parameters drawn from their posterior.
 
-        The most probable parameters alone make a model too sure of itself: from few values they
-        say, for instance, that one feature does not matter, and what lies beyond is never tried.
-        The posterior is Laplace's approximation, or the prior if nothing was fitted.
+        That is Laplace's approximation, or the prior if nothing was fitted. The most probable
+        parameters alone make a model too sure of itself: it would never try what they say does not
+        matter.
         """
         other = LevelProcess(self.n_features, self.n_levels, self._numbers)
         off = self._root @ rng.standard_normal(len(self._parameters))
@@ -154,8 +137,6 @@ class LevelProcess:
         self._factor = _factor(covariance)
         self._weights = cho_solve((self._factor, True), data.values, check_finite=False)
 
-    # Predicting.
-
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at the target level, without noise, for shape (n, d)."""
         target = self.n_levels - 1
@@ -172,13 +153,10 @@ class LevelProcess:
     def learnt_at(
         self, features: FloatArray, levels: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What observing configurations at levels would tell about the target.
+        """What observing configurations at levels would tell about the target, shape (n,) each.
 
-        Returns
-        -------
-        mean, moved, left : arrays of shape (n,)
-            Mean at the target now; standard deviation of that mean once the observation is made;
-            standard deviation of the target that would still be left.
+        The mean at the target now, the standard deviation of that mean once the observation is
+        made, and the standard deviation of the target that would still be left.
         """
         target = self.n_levels - 1
         features = self._warped(features)
@@ -194,10 +172,7 @@ class LevelProcess:
         left = np.sqrt(np.maximum(variance - moved**2, 1e-10))
         return at_target @ self._weights, moved, left
 
-    # Parameters.
-
     def _weak_prior(self) -> tuple[FloatArray, FloatArray]:
-        """Centre and precision of all parameters."""
         apart = np.abs(np.subtract.outer(np.arange(self.n_levels), np.arange(self.n_levels)))
         mixing = np.linalg.cholesky(_NEIGHBOURS**apart)[self._triangle]
         scales = np.full(self.n_features, np.log(_SCALE * np.sqrt(max(self.n_features, 1))))
@@ -228,8 +203,7 @@ class LevelProcess:
     def _root_of_covariance(self, data: LevelData, indicators: FloatArray) -> FloatArray:
         """The symmetric root of the parameters' covariance, in units of the prior's spreads.
 
-        The covariance is the inverse of the loss's curvature, which is taken to be nowhere less
-        than the prior's: a fit may have ended before the largest density was reached.
+        The curvature is taken to be nowhere less than the prior's: a fit may have ended early.
         """
         spreads = self._precision**-0.5
         here = self._parameters
@@ -242,8 +216,6 @@ class LevelProcess:
         values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
         root: FloatArray = vectors / np.sqrt(np.maximum(values, 1.0)) @ vectors.T
         return spreads[:, None] * root
-
-    # Covariances.
 
     def _warped(self, features: FloatArray) -> FloatArray:
         warped = features.copy()
@@ -348,11 +320,7 @@ def _by_scales(
 
 
 def _factor(covariance: FloatArray) -> FloatArray:
-    """The Cholesky factor, with more on the diagonal where rounding leaves it none.
-
-    That happens with many observations of nearly the same configuration and hardly any noise, and
-    with a drawn scale so small that distances keep no digits.
-    """
+    """The Cholesky factor, with more on the diagonal where rounding leaves it none."""
     jitter = _JITTER
     while True:
         try:
@@ -367,19 +335,16 @@ def _factor(covariance: FloatArray) -> FloatArray:
 
 
 def _smooth_kernel(distance: FloatArray) -> FloatArray:
-    kernel: FloatArray = (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
-    return kernel
+    return (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
 
 
 def _smooth_change(distance: FloatArray) -> FloatArray:
     """Its derivative by a log scale, for each unit of the squared scaled difference."""
-    change: FloatArray = (5.0 / 3.0) * (1.0 + distance) * np.exp(-distance)
-    return change
+    return (5.0 / 3.0) * (1.0 + distance) * np.exp(-distance)
 
 
 def _rough_kernel(distance: FloatArray) -> FloatArray:
-    kernel: FloatArray = (1.0 + _FINER * distance) * np.exp(-_FINER * distance)
-    return kernel
+    return (1.0 + _FINER * distance) * np.exp(-_FINER * distance)
 
 
 def _distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:

@@ -8,14 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.group_sequential import (
-    GroupSequentialCertification,
-)
+from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
@@ -31,9 +29,9 @@ class SearchRace(Policy):
 
     The search spends the budget but for a share that is kept for the end. Then the arms that may be
     the best by what the search knows, the shortlist, are evaluated again from scratch
-    (`GroupSequentialCertification`): a value that a search has selected is a lucky one, and
-    only new ones say what it is worth. The race ends when the best of the shortlist is certified,
-    or the budget is spent.
+    (`GroupSequentialCertification`): a value that a search has selected is a lucky one, and only
+    new ones say what it is worth. The race ends when the best of the shortlist is certified, or the
+    budget is spent.
 
     Arms are numbered in the order in which they are begun: a pull of an arm that is neither told
     nor pending begins it, and `point_of` says what it is.
@@ -52,8 +50,8 @@ class SearchRace(Policy):
         Share of the budget that is kept for the certificate, in [0, 1). The certificate makes the
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
         is large. Nothing is kept where the share does not pay for two evaluations of two arms, or
-        for five where costs are measured. With the default share, a certificate takes a budget of
-        40 full evaluations, or 100 where costs are measured.
+        for five where costs are measured: with the default share, below a budget of 40 full
+        evaluations, or of 100.
     top
         Largest number of arms on the shortlist, at least 2. It is smaller where what is left does
         not pay for two comparisons, after five and after ten evaluations of each.
@@ -72,9 +70,9 @@ class SearchRace(Policy):
         Whether the search's costs are but a guess, to be replaced by what evaluations cost
         (`MeasuredCosts`); failures are paid for, but teach nothing about costs. Until anything was
         learned, evaluations are begun as if they were free. So is the first one above the lowest
-        level, by which the budget may be exceeded; others that may be too dear wait for it, and new
-        arms are begun at the lowest level in the meantime. An evaluation that is told without its
-        cost counts at what is expected, or as free where nothing is known.
+        level, by which the budget may be exceeded; others that may be too dear wait for it. An
+        evaluation that is told without its cost counts at what is expected, or as free where
+        nothing is known.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params
@@ -82,8 +80,6 @@ class SearchRace(Policy):
 
     Attributes
     ----------
-    search
-        The search.
     shortlist
         The arms that are compared; empty during the search.
     begun
@@ -131,8 +127,6 @@ class SearchRace(Policy):
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
         self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
 
-    # Learning.
-
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
         self._budget.pay(pull, observation)
@@ -161,8 +155,7 @@ class SearchRace(Policy):
         """Compare these arms, whatever was compared until now.
 
         Workers that end the search at the same moment may draw up different shortlists: whoever
-        runs them says which one holds. Evaluations of its arms that were told for another shortlist
-        count for this one.
+        runs them says which one holds. What was told of its arms for another one counts.
         """
         self.shortlist = tuple(shortlist)
         self._certification = None
@@ -170,8 +163,8 @@ class SearchRace(Policy):
     def _certifying(self) -> GroupSequentialCertification | None:
         """The race among the shortlist; None as long as nothing was told of it.
 
-        It is begun as late as that because a study that is read again may tell of the shortlist
-        first, and of what the search has seen of it later.
+        A study that is read again may tell of the shortlist first, and of the search's values
+        later.
         """
         if self._certification is None and any(
             arm in self.shortlist for arm, _ in self._replicates
@@ -203,8 +196,6 @@ class SearchRace(Policy):
             first_look=self._budget.first_look(len(candidates)),
             **self._options,
         )
-
-    # Asking.
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """What to evaluate next: up to `n` pulls, none when the race is over."""
@@ -277,8 +268,6 @@ class SearchRace(Policy):
         ):
             return None
         return shortlist[chosen]
-
-    # Answering.
 
     @property
     def finished(self) -> bool:
@@ -392,7 +381,7 @@ class SearchRace(Policy):
         return len(self._budget.reached)
 
     @property
-    def active(self) -> npt.NDArray[np.int64]:
+    def active(self) -> IntArray:
         """The shortlist, or during the search the arms that were brought to the target."""
         return np.array(self.shortlist or self.search.finished_arms(), dtype=np.int64)
 
@@ -411,8 +400,6 @@ class SearchRace(Policy):
         """What was paid so far."""
         return self._budget.cost
 
-    # Saving.
-
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far, as plain JSON values."""
         return {
@@ -426,11 +413,8 @@ class SearchRace(Policy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state, in a race made with the same arguments.
 
-        Raises
-        ------
-        ValueError
-            If the state has another number of levels, or its costs were declared and this race's
-            are measured, or the other way round.
+        Raises ValueError if the state has another number of levels, or its costs were declared and
+        this race's are measured, or the other way round.
         """
         self._budget.check_state(state)  # before anything is changed
         self.search.load_state_dict(state["search"])

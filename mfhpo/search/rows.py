@@ -6,12 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["Rows", "scores"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Gaps to the best are as they are up to about so many times that of the median of so many first
 # values; what is far beyond is hopeless.
@@ -26,14 +24,7 @@ _WHOLE = 25  # arms whose values at all levels are kept
 class Rows:
     """Observations of arms at levels, all arrays of one shape (n,).
 
-    Parameters
-    ----------
-    arms, levels
-        What was evaluated.
-    values
-        Means of its values, as `scores` of the level.
-    counts
-        How many values each is the mean of.
+    ``values`` are means, as `scores` of the level, and ``counts`` of how many evaluations.
     """
 
     arms: IntArray
@@ -43,15 +34,11 @@ class Rows:
 
     @classmethod
     def of(
-        cls,
-        history: Sequence[tuple[int, int, float | None]],
-        known: Collection[int],
-        n_levels: int,
+        cls, history: Sequence[tuple[int, int, float | None]], known: Collection[int], n_levels: int
     ) -> Rows:
         """Take what was told of the arms that are `known`: arm, level and value each time.
 
-        A value of None says that the arm failed for good: it counts as the worst value at the
-        target.
+        A value of None, for an arm that failed for good, counts as the worst value at the target.
         """
         told: list[dict[int, list[float]]] = [{} for _ in range(n_levels)]
         failed = []
@@ -83,8 +70,8 @@ class Rows:
 
         An arm's value at its highest level says nearly all about the target. Its lower ones are
         kept for a few arms alone, to show how levels go together: first for those that came
-        furthest, among these the latest and the best. Of the other arms the latest are kept,
-        because their best values are merely their luckiest.
+        furthest, among these the latest and the best. Of the others the latest are kept: their best
+        are merely their luckiest.
         """
         if len(self.values) <= most:
             return self
@@ -111,8 +98,7 @@ def scores(values: FloatArray) -> FloatArray:
 
     Values are better the larger they are, and in the order in which they became known. A model of
     the values themselves would spend itself on hopeless configurations, so gaps are shortened to
-    their logarithms, and those of the hopeless further. With a logarithm from a tenth of the median
-    gap on, differences among the best would count too much: the search would stay in one region.
+    their logarithms, from about the median gap on, and those of the hopeless further.
 
     Examples
     --------

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["warp"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _END = 1e-6  # distance from an end of a range below which places are not told from each other
 
@@ -16,10 +15,8 @@ def warp(places: FloatArray, exponents: FloatArray) -> tuple[FloatArray, FloatAr
     """Warp places by the distribution function of Kumaraswamy, ``1 - (1 - x^a)^b``.
 
     It stretches the lower end where `a` is below 1, the upper end where `b` is, and leaves places
-    as they are where both are 1. A weight decay from 1e-5 to 0.1 that is given evenly, for
-    instance, acts by orders of magnitude: half of them are in the lowest hundredth of the range.
-    Places nearer to an end than 1e-6 count as that far from it; what is outside the range stays as
-    far outside.
+    as they are where both are 1. Places nearer to an end than 1e-6 count as that far from it; what
+    is outside the range stays as far outside.
 
     Parameters
     ----------

@@ -1,47 +1,31 @@
-"""Problems whose means are known: the papers' instances."""
+"""Problems whose means are known."""
 
 from __future__ import annotations
 
+import abc
 import math
-import zipfile
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from mfhpo._validation import check_increasing, check_nonnegative
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.noise import Noise, SubGaussian
 from mfhpo.problem import Problem
 
-__all__ = [
-    "BernoulliInstance",
-    "GaussianInstance",
-    "Instance",
-    "TruncatedNormalInstance",
-    "load_instance",
-    "synthetic_a",
-    "synthetic_b",
-]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
-# A sum of this many truncated normals or more is drawn at once instead of one by one.
-_LARGE_SUM = 32
+__all__ = ["BernoulliInstance", "GaussianInstance", "Instance"]
 
 
-class Instance:
+class Instance(abc.ABC):
     """A bandit whose means are known, so that a policy's answers can be judged.
 
     Parameters
     ----------
     means
-        Mean of every arm at every fidelity, shape (M, K); row 0 is the cheapest fidelity, the
-        last row is the target.
+        Mean of every arm at every fidelity, shape (M, K); the last row is the target.
     costs
         Cost of one pull at each fidelity, shape (M,), positive and increasing.
     xi, gamma
@@ -109,10 +93,7 @@ class Instance:
         return int(np.argmax(self.means[-1]))
 
     def problem(self, kind: Kind | None = "max", noise: Noise | None = None) -> Problem:
-        """What a policy may be told: bounds xi ("max"), gamma ("order") or none (None).
-
-        Without `noise` it is sub-Gaussian with the instance's variance.
-        """
+        """What a policy may be told: bounds xi ("max"), gamma ("order") or none (None)."""
         bounds = self.xi if kind == "max" else self.gamma
         return Problem(
             self.n_arms,
@@ -123,7 +104,7 @@ class Instance:
 
     def draw(self, rng: np.random.Generator, arm: int, fidelity: int) -> float:
         """One observation of an arm at a fidelity."""
-        return float(self._values(rng, np.array([arm]), fidelity, 1)[0, 0])
+        return float(self._increments(rng, np.array([arm]), fidelity, np.array([1]))[0, 0])
 
     def running_sums(
         self,
@@ -136,41 +117,20 @@ class Instance:
     ) -> FloatArray:
         """Continue the sums of the arms' observations with fresh draws.
 
-        Parameters
-        ----------
-        rng
-            Source of the draws.
-        arms, fidelity
-            The arms that are pulled, shape (n,), and where.
-        start, sums
-            Number of observations so far, and their sum for each arm, shape (n,).
-        totals
-            Numbers of observations at which the sums are wanted, shape (T,), strictly increasing
-            from above `start`. The result has shape (n, T).
+        The arms (n,) have been observed `start` times at a fidelity, with `sums` (n,). The result,
+        shape (n, T), holds the sums at `totals` observations, shape (T,), increasing from above
+        `start`.
         """
         sizes = np.diff(totals, prepend=start)
         result = self._increments(rng, arms, fidelity, sizes)
         result[:, 0] += sums
         return np.cumsum(result, axis=1, out=result)
 
+    @abc.abstractmethod
     def _increments(
         self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
     ) -> FloatArray:
-        """Sums of ``sizes[t]`` fresh draws, independent of each other, shape (n, T).
-
-        Subclasses override this or `_values`, each of which is defined by the other.
-        """
-        values = self._values(rng, arms, fidelity, int(sizes.sum()))
-        if values.shape[1] == len(sizes):
-            return values
-        starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-        return np.add.reduceat(values, starts, axis=1)
-
-    def _values(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
-    ) -> FloatArray:
-        """`count` fresh draws of each arm, shape (n, count)."""
-        return self._increments(rng, arms, fidelity, np.ones(count, dtype=np.int64))
+        """Sums of ``sizes[t]`` fresh draws, independent of each other, shape (n, T)."""
 
 
 class GaussianInstance(Instance):
@@ -192,10 +152,7 @@ class GaussianInstance(Instance):
 
 
 class BernoulliInstance(Instance):
-    """Observations 0 or 1; sums of any size are drawn exactly, as binomials.
-
-    Its variance proxy is 1/4 unless another one is given. Means must be within [0, 1].
-    """
+    """Observations 0 or 1; sums of any size are drawn exactly, as binomials."""
 
     def __init__(
         self,
@@ -215,173 +172,3 @@ class BernoulliInstance(Instance):
     ) -> FloatArray:
         successes = rng.binomial(sizes, self.means[fidelity, arms][:, None])
         return np.asarray(successes, dtype=np.float64)
-
-
-class TruncatedNormalInstance(Instance):
-    """The mean plus normal noise that is cut off on both sides (paper 003's Yahtzee).
-
-    Sums of fewer than 32 observations are drawn exactly. Larger ones are drawn as a normal variable
-    with the sum's mean, variance and kurtosis (the first Cornish-Fisher term; the noise has no
-    skewness): for the default noise the distribution function is wrong by less than 1e-5.
-
-    Parameters
-    ----------
-    means, costs, **bounds
-        As for `Instance`.
-    sd, cut
-        Standard deviation of the noise before it is cut off; it lies within [-cut, cut].
-    variance
-        Variance proxy that is declared; None: ``sd ** 2``, which cutting off leaves valid.
-    """
-
-    def __init__(
-        self,
-        means: npt.ArrayLike,
-        costs: Sequence[float] | FloatArray,
-        *,
-        sd: float = 0.05,
-        cut: float = 0.08,
-        variance: float | None = None,
-        **bounds: Any,
-    ) -> None:
-        if not (0.0 < sd < math.inf and 0.0 < cut < math.inf):
-            raise ValueError(f"sd and cut must be positive and finite, got sd={sd!r}, cut={cut!r}.")
-        super().__init__(means, costs, variance=sd**2 if variance is None else variance, **bounds)
-        self.sd = sd
-        self.cut = cut
-        # Moments of a standard normal variable within [-c, c], by partial integration.
-        c = cut / sd
-        self._low, high = float(ndtr(-c)), float(ndtr(c))
-        self._span = high - self._low
-        edge = math.exp(-c * c / 2.0) / math.sqrt(2.0 * math.pi) * 2.0 / self._span
-        second = 1.0 - c * edge
-        fourth = 3.0 * second - c**3 * edge
-        self._scale = sd * math.sqrt(second)
-        self._excess_kurtosis = fourth / second**2 - 3.0
-
-    def _values(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, count: int
-    ) -> FloatArray:
-        result = rng.random((len(arms), count))
-        result *= self._span
-        result += self._low
-        ndtri(result, out=result)
-        result *= self.sd
-        result += self.means[fidelity, arms][:, None]
-        return result
-
-    def _increments(
-        self, rng: np.random.Generator, arms: IntArray, fidelity: int, sizes: IntArray
-    ) -> FloatArray:
-        large = sizes >= _LARGE_SUM
-        if not large.any():
-            return super()._increments(rng, arms, fidelity, sizes)
-        result = np.empty((len(arms), len(sizes)))
-        if not large.all():
-            result[:, ~large] = super()._increments(rng, arms, fidelity, sizes[~large])
-        counts = sizes[large]
-        normal = rng.standard_normal((len(arms), len(counts)))
-        normal += self._excess_kurtosis / (24.0 * counts) * (normal**3 - 3.0 * normal)
-        sums = self.means[fidelity, arms][:, None] * counts
-        result[:, large] = sums + self._scale * np.sqrt(counts) * normal
-        return result
-
-
-def synthetic_a(rng: np.random.Generator, n_arms: int = 2000) -> GaussianInstance:
-    """A fresh draw of the recipe of paper 003's Synthetic A (Section 7 and its appendix E).
-
-    The published figures belong to one such draw (see `load_instance`): the costs follow the gap
-    between the two best arms, which differs a lot from draw to draw.
-    """
-    return _synthetic(
-        rng,
-        n_arms,
-        costs=(1.0, 10.0, 100.0, 1000.0),
-        shifts=(1.0, 0.2, 0.01, 0.0),
-        gamma=(0.3, 0.05, 0.001, 0.0),
-    )
-
-
-def synthetic_b(rng: np.random.Generator, n_arms: int = 1000) -> GaussianInstance:
-    """A fresh draw of the recipe of paper 003's Synthetic B; see `synthetic_a`."""
-    return _synthetic(
-        rng,
-        n_arms,
-        costs=(16.0, 64.0, 256.0, 1024.0, 4096.0),
-        shifts=(1.0, 0.4, 0.1, 0.01, 0.0),
-        gamma=(0.3, 0.1, 0.01, 0.001, 0.0),
-    )
-
-
-def _synthetic(
-    rng: np.random.Generator,
-    n_arms: int,
-    costs: Sequence[float],
-    shifts: Sequence[float],
-    gamma: Sequence[float],
-) -> GaussianInstance:
-    """Lower means are the target's minus a shift, plus U(-gamma/2, gamma/2)."""
-    if n_arms < 1:
-        raise ValueError(f"n_arms must be at least 1, got {n_arms}.")
-    targets = rng.standard_normal(n_arms)
-    half = np.array(gamma)[:, None] / 2.0
-    spread = half * rng.uniform(-1.0, 1.0, (len(costs), n_arms))
-    means = targets - np.array(shifts)[:, None] + spread
-    return GaussianInstance(
-        means, costs, xi=np.array(shifts) + half[:, 0], gamma=gamma, variance=1.0
-    )
-
-
-def load_instance(
-    path: str | Path, noise: Literal["gaussian", "truncated normal"] = "gaussian"
-) -> GaussianInstance | TruncatedNormalInstance:
-    """Read one of the instances that were published with paper 003 and its 2024 follow-up.
-
-    Parameters
-    ----------
-    path
-        A NumPy .npz file with the arrays means (M, K), costs (M,), variance (), and optionally xi
-        and gamma (M,).
-    noise
-        "gaussian", of the file's variance; or "truncated normal", of standard deviation .05 within
-        .08 of the mean (Yahtzee), the file's variance being what is declared.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file; the message says where the files come from.
-    ValueError
-        If the file is not such an archive, or an array is missing.
-    """
-    if noise not in ("gaussian", "truncated normal"):
-        raise ValueError(f"noise must be 'gaussian' or 'truncated normal', got {noise!r}.")
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no file {path}. mfhpo does not ship the instances that were published with "
-            f"the papers 'Multi-Fidelity Best-Arm Identification' (NeurIPS 2022) and 'Optimal "
-            f"Multi-Fidelity Best-Arm Identification' (NeurIPS 2024). Put them there, or draw a "
-            f"fresh instance with synthetic_a(rng) or synthetic_b(rng)."
-        )
-    try:
-        archive = np.load(path, allow_pickle=False)
-    except (EOFError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is not a NumPy .npz archive: {error}") from error
-    if isinstance(archive, np.ndarray):
-        raise ValueError(f"{path} is not a NumPy .npz archive: it holds a single array.")
-    with archive:
-        arrays = {name: archive[name] for name in archive.files}
-    missing = [name for name in ("means", "costs", "variance") if name not in arrays]
-    if missing:
-        raise ValueError(
-            f"{path} has no {' and no '.join(missing)} (it has {', '.join(sorted(arrays))}); an "
-            f"instance needs means (M, K), costs (M,) and variance, and may have xi and gamma (M,)."
-        )
-    instance = GaussianInstance if noise == "gaussian" else TruncatedNormalInstance
-    return instance(
-        arrays["means"],
-        arrays["costs"],
-        xi=arrays.get("xi"),
-        gamma=arrays.get("gamma"),
-        variance=float(arrays["variance"]),
-    )

@@ -3,9 +3,23 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import truncnorm
 
-from benchmarks.papers.iise import ALGORITHMS, INSTANCES, fresh_instance, main, measure, published
-from mfhpo.simulation.instances import GaussianInstance, load_instance
+from benchmarks.papers.iise import (
+    _EXCESS_KURTOSIS,
+    _SCALE,
+    ALGORITHMS,
+    INSTANCES,
+    TruncatedNormalInstance,
+    fresh_instance,
+    load_instance,
+    main,
+    measure,
+    published,
+    synthetic_a,
+    synthetic_b,
+)
+from mfhpo.simulation.instances import GaussianInstance
 
 
 @pytest.mark.slow
@@ -71,3 +85,65 @@ class TestCommand:
         assert "synthetic_a: IISE-gamma" in printed.out
         assert "2.53 ± 0.06" in printed.out
         assert "yahtzee" not in printed.out
+
+
+class TestInstances:
+    def test_moments_of_a_truncated_normal(self) -> None:
+        exact = truncnorm(-1.6, 1.6, scale=0.05)
+        arms = np.zeros(50000, dtype=np.int64)
+        rng = np.random.default_rng(0)
+        instance = TruncatedNormalInstance([[0.5]], [1.0])
+        values = instance.running_sums(rng, arms, 0, 0, np.zeros(50000), np.array([1]))[:, 0] - 0.5
+        assert np.abs(values).max() <= 0.08 + 1e-12
+        assert values.std() == pytest.approx(exact.std(), rel=0.02)
+        assert pytest.approx(exact.std()) == _SCALE
+        assert pytest.approx(exact.stats(moments="k")) == _EXCESS_KURTOSIS
+
+    def test_large_sums_of_truncated_normals(self) -> None:
+        """The error that the docstring states, against a convolution on a grid."""
+        grid = np.linspace(-0.08, 0.08, 801)
+        density = truncnorm(-1.6, 1.6, scale=0.05).pdf(grid)
+        density[[0, -1]] /= 2.0  # trapezoidal rule
+        mass = np.array([1.0])
+        for _ in range(32):
+            mass = np.convolve(mass, density / density.sum())
+        points = (np.arange(len(mass)) - (len(mass) - 1) / 2) * 0.0002
+        exact = np.cumsum(mass) - mass / 2.0
+        # The distribution function of what is drawn, by inverting z + c (z^3 - 3 z).
+        z = np.linspace(-5.0, 5.0, 20001)
+        drawn = _SCALE * math.sqrt(32) * (z + _EXCESS_KURTOSIS / (24 * 32) * (z**3 - 3 * z))
+        normal = np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in z])
+        assert np.abs(np.interp(drawn, points, exact) - normal).max() < 1e-5
+
+    @pytest.mark.parametrize(
+        ("recipe", "shape", "costs", "xi"),
+        [
+            (synthetic_a, (4, 2000), [1, 10, 100, 1000], [1.15, 0.225, 0.0105, 0]),
+            (synthetic_b, (5, 1000), [16, 64, 256, 1024, 4096], [1.15, 0.45, 0.105, 0.0105, 0]),
+        ],
+    )
+    def test_recipes(self, recipe, shape, costs, xi) -> None:
+        instance = recipe(np.random.default_rng(0))
+        assert instance.means.shape == shape
+        assert instance.costs.tolist() == costs
+        assert instance.xi == pytest.approx(xi)
+        assert instance.variance == 1.0
+        # What is declared holds, and hardly less would.
+        exact = GaussianInstance(instance.means, costs)
+        assert (exact.xi <= instance.xi + 1e-12).all()
+        assert (exact.gamma <= instance.gamma + 1e-12).all()
+        assert exact.gamma[:-1] == pytest.approx(instance.gamma[:-1], rel=0.05)
+        assert instance.means[-1].std() == pytest.approx(1.0, abs=0.1)
+
+    def test_yahtzee_as_published(self, data_folder):
+        instance = load_instance(data_folder / "iise" / "yahtzee.npz", "truncated normal")
+        assert isinstance(instance, TruncatedNormalInstance)
+        assert instance.variance == 0.25
+        assert instance.costs[0] == 12.0**5
+        assert instance.xi[0] == pytest.approx((0.8**6 - 0.8**13) / (1 - 0.8**6))
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(
+            FileNotFoundError, match=r"no file .*a\.npz\. .*published with the pape"
+        ):
+            load_instance(tmp_path / "a.npz")

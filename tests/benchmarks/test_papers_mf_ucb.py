@@ -1,10 +1,32 @@
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.papers.mf_ucb import INSTANCES, draw_instance, exponents, main, ratios
+from benchmarks.papers.mf_ucb import (
+    INSTANCES,
+    draw_instance,
+    exponents,
+    main,
+    ratios,
+    regret_per_cost,
+    regret_per_play,
+)
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+
+
+def test_regrets_by_hand() -> None:
+    means = [0.2, 0.9, 0.5]
+    instance = GaussianInstance([means, means], [1.0, 4.0])
+    policy: Any = SimpleNamespace(counts=np.array([[3, 1], [2, 5], [0, 0]]))
+    # Paid: 3 + 4 = 7 for arm 0, 2 + 20 = 22 for arm 1; of 29.5 a half earns nothing.
+    earned = 7 * 0.2 + 22 * 0.9
+    assert regret_per_cost(policy, instance, 29.5) == pytest.approx(29.5 * 0.9 - earned)
+    # 29 plays at the cheapest fidelity and half a one, against 4 plays of arm 0 and 7 of arm 1.
+    earned = 4 * 0.2 + 7 * 0.9
+    assert regret_per_play(policy, instance, 29.5) == pytest.approx(29.5 * 0.9 - earned)
 
 
 class TestInstances:

@@ -1,9 +1,39 @@
 """The benchmark of the paper on Nash equilibria, on a few of its games."""
 
+from __future__ import annotations
+
+import numpy as np
 import pytest
 
 from benchmarks.papers import nash
 from benchmarks.papers.nash_applications import access, informed_power, power
+from mfhpo.games import Query
+from mfhpo.search import Numeric
+
+
+def test_the_profile_of_the_largest_probability(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against draws of the utilities of all profiles at once."""
+    monkeypatch.setattr(nash, "_DRAWS", 2_000)
+    places = tuple((np.arange(11) / 10).tolist())
+    players = {"row": {"x": Numeric(places)}, "column": {"y": Numeric(places)}}
+    for seed in range(5):
+        policy = nash.ProbabilityOfEquilibrium(players, (1, 5), 120.0)
+        rng = np.random.default_rng(seed)
+        for x, y in rng.choice(places, (6, 2)).tolist():
+            policy.tell(Query({"x": x, "y": y}, (1, 1)), rng.standard_normal(2).tolist())
+        probability = np.ones(121)
+        for player, model in enumerate(policy.models):
+            covariances = model.covariances(policy.points, 1) + 1e-9 * np.eye(121)
+            utilities = rng.multivariate_normal(
+                model.point_means, covariances, size=2_000, method="cholesky", check_valid="ignore"
+            ).reshape(-1, 11, 11)
+            stays = utilities == utilities.max(axis=1 + player, keepdims=True)
+            probability *= stays.mean(axis=0).ravel()
+        query = policy.ask()
+        assert query is not None
+        asked = round(110 * query.profile["x"] + 10 * query.profile["y"])
+        assert policy.actions.profiles[asked].tolist() == list(query.profile.values())
+        assert probability[asked] > probability.max() - 0.04
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from benchmarks.papers.rcucb_instances import (
     positively_correlated,
     published_limits,
 )
-from mfhpo.censored.charges import Deadline, Linear
+from mfhpo.censored import Linear
 
 RECORDS = np.random.default_rng(0).uniform(size=(2, 3, 9))
 INSTANCES = {
@@ -141,4 +141,3 @@ def test_lock_in_is_what_it_says():
     survival = instance.survival(LOCK_IN_LIMITS)[0]
     fine = LOCK_IN_PENALTY(np.array(LOCK_IN_LIMITS))[1]
     assert fine * (survival[0] - survival[1]) == pytest.approx(0.49, abs=0.005)
-    assert isinstance(LOCK_IN_PENALTY, Deadline)

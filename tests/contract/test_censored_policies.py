@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mfhpo.censored import RCUCB, CensoredPolicy, LimitThompson, LimitUCB, ZoomingRCUCB
+from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
 from tests.contract.censored_contract import (
     COST,
     HORIZON,
@@ -57,13 +57,3 @@ class TestZoomingRCUCB(PlayedAtOnceContract):
 
     def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
         return ZoomingRCUCB(n_arms, 4.0, cost=COST, penalty=PENALTY, horizon=horizon)
-
-
-class TestLimitUCB(PlayedAtOnceContract):
-    def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
-        return LimitUCB(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon)
-
-
-class TestLimitThompson(PlayedAtOnceContract):
-    def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
-        return LimitThompson(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon, seed=1)

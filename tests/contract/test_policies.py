@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from benchmarks.blocks import run_lucb, run_rounds
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import (
     IISE,
@@ -19,7 +20,6 @@ from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem
 from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run_lucb, run_rounds
 from tests.contract.policy_contract import contract
 
 EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")

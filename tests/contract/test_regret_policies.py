@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,6 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.plays import run_plays
 from tests.contract.policy_contract import COSTS, PolicyContract, contract
 
 
@@ -64,7 +65,7 @@ REWARD_POLICIES = [MFUCB, MFElimination]
 def test_without_noise_the_best_arm_is_played(policy: type[MFUCB | MFElimination]) -> None:
     instance = GaussianInstance(EASY, (1.0, 9.0), xi=(0.05, 0.0), variance=0.0)
     race = policy(instance.problem())
-    run_plays(race, instance, np.random.default_rng(0), capital=9000.0)
+    race.play(partial(instance.running_sums, np.random.default_rng(0)), 9000.0)
     assert race.recommend().arm == 2
     assert 8991.0 < race.cost <= 9000.0
     assert race.counts[:2].sum() <= 0.02 * race.pulls
@@ -77,7 +78,7 @@ def test_a_target_that_is_far_dearer(policy: type[MFUCB | MFElimination]) -> Non
     race = policy(instance.problem())
     # MFUCB plays at fidelity 0 only, elimination compares at the target first.
     capital = 1e5 if policy is MFUCB else 100.0 * ratio
-    run_plays(race, instance, np.random.default_rng(0), capital=capital)
+    race.play(partial(instance.running_sums, np.random.default_rng(0)), capital)
     assert race.recommend().arm == 2
     assert capital - ratio < race.cost <= capital
     assert race.counts[:2].sum() <= 0.02 * race.pulls

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["DrawnGames", "DrawnUtilities"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _FEATURES = 512
 # Of draws six digits are enough, and their cosines take a tenth of the time.
@@ -23,13 +20,9 @@ _PRECISION = np.float32
 class DrawnUtilities:
     """Functions drawn from a player's posterior at the target.
 
-    A function is drawn from the prior, by random Fourier features, and moved by what the model
-    learns from the difference of the observations and its own values there.
-
-    References
-    ----------
-    Rahimi and Recht, Random features for large-scale kernel machines, NIPS 2007. Wilson et al.,
-    Efficiently sampling functions from Gaussian process posteriors, ICML 2020.
+    A function is drawn from the prior, by random Fourier features (Rahimi and Recht, NIPS 2007),
+    and moved by what the model learns from the observations less its values there (Wilson et al.,
+    Efficiently sampling functions from Gaussian process posteriors, ICML 2020).
     """
 
     def __init__(self, model: MultiOutputGP, n_draws: int, rng: np.random.Generator) -> None:
@@ -77,19 +70,10 @@ class DrawnUtilities:
 class DrawnGames:
     """Games drawn from what is believed of all players' utilities.
 
-    Parameters
-    ----------
-    actions
-        The players' actions.
-    models
-        Of each player those that may be true, as many for each: games are drawn from all of them.
-    least_units
-        Smallest scale that a player's utility is taken to have, shape (n_players,); ``units`` are
-        the scales in each game, shape (n_draws, n_players).
-    n_draws
-        Number of games; a multiple of the number of each player's models.
-    rng
-        Source of randomness.
+    Each player has as many `models` that may be true as all others; `n_draws`, the number of games,
+    is a multiple of that number. A player's utility is taken to have at least the scale in
+    `least_units`, shape (n_players,); ``units`` are the scales in each game, shape (n_draws,
+    n_players).
     """
 
     def __init__(
@@ -117,8 +101,7 @@ class DrawnGames:
     def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
         """What each player would gain by deviating (Eq. 2), shape (n, n_draws, n_players).
 
-        In each player's own unit, at least 0, from profiles of shape (n, number of parameters).
-        Players may deviate to `actions`, or those of the game.
+        In each player's own unit, at least 0; to `actions`, or those of the game.
         """
         actions = self._actions if actions is None else actions
         features = actions.features(cube)
@@ -137,8 +120,7 @@ class DrawnGames:
         """The largest dissatisfaction of any player, in their units, over the games, shape (n,).
 
         Players of whom nothing was observed do not count. It is the mean over games if the models
-        are known, and the median if they are drawn: some of these are far off, and must not decide
-        alone.
+        are known, and else the median: models that are far off must not decide alone.
         """
         gains = (self.dissatisfaction(cube) / self.units)[:, :, self._known]
         return self._over_games(gains.max(axis=2, initial=0.0))
@@ -146,7 +128,7 @@ class DrawnGames:
     def worst_of_all_profiles(self) -> FloatArray:
         """What `worst` says of each of the actions' profiles, in less time, shape (n_profiles,).
 
-        Raises ValueError if the profiles are not all combinations of the players' actions.
+        Raises ValueError if the profiles are not all combinations of actions.
         """
         shape = self._actions.shape
         if shape is None:

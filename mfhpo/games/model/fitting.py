@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_solve, cholesky
 from scipy.optimize import minimize
 
@@ -21,10 +20,9 @@ from mfhpo.games.model.marginal_likelihood import (
 )
 from mfhpo.games.model.mogp import covariance
 from mfhpo.games.model.observed import Observations
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["drawn_hyperparameters", "first_guess", "fit"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _MOST = 200  # observations of a fit: its work grows with their cube
 _STEPS = 60
@@ -46,10 +44,9 @@ def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperpa
 def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
     """Hyperparameters of the largest posterior density, with weak priors.
 
-    There is at least one observation. The mean of each level is integrated out, and taken at its
-    posterior mean afterwards. Levels may be of units of their own: their scales have priors with
-    heavy tails, and noise is relative to them. Of many observations, `_MOST` are taken, evenly
-    spread over their order.
+    The mean of each level is integrated out, and taken at its posterior mean afterwards. Levels may
+    be of units of their own: their scales have priors with heavy tails, and noise is relative to
+    them. Of many observations, `_MOST` are taken, evenly spread over their order.
     """
     some = _some(observations)
     layout = Layout(assumptions)
@@ -62,11 +59,10 @@ def drawn_hyperparameters(
 ) -> list[Hyperparameters]:
     """Hyperparameters drawn from what may be believed of them, by one observation or more.
 
-    Where observations are few, those of the largest density say too surely what utilities are like.
-    More are drawn than asked for, around these, and chosen in proportion to their density over that
-    with which they were drawn (Rubin, Using the SIR algorithm to simulate posterior distributions,
-    Bayesian Statistics 1988); less than in proportion where too few would be chosen. The means of
-    levels are drawn from their posterior, given the rest.
+    More are drawn than asked for, around those of the largest density, and chosen in proportion to
+    their density over that with which they were drawn (Rubin, Using the SIR algorithm to simulate
+    posterior distributions, Bayesian Statistics 1988); less than in proportion where too few would
+    be chosen. The means of levels are drawn from their posterior, given the rest.
     """
     some = _some(observations)
     layout = Layout(assumptions)
@@ -120,7 +116,6 @@ def _axes(
 
 
 def _some(observations: Observations) -> Observations:
-    """At most so many as a fit takes."""
     n = len(observations.values)
     if n <= _MOST:
         return observations
@@ -129,7 +124,6 @@ def _some(observations: Observations) -> Observations:
 
 
 def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) -> FloatArray:
-    """The parameters of the largest posterior density."""
     results = [
         minimize(
             loss_and_gradient,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Hyperparameters"]
+from mfhpo.knowledge.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["Hyperparameters"]
 
 # Noise is no smaller than this share of the utilities' variance: what is evaluated twice must not
 # make the covariance singular.
@@ -65,14 +65,15 @@ class Hyperparameters:
             given = getattr(self, name)
             if given.shape != shape or not np.isfinite(given).all():
                 raise ValueError(f"{name} must be finite and of shape {shape}, got {given!r}.")
-        if not (self.length_scales > 0.0).all():
-            raise ValueError(f"length_scales must be positive, got {self.length_scales!r}.")
-        if not ((self.correlations >= 0.0) & (self.correlations <= 1.0)).all():
-            raise ValueError(f"correlations must be from 0 to 1, got {self.correlations!r}.")
-        if not (self.scales > 0.0).all():
-            raise ValueError(f"scales must be positive, got {self.scales!r}.")
-        if not (self.noise >= 0.0).all():
-            raise ValueError(f"noise must be at least 0, got {self.noise!r}.")
+        within = (self.correlations >= 0.0) & (self.correlations <= 1.0)
+        for name, fits, words in (
+            ("length_scales", self.length_scales > 0.0, "positive"),
+            ("correlations", within, "from 0 to 1"),
+            ("scales", self.scales > 0.0, "positive"),
+            ("noise", self.noise >= 0.0, "at least 0"),
+        ):
+            if not fits.all():
+                raise ValueError(f"{name} must be {words}, got {getattr(self, name)!r}.")
         object.__setattr__(self, "noise", np.maximum(self.noise, self.least_noise))
 
     @classmethod
@@ -89,10 +90,9 @@ class Hyperparameters:
 
         Parameters
         ----------
-        rate
-            h of the target's kernel ``exp(-h |x - x'|**2)`` (Eq. 20).
-        level_rate
-            zeta of the other levels' own kernels (Eq. 21).
+        rate, level_rate
+            h of the target's kernel ``exp(-h |x - x'|**2)`` (Eq. 20), and zeta of the others (Eq.
+            21).
         correlations
             rho of each level with the next, shape (M - 1,).
         noise

@@ -6,17 +6,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.marginal_likelihood import Assumptions
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.model.observed import Failure, Observations, ObservedUtilities
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["LearnedUtility", "checked"]
-
-FloatArray = npt.NDArray[np.float64]
 
 _FIRST_FIT = 4  # observations
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
@@ -27,22 +25,10 @@ class LearnedUtility:
 
     The ``model`` has the hyperparameters of the largest density, or those that are declared, and
     keeps predictions at hand for some points, whose features have the shape (n_points, d).
-
-    Examples
-    --------
-    >>> assumptions = Assumptions(2, np.array([0]), np.ones(2))
-    >>> learned = LearnedUtility(assumptions, np.zeros((1, 1)))
-    >>> for place in (0.0, 0.5, 1.0):
-    ...     learned.tell(np.array([place]), 1, 10.0 * place)
-    >>> round(learned.model.mean(np.array([[0.75]]), 1).item())
-    8
     """
 
     def __init__(
-        self,
-        assumptions: Assumptions,
-        points: FloatArray,
-        declared: Hyperparameters | None = None,
+        self, assumptions: Assumptions, points: FloatArray, declared: Hyperparameters | None = None
     ) -> None:
         self._assumptions = assumptions
         self._points = points
@@ -109,7 +95,6 @@ class LearnedUtility:
 
 
 def _told_of(failures: Sequence[Failure]) -> list[tuple[bytes, int, float]]:
-    """What can be compared."""
     return [(one.features.tobytes(), one.level, one.worst) for one in failures]
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.mogp import squared_distances
 from mfhpo.games.model.observed import Observations
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = [
     "Assumptions",
@@ -25,9 +25,6 @@ __all__ = [
     "standardised",
     "unpacked",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _JITTER = 1e-8  # share of a level's variance
 _ROUNDING = 1e-12  # variance that the means of levels are wide of by rounding
@@ -48,28 +45,13 @@ _APART = 3.0  # standard deviations within levels, from which on each has a mean
 
 @dataclass(frozen=True, eq=False)
 class Assumptions:
-    """What a fit leaves as it is.
-
-    Parameters
-    ----------
-    n_levels
-        M.
-    groups
-        For each feature the index of the parameter that it belongs to, shape (d,): features of one
-        parameter share their length scale.
-    noise_weights
-        Relative variance of an observation at each level, shape (M,).
-    averaging
-        Whether levels differ in nothing but their noise.
-    noise
-        Variance of an observation of weight 1, in the values' unit; None if it is fitted.
-    """
+    """What a fit leaves as it is."""
 
     n_levels: int
-    groups: IntArray
-    noise_weights: FloatArray
-    averaging: bool = False
-    noise: float | None = None
+    groups: IntArray  # parameter of each feature, (d,); features of one share their length scale
+    noise_weights: FloatArray  # relative variance of an observation at each level, (M,)
+    averaging: bool = False  # whether levels differ in nothing but their noise
+    noise: float | None = None  # variance at weight 1, in the values' unit; None if it is fitted
 
     @classmethod
     def of_levels(
@@ -115,8 +97,7 @@ def loss(
     """Minus the logarithm of the posterior density.
 
     The parameters are logarithms of length scales, of the lower levels' ratios to them, logits of
-    correlations, logarithms of scales and of the noise. Values are standardised; `unit` is theirs,
-    in which a known noise is given.
+    correlations, logarithms of scales and of the noise. `unit` is that of the standardised values.
     """
     return _Evidence(parameters, observations, assumptions, unit).loss
 
@@ -283,9 +264,7 @@ def standardised(observations: Observations, assumptions: Assumptions) -> Standa
     if assumptions.noise is not None:
         unit = max(unit, math.sqrt(assumptions.noise * float(assumptions.noise_weights.min())))
     standardised = replace(
-        observations,
-        values=(values - means[levels]) / unit,
-        squares=observations.squares / unit**2,
+        observations, values=(values - means[levels]) / unit, squares=observations.squares / unit**2
     )
     return Standardised(standardised, means, unit)
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 
 from mfhpo.games.model.hyperparameters import Hyperparameters
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["Mark", "MultiOutputGP", "covariance", "squared_distances"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _CAPACITY = 64
 
@@ -61,21 +58,14 @@ class MultiOutputGP:
     """A Gaussian process over (configuration, level), with the covariance of `covariance`.
 
     Observations are added one at a time; the Cholesky factor grows with them, and so do the
-    predictions for a fixed set of points, at a cost that is linear in the observations. Those of
-    the same utility are merged: what work depends on is the number of different ones.
-
-    Parameters
-    ----------
-    hyperparameters
-        What is taken as known.
-    points
-        Features of points at which predictions are kept at hand, shape (n_points, d).
+    predictions for `points`, by their features, shape (n_points, d). Those of the same utility are
+    merged.
 
     References
     ----------
-    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with
-    black-box utilities, Eq. 19-23. Kennedy and O'Hagan, Predicting the output from a complex
-    computer code when fast approximations are available, Biometrika 2000.
+    Zhang, Simeone and Poor, Multi-fidelity Bayesian optimization for Nash equilibria with black-box
+    utilities, Eq. 19-23. Kennedy and O'Hagan, Predicting the output from a complex computer code
+    when fast approximations are available, Biometrika 2000.
 
     Examples
     --------
@@ -120,8 +110,7 @@ class MultiOutputGP:
     ) -> MultiOutputGP:
         """A process that learns observations of different utilities, one or more, at once.
 
-        It takes half of the memory, or less, of one that learned them by `add`, and less time. Each
-        has features, shape (n, d), a level, and is the mean of `counts` observations.
+        It takes less memory and time than `add`. Each value is the mean of `counts` observations.
         """
         process = cls(hyperparameters)
         n = process._n = len(values)
@@ -150,14 +139,12 @@ class MultiOutputGP:
         """Standard deviation of the utility at the target, before anything was observed."""
         return float(self.hyperparameters.scales[-1])
 
-    # Learning.
-
     def add(self, features: FloatArray, level: int, value: float | None, count: int = 1) -> None:
         """Learn an observation: features, shape (d,), a level, and the mean of `count` values.
 
-        None stands for one that is under way: where it will be is known, and what it will be is
-        taken to be as predicted. Of observations of the same utility their mean is kept, unless
-        their noise is so small that the covariance would become singular.
+        None stands for one that is under way, and is taken to be as predicted. Of observations of
+        the same utility their mean is kept, unless noise is so small that the covariance would
+        become singular.
         """
         known, n = self.hyperparameters, self._n
         self._weights_kept = None
@@ -200,7 +187,6 @@ class MultiOutputGP:
     def _tell_points(
         self, at: tuple[FloatArray, IntArray], weights: FloatArray, pivot: float, whitened: float
     ) -> None:
-        """What an observation tells of the points."""
         n = self._n
         new = []
         for level in range(self.hyperparameters.n_levels):
@@ -241,8 +227,6 @@ class MultiOutputGP:
         self._n, self._explained, self._shared, self._means = mark
         self._weights_kept = None
 
-    # Predicting.
-
     def predict(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the utility (without noise) at points of shape (n, d)."""
         prior = self._prior(features, level)
@@ -258,8 +242,7 @@ class MultiOutputGP:
     def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
         """What the utility at the target would be at points (n, d) if some features were replaced.
 
-        The columns are replaced by `own`, shape (k, number of columns), all others being as they
-        are.
+        The columns are replaced by `own`, shape (k, number of columns).
         """
         known = self.hyperparameters
         told = self._features[: self._n]
@@ -310,8 +293,6 @@ class MultiOutputGP:
         shared = self._prior_with_target()[level] - (rows * target).sum(axis=0)
         return np.maximum(variances, 0.0), shared
 
-    # Predictions that are kept at hand.
-
     @property
     def point_means(self) -> FloatArray:
         """Means at the target of the points, shape (n_points,)."""
@@ -356,7 +337,6 @@ class MultiOutputGP:
         return self._weights_kept
 
     def _variances(self, prior: FloatArray, level: int) -> FloatArray:
-        """Of utilities at a level whose covariances with the observations are given, shape (n,)."""
         left = self.hyperparameters.scales[level] ** 2 - (self._solve(prior) ** 2).sum(axis=0)
         variances: FloatArray = np.maximum(left, 0.0)
         return variances
@@ -365,7 +345,6 @@ class MultiOutputGP:
         return self._solve(self._prior(features, level))
 
     def _solve(self, right: FloatArray, transposed: bool = False) -> FloatArray:
-        """The right side divided by the factor of the observations' covariance."""
         n = self._n
         if n == 0:
             return np.zeros_like(right)
@@ -391,9 +370,8 @@ class MultiOutputGP:
 class Deviations:
     """Utilities at the target with some features replaced by others.
 
-    The kernel is a product over features: what all deviations cost is little more than what the
-    points and the replacements do. `stay`, shape (n_observed, n), is the kernel of the features
-    that stay; `move`, shape (n_observed, k), that of those that are replaced.
+    `stay`, shape (n_observed, n), is the kernel of the features that stay; `move`, (n_observed, k),
+    that of those that are replaced: it is a product over features.
     """
 
     def __init__(self, model: MultiOutputGP, stay: FloatArray, move: FloatArray) -> None:

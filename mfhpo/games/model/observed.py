@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-__all__ = ["Failure", "Observations", "ObservedUtilities"]
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+__all__ = ["Failure", "Observations", "ObservedUtilities"]
 
 _NEAR, _TOGETHER = 0.5, 1.0  # length scales
 _SEVERAL = 5
@@ -20,20 +18,10 @@ _SEVERAL = 5
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """What one player's utility was seen to be.
+    """What one player's utility was seen to be, by features, shape (n, d), and levels, shape (n,).
 
-    Parameters
-    ----------
-    features
-        Of the configurations, shape (n, d).
-    levels
-        Shape (n,).
-    values
-        Shape (n,).
-    counts
-        Of how many observations each value is the mean, shape (n,).
-    squares
-        Sum of their squared distances from it, shape (n,).
+    ``counts``, shape (n,), says of how many observations each value is the mean, and ``squares`` is
+    the sum of their squared distances from it.
     """
 
     features: FloatArray
@@ -57,17 +45,7 @@ class Failure(NamedTuple):
 
 
 class ObservedUtilities:
-    """Collects the observations of one player.
-
-    Examples
-    --------
-    >>> seen = ObservedUtilities()
-    >>> for value in (1.0, 3.0):
-    ...     seen.add(np.array([0.5]), 0, value)
-    >>> found = seen.observations(length_scales=np.ones(1))
-    >>> len(seen), found.values.tolist(), found.counts.tolist(), found.squares.tolist()
-    (2, [2.0], [2.0], [2.0])
-    """
+    """Collects the observations of one player."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[bytes, int], int] = {}
@@ -137,9 +115,8 @@ class ObservedUtilities:
 
         These are the profiles that failed again at the same level, and never gave a value there;
         and those with another failure within a length scale of the player's model, unless something
-        was observed within half of one, which tells that it can be measured there. What is observed
-        below a failure's level tells nothing of it. Where nothing was observed at its level, the
-        worst utility is that of all levels.
+        was observed within half of one, at a level no lower. Where nothing was observed at a
+        failure's level, the worst utility is that of all levels.
         """
         if not self._failed or not self.has_seen:
             return []

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-
-from mfhpo.censored import Charge
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Seen(NamedTuple):
@@ -23,15 +17,15 @@ class Seen(NamedTuple):
     seconds: float
 
     @property
-    def stopped(self) -> bool:
+    def stopped(self):
         return self.seconds > self.limit
 
 
-def charged(charge: Charge, seconds: float) -> float:
+def charged(charge, seconds):
     return float(charge(np.array([seconds]))[0])
 
 
-def expected_gain(history: Sequence[Seen], tau: float, cost: Charge, low: float = 0.0) -> float:
+def expected_gain(history, tau, cost, low=0.0):
     """Eq. 8, of rewards above `low`; NaN without a pull at a limit of at least tau."""
     told = [pull for pull in history if pull.limit >= tau]
     if not told:
@@ -41,13 +35,13 @@ def expected_gain(history: Sequence[Seen], tau: float, cost: Charge, low: float 
     ) / len(told)
 
 
-def counted_survival(history: Sequence[Seen], tau: float) -> float:
+def counted_survival(history, tau):
     """The share in Eq. 9: a pull that was stopped counts as beyond all limits."""
     beyond = [pull for pull in history if pull.stopped or pull.seconds > tau]
     return len(beyond) / len(history) if history else 1.0
 
 
-def product_limit(history: Sequence[Seen], tau: float) -> float:
+def product_limit(history, tau):
     """The estimator of Kaplan and Meier as textbooks have it: over the durations seen."""
     surviving = 1.0
     ends = sorted({pull.seconds for pull in history if not pull.stopped and pull.seconds <= tau})
@@ -58,9 +52,7 @@ def product_limit(history: Sequence[Seen], tau: float) -> float:
     return surviving
 
 
-def worths(
-    history: Sequence[Seen], tau: float, cost: Charge, penalty: Charge, low: float = 0.0
-) -> FloatArray:
+def worths(history, tau, cost, penalty, low=0.0):
     """What each pull that tells all of tau would have been worth at tau (Eq. 7)."""
     fine = charged(penalty, tau)
     return np.array(
@@ -72,21 +64,19 @@ def worths(
     )
 
 
-def bins_between(floor: float, top: float, bins: int = 5) -> FloatArray:
+def bins_between(floor, top, bins=5):
     """Equidistant values; if the floor is far down, all but one of them within 1 of the top."""
     if top - floor <= 1.5:
         return np.linspace(floor, top, bins)
     return np.append(floor, np.linspace(top - 1.0, top, bins - 1))
 
 
-def spread(gains: FloatArray, values: FloatArray) -> FloatArray:
+def spread(gains, values):
     """Weights on increasing values that keep the sum: each gain goes to its two neighbours."""
     return np.array([np.interp(gains, values, one).sum() for one in np.eye(len(values))])
 
 
-def largest_means(
-    weights: FloatArray, values: FloatArray, levels: FloatArray, top: float
-) -> FloatArray:
+def largest_means(weights, values, levels, top):
     """Largest means within a divergence of `levels` from weights (k, v) on values (k, v).
 
     The distribution nearest to p among those of a mean is proportional to p / (root - value);

@@ -1,22 +1,13 @@
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.censored import GainEstimates, Linear
-from mfhpo.censored.gain import Survival
-from tests.core.censored.naive import (
-    Seen,
-    charged,
-    counted_survival,
-    expected_gain,
-    product_limit,
-)
+from mfhpo.censored import Linear
+from mfhpo.censored.gain import GainEstimates
+from tests.core.censored.naive import Seen, charged, counted_survival, expected_gain, product_limit
 
 LIMITS = (1.0, 2.0, 4.0)
 COST = Linear(0.1)
@@ -35,13 +26,7 @@ HISTORY = (
 )
 
 
-def estimates_of(
-    history: Sequence[Seen],
-    n_arms: int = 2,
-    limits: Sequence[float] = LIMITS,
-    survival: Survival = "kaplan-meier",
-    **options,
-) -> GainEstimates:
+def estimates_of(history, n_arms=2, limits=LIMITS, survival="kaplan-meier", **options):
     scale = {"cost": COST, "penalty": PENALTY} | options
     estimates = GainEstimates(n_arms, limits, survival=survival, **scale)
     for pull in history:
@@ -49,14 +34,12 @@ def estimates_of(
     return estimates
 
 
-def tell(estimates: GainEstimates, pull: Seen) -> None:
-    if pull.stopped:
-        estimates.record(pull.arm, pull.limit, None, None)
-    else:
-        estimates.record(pull.arm, pull.limit, pull.reward, pull.seconds)
+def tell(estimates, pull):
+    seconds = math.inf if pull.stopped else pull.seconds
+    estimates.record(pull.arm, pull.limit, pull.reward, seconds)
 
 
-def content(estimates: GainEstimates, arm: int) -> list[list[float]]:
+def content(estimates, arm):
     points = range(len(estimates.limits(arm)))
     return [
         estimates.limits(arm).tolist(),
@@ -69,9 +52,7 @@ def content(estimates: GainEstimates, arm: int) -> list[list[float]]:
 
 
 @st.composite
-def histories(
-    draw: st.DrawFn, limits: Sequence[float] = LIMITS, n_arms: int = 2, most: int = 40
-) -> list[Seen]:
+def histories(draw, limits=LIMITS, n_arms=2, most=40):
     """Pulls at the given limits; durations are often exactly a limit, and alike."""
     seconds = st.sampled_from([0.0, 0.5, 1.0, 1.0001, 1.5, 2.0, 3.0, 4.0, 4.5])
     pull = st.builds(
@@ -85,7 +66,7 @@ def histories(
 
 
 class TestByHand:
-    def test_gains(self) -> None:
+    def test_gains(self):
         # Eq. 8: (.35 + .5) / 7, (.65 + .5) / 5, (.65 + .7) / 3; Eq. 10 with penalties .5, 1, 2.
         earned = np.array([0.85 / 7, 1.15 / 5, 1.35 / 3])
         fines = np.array([0.5, 1.0, 2.0])
@@ -94,7 +75,7 @@ class TestByHand:
         gains = estimates_of(HISTORY, survival="count").gains(0)
         assert gains == pytest.approx(earned - fines * [5 / 7, 4 / 7, 3 / 7])
 
-    def test_a_pull_that_ended_between_two_limits_before_its_own(self) -> None:
+    def test_a_pull_that_ended_between_two_limits_before_its_own(self):
         # It tells no more of 4 than one that was stopped at 3 would: that it ended is seen only
         # where it did, and to count those alone would make the arm look quick.
         pull = Seen(0, limit=3.0, reward=1.0, seconds=2.5)
@@ -108,7 +89,7 @@ class TestByHand:
 
 class TestAgainstTheFormulas:
     @given(history=histories())
-    def test_gains(self, history: list[Seen]) -> None:
+    def test_gains(self, history):
         product = estimates_of(history)
         counted = estimates_of(history, survival="count")
         for arm in range(2):
@@ -118,7 +99,7 @@ class TestAgainstTheFormulas:
                 fines = [charged(PENALTY, tau) * survival(mine, tau) for tau in LIMITS]
                 assert estimates.gains(arm) == pytest.approx(earned - fines, nan_ok=True)
 
-    def test_the_count_is_biased_and_the_product_is_not(self) -> None:
+    def test_the_count_is_biased_and_the_product_is_not(self):
         # P(C > 1) = .6, P(C > 2) = .3. Nine in ten pulls are stopped at 1.
         rng = np.random.default_rng(0)
         seconds = rng.choice([0.5, 1.5, 3.0], p=[0.4, 0.3, 0.3], size=20_000)
@@ -136,7 +117,7 @@ class TestAgainstTheFormulas:
 
 class TestSameHistorySameEstimates:
     @given(history=histories(limits=(0.5, *LIMITS, 3.0, math.inf)), seed=st.integers(0, 99))
-    def test_in_any_order(self, history: list[Seen], seed: int) -> None:
+    def test_in_any_order(self, history, seed):
         order = np.random.default_rng(seed).permutation(len(history))
         shuffled = [history[k] for k in order]
         for survival in ("kaplan-meier", "count"):
@@ -147,7 +128,7 @@ class TestSameHistorySameEstimates:
                     assert left == pytest.approx(right, rel=1e-6, abs=1e-9, nan_ok=True)
 
     @given(history=histories(), low=st.floats(-50.0, 50.0), span=st.floats(0.01, 100.0))
-    def test_rewards_of_another_range(self, history: list[Seen], low: float, span: float) -> None:
+    def test_rewards_of_another_range(self, history, low, span):
         plain = estimates_of(history)
         moved = [pull._replace(reward=low + span * pull.reward) for pull in history]
         scaled = estimates_of(
@@ -165,55 +146,41 @@ class TestSameHistorySameEstimates:
                 assert scaled.bounds(arm, point, 0.1) == pytest.approx(bounds, **close)
 
 
-class TestAnUpdateTouchesWhatItTellsOf:
-    @given(history=histories(), pull=histories(most=1).filter(len))
-    def test_one_pull(self, history: list[Seen], pull: list[Seen]) -> None:
-        [new] = pull
-        before, after = estimates_of(history), estimates_of([*history, new])
-        other = 1 - new.arm
-        assert str(content(before, other)) == str(content(after, other))
-        told = np.array(LIMITS) <= new.limit
-        assert (after.counts(new.arm) - before.counts(new.arm)).tolist() == told.tolist()
-        for point, limit in enumerate(LIMITS):
-            if limit > new.limit:
-                # What it earned is told by longer pulls alone, and bounds rest on them alone.
-                for bounds in ("bounds", "survival_bounds"):
-                    old = getattr(before, bounds)(new.arm, point, 0.1)
-                    assert getattr(after, bounds)(new.arm, point, 0.1) == old
-                fine = charged(PENALTY, limit)
-                earned = [
-                    estimates.gains(new.arm)[point] + fine * estimates.survival(new.arm)[point]
-                    for estimates in (before, after)
-                ]
-                assert earned[0] == pytest.approx(earned[1], nan_ok=True)
+@given(history=histories(), pull=histories(most=1).filter(len))
+def test_one_pull_touches_what_it_tells_of(history, pull):
+    [new] = pull
+    before, after = estimates_of(history), estimates_of([*history, new])
+    other = 1 - new.arm
+    assert str(content(before, other)) == str(content(after, other))
+    told = np.array(LIMITS) <= new.limit
+    assert (after.counts(new.arm) - before.counts(new.arm)).tolist() == told.tolist()
+    for point, limit in enumerate(LIMITS):
+        if limit > new.limit:
+            # What it earned is told by longer pulls alone, and bounds rest on them alone.
+            for bounds in ("bounds", "survival_bounds"):
+                old = getattr(before, bounds)(new.arm, point, 0.1)
+                assert getattr(after, bounds)(new.arm, point, 0.1) == old
+            fine = charged(PENALTY, limit)
+            earned = [
+                estimates.gains(new.arm)[point] + fine * estimates.survival(new.arm)[point]
+                for estimates in (before, after)
+            ]
+            assert earned[0] == pytest.approx(earned[1], nan_ok=True)
 
 
-class TestSurvivalBounds:
-    @staticmethod
-    def level(n: int, delta: float) -> float:
-        return math.log(2.0 / delta) + math.log(n + 1.0) + 1.0
+@given(n=st.integers(2, 300), share=st.floats(0.01, 0.99), delta=st.floats(0.001, 0.5))
+def test_survival_bounds_by_the_divergence_of_two_coins(n, share, delta):
+    beyond = min(max(round(share * n), 1), n - 1)
+    seen = [Seen(0, 2.0, 0.5, 9.0)] * beyond + [Seen(0, 2.0, 0.5, 1.5)] * (n - beyond)
+    low, high = estimates_of(seen).survival_bounds(0, 1, delta)
+    p = beyond / n
+    assert 0.0 < low < p < high < 1.0
 
-    @given(n=st.integers(2, 300), share=st.floats(0.01, 0.99), delta=st.floats(0.001, 0.5))
-    def test_by_the_divergence_of_two_coins(self, n: int, share: float, delta: float) -> None:
-        beyond = min(max(round(share * n), 1), n - 1)
-        seen = [Seen(0, 2.0, 0.5, 9.0)] * beyond + [Seen(0, 2.0, 0.5, 1.5)] * (n - beyond)
-        low, high = estimates_of(seen).survival_bounds(0, 1, delta)
-        p = beyond / n
-        assert 0.0 < low < p < high < 1.0
+    def divergence(q):
+        if not 0.0 < q < 1.0:
+            return math.inf
+        return n * (p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q)))
 
-        def divergence(q: float) -> float:
-            if not 0.0 < q < 1.0:
-                return math.inf
-            return n * (p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q)))
-
-        level = self.level(n, delta)
-        assert divergence(low + 1e-9) <= level <= divergence(low - 1e-9)
-        assert divergence(high - 1e-9) <= level <= divergence(high + 1e-9)
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(("reward", "seconds"), [(0.5, None), (None, 1.0)])
-    def test_half_an_outcome(self, reward: float | None, seconds: float | None) -> None:
-        estimates = estimates_of(HISTORY)
-        with pytest.raises(ValueError, match=f"reward={reward} and seconds={seconds}: give both"):
-            estimates.record(0, 4.0, reward, seconds)
+    level = math.log(2.0 / delta) + math.log(n + 1.0) + 1.0
+    assert divergence(low + 1e-9) <= level <= divergence(low - 1e-9)
+    assert divergence(high - 1e-9) <= level <= divergence(high + 1e-9)

@@ -1,66 +1,53 @@
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.rcucb_instances import (
-    ArmStreams,
-    BetaExponentialInstance,
-)
+from benchmarks.papers.rcucb_instances import ArmStreams, BetaExponentialInstance
 from mfhpo import Observation, Pull
-from mfhpo.censored import GainEstimates, Linear, ZoomingRCUCB
-from tests.core.censored.naive import FloatArray
+from mfhpo.censored import Linear, ZoomingRCUCB
+from mfhpo.censored.gain import GainEstimates
 from tests.core.censored.test_rcucb import Naive, asked_and_told, pairs_of, tell_outcome
 
-FREE: dict[str, Any] = {"cost": Linear(0.0), "penalty": Linear(0.0)}
+FREE = {"cost": Linear(0.0), "penalty": Linear(0.0)}
 COST, PENALTY = Linear(0.1), Linear(0.5)
-CHARGES: dict[str, Any] = {"cost": COST, "penalty": PENALTY}
+CHARGES = {"cost": COST, "penalty": PENALTY}
 
 
-def two_arms() -> BetaExponentialInstance:
+def two_arms():
     return BetaExponentialInstance([[0.8, 0.2], [0.5, 0.5]], rates=[1.0, 3.0])
 
 
-def pulls_until_the_first_split(**options: Any) -> int:
-    """Of one arm that always gives .5 at once, or is always stopped, until it has more points."""
-    policy = ZoomingRCUCB(1, **{"longest": 1.0, "horizon": 1000, **options})
-    for count in range(1, 1000):
-        tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
-        if len(policy.points(0)) > 1:
-            return count
-    return 1000
-
-
-class TestTheFirstSplit:
-    """Eq. 14 by hand: log(n T^2 / delta) = log(1000^2 / .05) = 16.811 for one arm."""
-
-    def test_published_curves(self) -> None:
+@pytest.mark.parametrize(
+    ("options", "pulls"),
+    [
+        # Eq. 14 by hand: log(n T^2 / delta) = log(1000^2 / .05) = 16.811 for one arm, and
         # sqrt(2 * 16.811 / N) <= 1 from N = 33.6 on.
-        assert pulls_until_the_first_split(confidence="published curves", **FREE) == 34
-
-    def test_kl(self) -> None:
+        ({"confidence": "published curves"}, 34),
         # One value, .5: the bound is 1 - .5 exp(-16.811 / N), at most .7 from N = 32.9 on.
-        assert pulls_until_the_first_split(smoothness=0.2, **FREE) == 33
+        ({"smoothness": 0.2}, 33),
+        # 2 log(64^2 / .05) / 64 = .5946^2: the 64th pull is the last for which T = 64.
+        ({"confidence": "published curves", "smoothness": 0.595, "horizon": None}, 64),
+    ],
+)
+def test_the_first_split_of_one_arm_that_always_gives_a_half_at_once(options, pulls):
+    policy = ZoomingRCUCB(1, 1.0, **{"horizon": 1000} | FREE | options)
+    for _ in range(pulls):
+        assert len(policy.points(0)) == 1
+        tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
+    assert len(policy.points(0)) == 2
 
 
-def log_horizon_factor(n_arms: int, horizon: float, delta: float) -> float:
-    """What takes the place of t in the confidence lengths: n T^2 / delta."""
-    return n_arms * horizon**2 / delta
-
-
-def check_eq_13_and_14(policy: ZoomingRCUCB, horizons: Any, confidence: str, rounds: int) -> int:
+def check_eq_13_and_14(policy, horizons, confidence, rounds):
     """Play, and see that every choice and every split is what the paper says; count the splits."""
     longest, splits = 4.0, 3
     streams = ArmStreams(two_arms(), 11)
-    histories: list[list[tuple[float, float, float]]] = [[], []]
+    histories = [[], []]
 
-    def naive_of(arm: int, points: FloatArray) -> Naive:
+    def naive_of(arm, points):
         naive = Naive(1, points.tolist(), COST, PENALTY, confidence, "kaplan-meier", 0.3)
         for pull in histories[arm]:
             naive.learn(0, *pull)
@@ -71,9 +58,8 @@ def check_eq_13_and_14(policy: ZoomingRCUCB, horizons: Any, confidence: str, rou
     n_splits = 0
     for done in range(rounds):
         [pull] = policy.ask()
-        assert pull.limit is not None
         arm, limit = pull.arm, pull.limit
-        factor = log_horizon_factor(2, horizons(done), 0.05)
+        factor = 2 * horizons(done) ** 2 / 0.05  # what takes the place of t
         sizes = [np.diff(points[k], prepend=0.0) / longest for k in range(2)]
         if done < 2:
             assert (arm, limit) == (done, longest)
@@ -105,72 +91,40 @@ def check_eq_13_and_14(policy: ZoomingRCUCB, horizons: Any, confidence: str, rou
     return n_splits
 
 
-@pytest.mark.parametrize("confidence", ["kl", "published curves"])
-def test_as_the_naive_rule(confidence: Any) -> None:
+@pytest.mark.parametrize(
+    ("confidence", "horizon", "least"),
+    [("kl", 400, 4), ("published curves", 400, 4), ("kl", None, 2)],
+)
+def test_as_the_naive_rule(confidence, horizon, least):
     policy = ZoomingRCUCB(
-        2, 4.0, splits=3, horizon=400, confidence=confidence, exploration=0.3, **CHARGES
+        2, 4.0, splits=3, horizon=horizon, confidence=confidence, exploration=0.3, **CHARGES
     )
-    assert check_eq_13_and_14(policy, lambda done: 400, confidence, 400) >= 4
+
+    def horizons(done):
+        return horizon or (64 if done < 64 else 128 if done < 128 else 256)
+
+    assert check_eq_13_and_14(policy, horizons, confidence, horizon or 250) >= least
 
 
-def test_without_a_horizon_it_is_doubled() -> None:
-    policy = ZoomingRCUCB(2, 4.0, splits=3, exploration=0.3, **CHARGES)
-
-    def horizon(done: int) -> int:
-        return 64 if done < 64 else 128 if done < 128 else 256
-
-    assert check_eq_13_and_14(policy, horizon, "kl", 250) >= 2
-
-
-class TestSplitsAtADoubling:
-    """The 64th pull is the last for which T = 64: it is the reading that a split goes by."""
-
-    @staticmethod
-    def policy() -> ZoomingRCUCB:
-        # 2 log(64^2 / .05) / 64 = .59611^2: known well enough at the 64th pull, if T is still 64.
-        assert math.sqrt(2.0 * math.log(64.0**2 / 0.05) / 64.0) == pytest.approx(0.5946, abs=1e-4)
-        return ZoomingRCUCB(1, 1.0, confidence="published curves", smoothness=0.595, **FREE)
-
-    def test_asked_and_told(self) -> None:
-        policy = self.policy()
-        for _ in range(64):
-            assert len(policy.points(0)) == 1
-            tell_outcome(policy, policy.ask()[0], 0.5, 0.0)
-        assert len(policy.points(0)) == 2
-
-
-class TestTheSamePlays:
-    @pytest.mark.parametrize("horizon", [400, None])
-    @pytest.mark.parametrize("confidence", ["kl", "printed", "published curves"])
-    def test_played_at_once_or_asked_and_told(self, confidence: Any, horizon: int | None) -> None:
-        policies = []
-        for at_once in (True, False):
-            policy = ZoomingRCUCB(
-                2, 4.0, confidence=confidence, exploration=0.1, horizon=horizon, **CHARGES
-            )
-            streams = ArmStreams(two_arms(), 4)
-            if at_once:
-                policy.play(streams, 400)
-            else:
-                asked_and_told(policy, streams, 400)
-            policies.append(policy)
-        assert pairs_of(policies[0]) == pairs_of(policies[1])
-        states = [policy.state_dict() for policy in policies]
-        assert states[0].pop("spent") == pytest.approx(states[1].pop("spent"))
-        assert states[0] == states[1]
-        assert len(policies[0].points(0)) + len(policies[0].points(1)) > 4
-
-    def test_compiled_or_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        states = []
-        for plain in (False, True):
-            if plain:
-                monkeypatch.setattr(
-                    "mfhpo.censored.index.compiled", lambda function, *helpers: function
-                )
-            policy = ZoomingRCUCB(2, 4.0, horizon=600, **CHARGES)
-            policy.play(ArmStreams(two_arms(), 4), 600)
-            states.append(policy.state_dict())
-        assert states[0] == states[1]
+@pytest.mark.parametrize("horizon", [400, None])
+@pytest.mark.parametrize("confidence", ["kl", "printed", "published curves"])
+def test_played_at_once_or_asked_and_told(confidence, horizon):
+    policies = []
+    for at_once in (True, False):
+        policy = ZoomingRCUCB(
+            2, 4.0, confidence=confidence, exploration=0.1, horizon=horizon, **CHARGES
+        )
+        streams = ArmStreams(two_arms(), 4)
+        if at_once:
+            policy.play(streams, 400)
+        else:
+            asked_and_told(policy, streams, 400)
+        policies.append(policy)
+    assert pairs_of(policies[0]) == pairs_of(policies[1])
+    states = [policy.state_dict() for policy in policies]
+    assert states[0].pop("spent") == pytest.approx(states[1].pop("spent"))
+    assert states[0] == states[1]
+    assert len(policies[0].points(0)) + len(policies[0].points(1)) > 4
 
 
 class TestNewPoints:
@@ -180,9 +134,7 @@ class TestNewPoints:
         rounds=st.integers(1, 300),
         survival=st.sampled_from(["kaplan-meier", "count"]),
     )
-    def test_they_know_what_they_would_have_seen(
-        self, seed: int, rounds: int, survival: Any
-    ) -> None:
+    def test_they_know_what_they_would_have_seen(self, seed, rounds, survival):
         policy = ZoomingRCUCB(
             2, 4.0, horizon=300, exploration=0.2, survival=survival, smoothness=2.0, **CHARGES
         )
@@ -197,7 +149,7 @@ class TestNewPoints:
             fresh = GainEstimates(1, points, survival=survival, **CHARGES)
             for pulled, limit, reward, seconds in history:
                 if pulled == arm:
-                    fresh.record(0, limit, reward, seconds)
+                    fresh.record(0, limit, reward, math.inf if seconds is None else seconds)
             assert policy.survival(arm) == pytest.approx(fresh.survival(0))
             assert policy.estimate(arm) == pytest.approx(fresh.gains(0), nan_ok=True)
             played = [sum((a, tau) == (arm, point) for a, tau, *_ in history) for point in points]
@@ -209,7 +161,7 @@ class TestNewPoints:
                 assert low < high
                 assert count > 0 or high == 1.0
 
-    def test_a_state_keeps_the_points(self) -> None:
+    def test_a_state_keeps_the_points(self):
         policy = ZoomingRCUCB(2, 4.0, **CHARGES, exploration=0.2)
         policy.play(ArmStreams(two_arms(), 3), 150)
         other = ZoomingRCUCB(2, 4.0, **CHARGES, exploration=0.2)
@@ -227,19 +179,18 @@ class TestNewPoints:
         assert other.state_dict() == policy.state_dict()
 
 
-class TestTheAnswer:
-    def test_intervals_share_delta_among_all_points_there_could_be(self) -> None:
-        # Of depth d there are at most 2 * 2^d points; together with 1 / ((d + 1) (d + 2)) it is
-        # delta. The first point has delta / (2 * 2), those of a split delta / (4 * 2 * 3).
-        policy = ZoomingRCUCB(2, 4.0, smoothness=9.0, horizon=100, delta=0.1, **FREE)
-        reference = GainEstimates(1, [2.0, 4.0], **FREE)
-        for _ in range(5):
-            policy.tell(Pull(0, 0, 4.0), Observation(0.5, cost=0.0))
-            reference.record(0, 4.0, 0.5, 0.0)
-        points = policy.points(0)
-        [at] = np.flatnonzero(points == 2.0)
-        assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
-        assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
+def test_intervals_share_delta_among_all_points_there_could_be():
+    # Of depth d there are at most 2 * 2^d points; together with 1 / ((d + 1) (d + 2)) it is
+    # delta. The first point has delta / (2 * 2), those of a split delta / (4 * 2 * 3).
+    policy = ZoomingRCUCB(2, 4.0, smoothness=9.0, horizon=100, delta=0.1, **FREE)
+    reference = GainEstimates(1, [2.0, 4.0], **FREE)
+    for _ in range(5):
+        policy.tell(Pull(0, 0, 4.0), Observation(0.5, cost=0.0))
+        reference.record(0, 4.0, 0.5, 0.0)
+    points = policy.points(0)
+    [at] = np.flatnonzero(points == 2.0)
+    assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
+    assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
 
 
 class TestBadInput:
@@ -255,13 +206,11 @@ class TestBadInput:
             ("confidence", "none", ValueError),
         ],
     )
-    def test_the_argument_and_its_value_are_named(
-        self, name: str, value: Any, error: type[Exception]
-    ) -> None:
-        given: dict[str, Any] = {"n_arms": 2, "longest": 4.0} | {name: value}
+    def test_the_argument_and_its_value_are_named(self, name, value, error):
+        given = {"n_arms": 2, "longest": 4.0} | {name: value}
         with pytest.raises(error, match=f"{name} must .* got {value!r}"):
             ZoomingRCUCB(**given)
 
-    def test_kl_plus_has_no_place(self) -> None:
+    def test_kl_plus_has_no_place(self):
         with pytest.raises(ValueError, match=r'confidence="kl\+" narrows its bounds'):
             ZoomingRCUCB(2, 4.0, confidence="kl+")

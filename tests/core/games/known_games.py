@@ -1,25 +1,17 @@
 """Models and games that are known, and plays of a policy on them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
-from mfhpo.games import GamePolicy, Hyperparameters, Query
-from mfhpo.search import Numeric, Point
+from mfhpo.games import Hyperparameters, MultiOutputGP
+from mfhpo.games.dissatisfaction import Beliefs
+from mfhpo.search import Numeric
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-Game: TypeAlias = "Callable[[Mapping[str, float], int], Sequence[float | None]]"
-"""The players' utilities at a profile and a level."""
+PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
+ON_A_GRID = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
+"""Players of whose games an answer takes a fraction of the time."""
 
 
-def drawn_hyperparameters(
-    rng: np.random.Generator, n_levels: int, n_features: int
-) -> Hyperparameters:
+def drawn_hyperparameters(rng, n_levels, n_features):
     """Hyperparameters at random, no two of them the same."""
     return Hyperparameters(
         length_scales=rng.uniform(0.2, 1.5, (n_levels, n_features)),
@@ -30,12 +22,10 @@ def drawn_hyperparameters(
     )
 
 
-def recursive_covariance(
-    known: Hyperparameters, x: FloatArray, level: int, y: FloatArray, other: int
-) -> float:
+def recursive_covariance(known, x, level, y, other):
     """Eq. 19 as it stands: ``u[m] = rho[m] u[m+1] + sqrt(1 - rho[m]**2) psi[m]``."""
 
-    def unscaled(low: int, high: int) -> float:
+    def unscaled(low, high):
         own = np.exp(-0.5 * (((x - y) / known.length_scales[high]) ** 2).sum())
         if low < high:
             return float(known.correlations[low] * unscaled(low + 1, high))
@@ -48,9 +38,7 @@ def recursive_covariance(
     return float(scale * unscaled(min(level, other), max(level, other)))
 
 
-def covariance_matrix(
-    known: Hyperparameters, left: tuple[FloatArray, IntArray], right: tuple[FloatArray, IntArray]
-) -> FloatArray:
+def covariance_matrix(known, left, right):
     """Prior covariances entry by entry."""
     return np.array(
         [
@@ -60,12 +48,7 @@ def covariance_matrix(
     ).reshape(len(left[0]), len(right[0]))
 
 
-def direct_posterior(
-    known: Hyperparameters,
-    told: tuple[FloatArray, IntArray],
-    values: FloatArray,
-    at: tuple[FloatArray, IntArray],
-) -> tuple[FloatArray, FloatArray]:
+def direct_posterior(known, told, values, at):
     """Means and covariances at points by one solve of the whole system (Eq. 22 and 23)."""
     levels = told[1]
     total = covariance_matrix(known, told, told) + np.diag(known.noise[levels])
@@ -75,12 +58,29 @@ def direct_posterior(
     return means, covariance_matrix(known, at, at) - across.T @ solved
 
 
-def two_players() -> dict[str, dict[str, Numeric]]:
+def believing(actions, seed, n, rate=5.0):
+    """Beliefs after n observations of utilities at random, at both levels."""
+    rng = np.random.default_rng(seed)
+    known = Hyperparameters.shared(
+        rate, rate, correlations=[0.8], noise=0.01, n_features=actions.n_features
+    )
+    points = actions.features(actions.profiles)
+    models = []
+    for _ in actions.players:
+        gp = MultiOutputGP(known, points)
+        features = actions.features(rng.random((n, len(actions.parameters))))
+        for row in features:
+            gp.add(row, int(rng.integers(2)), rng.standard_normal())
+        models.append(gp)
+    return Beliefs(actions, models, beta=1.5)
+
+
+def two_players():
     """A row and a column player with one number each."""
     return {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
 
 
-def tracking(profile: Mapping[str, float], level: int) -> list[float]:
+def tracking(profile, level):
     """Each player follows the other; the equilibrium is x = .3 / .88, y = .5 / .88."""
     x, y = profile["x"], profile["y"]
     return [-((x - 0.6 * y) ** 2), -((y - 0.5 - 0.2 * x) ** 2)]
@@ -89,9 +89,7 @@ def tracking(profile: Mapping[str, float], level: int) -> list[float]:
 TRACKING_EQUILIBRIUM = (0.3 / 0.88, 0.5 / 0.88)
 
 
-def gains(
-    game: Game, profile: Point, owned: Mapping[str, Mapping[str, Sequence[float]]], level: int
-) -> list[float]:
+def gains(game, profile, owned, level):
     """What each player gains by its best deviation, where each has one parameter."""
     here = game(profile, level)
     gained = []
@@ -102,7 +100,7 @@ def gains(
     return gained
 
 
-def step(policy: GamePolicy, query: Query) -> None:
+def step(policy, query):
     """What every query has to be."""
     tops, evaluation = policy.costs.tops, policy.costs.of_evaluation
     left = policy.remaining - policy.cost_of(query)
@@ -125,9 +123,9 @@ def step(policy: GamePolicy, query: Query) -> None:
         assert left >= evaluation - 1e-9 * policy.budget
 
 
-def play(policy: GamePolicy, game: Game, most: int = 1_000) -> list[Query]:
+def play(policy, game, most=1000):
     """Play until the policy ends, or so many queries at most; return the queries."""
-    queries: list[Query] = []
+    queries = []
     while len(queries) < most and (query := policy.ask()) is not None:
         step(policy, query)
         utilities = [
@@ -139,7 +137,7 @@ def play(policy: GamePolicy, game: Game, most: int = 1_000) -> list[Query]:
     return queries
 
 
-def played_alike(left: GamePolicy, right: GamePolicy, game: Game, n: int) -> None:
+def played_alike(left, right, game, n):
     """Play n queries of two policies, which have to be the same, and their answers too."""
     assert play(left, game, n) == play(right, game, n)
     assert left.recommend() == right.recommend()

@@ -1,53 +1,28 @@
-"""What players gain by deviating, and where the largest gain is smallest, by brute force."""
-
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.actions import Actions
-from mfhpo.games.dissatisfaction import Beliefs, Estimate
+from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.search import Numeric, OneOf
-from tests.core.games.known_games import FloatArray
+from tests.core.games.known_games import believing
 
 SIGNS = {Estimate.MEAN: 0.0, Estimate.LOWER: -1.0, Estimate.UPPER: 1.0}
-BETA = 1.5
 
 
-def believing(actions: Actions, seed: int, n: int, rate: float = 5.0) -> Beliefs:
-    """Beliefs after n observations of utilities at random, at both levels."""
-    rng = np.random.default_rng(seed)
-    known = Hyperparameters.shared(
-        rate, rate, correlations=[0.8], noise=0.01, n_features=actions.n_features
-    )
-    points = actions.features(actions.profiles)
-    models = []
-    for _ in actions.players:
-        gp = MultiOutputGP(known, points)
-        features = actions.features(rng.random((n, len(actions.parameters))))
-        for row in features:
-            gp.add(row, int(rng.integers(2)), rng.standard_normal())
-        models.append(gp)
-    return Beliefs(actions, models, BETA)
-
-
-def places(n: int) -> Numeric:
+def places(n):
     return Numeric(tuple(np.linspace(0.0, 1.0, n).tolist()))
 
 
-def bounds(beliefs: Beliefs, player: int, cube: FloatArray, sign: float) -> FloatArray:
+def bounds(beliefs, player, cube, sign):
     """A player's utility at profiles, so many half-widths above the mean."""
     model = beliefs.models[player]
     means, variances = model.predict(beliefs.actions.features(cube), 1)
     return means + sign * beliefs.beta * np.sqrt(variances)
 
 
-def brute_force(
-    beliefs: Beliefs, cube: FloatArray, estimate: Estimate, own: list[FloatArray]
-) -> FloatArray:
+def brute_force(beliefs, cube, estimate, own):
     """Eq. 32 one profile, one player and one deviation at a time; to stay is one."""
     gains = np.zeros((len(cube), len(own)))
     sign = SIGNS[estimate]
@@ -60,24 +35,17 @@ def brute_force(
     return gains
 
 
-def discrete() -> Actions:
+def discrete():
     """Three players with 4, 3 and 6 actions."""
     return Actions(
-        {
-            "a": {"x": places(4)},
-            "b": {"kind": OneOf(3)},
-            "c": {"y": places(3), "mode": OneOf(2)},
-        }
+        {"a": {"x": places(4)}, "b": {"kind": OneOf(3)}, "c": {"y": places(3), "mode": OneOf(2)}}
     )
-
-
-# One profile.
 
 
 @pytest.mark.parametrize("estimate", Estimate)
 @given(seed=st.integers(0, 1_000), n=st.integers(0, 12))
 @settings(max_examples=8)
-def test_gains_of_a_few_actions(estimate: Estimate, seed: int, n: int) -> None:
+def test_gains_of_a_few_actions(estimate, seed, n):
     actions = discrete()
     beliefs = believing(actions, seed, n)
     cube = actions.profiles[::5]
@@ -86,7 +54,7 @@ def test_gains_of_a_few_actions(estimate: Estimate, seed: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("estimate", [Estimate.LOWER, Estimate.UPPER])
-def test_gains_of_many_actions_at_many_profiles(estimate: Estimate) -> None:
+def test_gains_of_many_actions_at_many_profiles(estimate):
     """Some deviations are left out: gains are those at single profiles, or a little less."""
     actions = Actions({"a": {"x": places(25)}, "b": {"y": places(25)}})
     for seed in range(4):
@@ -102,13 +70,10 @@ def test_gains_of_many_actions_at_many_profiles(estimate: Estimate) -> None:
         ).all()
 
 
-# The least.
-
-
 @pytest.mark.parametrize("estimate", Estimate)
 @given(seed=st.integers(0, 1_000), n=st.integers(1, 12))
 @settings(max_examples=5)
-def test_the_least_of_a_finite_game(estimate: Estimate, seed: int, n: int) -> None:
+def test_the_least_of_a_finite_game(estimate, seed, n):
     actions = discrete()
     beliefs = believing(actions, seed, n)
     worst = brute_force(beliefs, actions.profiles, estimate, actions.own).max(axis=1)
@@ -119,9 +84,7 @@ def test_the_least_of_a_finite_game(estimate: Estimate, seed: int, n: int) -> No
 
 @pytest.mark.parametrize("estimate", [Estimate.MEAN, Estimate.LOWER])
 @pytest.mark.parametrize("product", [True, False])
-def test_the_least_of_a_continuous_game(
-    estimate: Estimate, product: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_least_of_a_continuous_game(estimate, product, monkeypatch):
     """A search from a grid, and one from quasi-random profiles, against a dense grid."""
     if not product:
         monkeypatch.setattr("mfhpo.games.actions._PRODUCT", 100)

@@ -1,7 +1,3 @@
-"""Players, their actions, and the profiles that stand for all."""
-
-from __future__ import annotations
-
 import itertools
 import warnings
 
@@ -14,7 +10,7 @@ from mfhpo.search import Numeric, OneOf
 HALF = np.sqrt(0.5)
 
 
-def mixed() -> Actions:
+def mixed():
     """Two players, one with a number and a choice, one with a number of three values."""
     return Actions(
         {
@@ -24,7 +20,7 @@ def mixed() -> Actions:
     )
 
 
-def test_features_by_hand() -> None:
+def test_features_by_hand():
     actions = mixed()
     # .7 of three choices is the last one; .3 is nearest to .5 of the three places.
     features = actions.features(np.array([[0.2, 0.7, 0.3]]))
@@ -36,7 +32,7 @@ def test_features_by_hand() -> None:
     assert actions.own_features[1] == pytest.approx(np.array([[0.0], [0.5], [1.0]]))
 
 
-def test_profiles_are_all_combinations() -> None:
+def test_profiles_are_all_combinations():
     actions = Actions({"a": {"x": Numeric((0.0, 0.4, 1.0))}, "b": {"kind": OneOf(2)}})
     assert actions.shape == (3, 2)
     assert actions.is_finite
@@ -44,7 +40,7 @@ def test_profiles_are_all_combinations() -> None:
     assert actions.profiles.tolist() == expected
 
 
-def test_actions_of_profiles_are_included() -> None:
+def test_actions_of_profiles_are_included():
     actions = Actions({name: {name: Numeric()} for name in "ab"})
     larger = actions.including(np.array([[0.33, 0.5], [0.44, 0.77]]))
     new = [set(own.ravel()) - set(actions.own[0].ravel()) for own in larger.own]
@@ -53,7 +49,7 @@ def test_actions_of_profiles_are_included() -> None:
     assert [len(own) for own in actions.own] == [41, 41]
 
 
-def test_too_many_profiles_are_quasi_random_ones() -> None:
+def test_too_many_profiles_are_quasi_random_ones():
     players = {f"p{index}": {f"x{index}": Numeric()} for index in range(3)}
     actions = Actions(players, seed=4)
     assert actions.shape is None
@@ -69,7 +65,7 @@ def test_too_many_profiles_are_quasi_random_ones() -> None:
 
 
 @pytest.mark.parametrize("n", [3, 8, 12])
-def test_a_player_with_many_parameters(n: int) -> None:
+def test_a_player_with_many_parameters(n):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         actions = Actions(
@@ -81,7 +77,7 @@ def test_a_player_with_many_parameters(n: int) -> None:
     assert len(np.unique(own, axis=0)) == len(own)
 
 
-def test_what_is_no_game() -> None:
+def test_what_is_no_game():
     with pytest.raises(ValueError, match=r"^players must not be empty"):
         Actions({})
     with pytest.raises(ValueError, match=r"^players\['b'\] has no parameters"):
@@ -90,7 +86,7 @@ def test_what_is_no_game() -> None:
         Actions({"a": {"x": Numeric()}, "b": {"x": OneOf(2)}})
 
 
-def test_actions_around_a_profile() -> None:
+def test_actions_around_a_profile():
     actions = mixed()
     finer = actions.around(np.array([0.5, 0.1, 0.5]), step=0.5)
     # A grid of ten rates by three modes; four rates near .5, half a distance away; all modes.

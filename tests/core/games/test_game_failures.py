@@ -1,29 +1,14 @@
-"""Profiles that cannot be measured, and players of whom nothing is known."""
-
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
-
 import numpy as np
 import pytest
 
-from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy, Query
+from mfhpo.games import MFUCBPNE, UCBPNE
 from mfhpo.games.model.observed import ObservedUtilities
-from mfhpo.search import Numeric
+from tests.core.games.known_games import ON_A_GRID, tracking
 
-PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
-PLAYERS = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
 ONE = np.ones(1)
 
 
-def tracking(profile: Mapping[str, float]) -> list[float]:
-    x, y = profile["x"], profile["y"]
-    return [-((x - 0.6 * y) ** 2), -((y - 0.5 - 0.2 * x) ** 2)]
-
-
-def play(
-    policy: GamePolicy, game: Callable[[Query], Sequence[float | None]]
-) -> list[tuple[Query, Sequence[float | None]]]:
+def play(policy, game):
     played = []
     while (query := policy.ask()) is not None:
         values = game(query)
@@ -33,15 +18,15 @@ def play(
 
 
 @pytest.mark.parametrize("cheap_level", [True, False])
-def test_what_crashes_at_the_target_is_left(cheap_level: bool) -> None:
+def test_what_crashes_at_the_target_is_left(cheap_level):
     """A full run needs more memory than there is; cheap ones say nothing of that."""
-    policy: GamePolicy = UCBPNE(PLAYERS, (1,), 25, joint=True)
+    policy = UCBPNE(ON_A_GRID, (1,), 25, joint=True)
     if cheap_level:
-        policy = MFUCBPNE(PLAYERS, (1, 9), 200, joint=True)
+        policy = MFUCBPNE(ON_A_GRID, (1, 9), 200, joint=True)
 
-    def game(query: Query) -> Sequence[float | None]:
+    def game(query):
         crashes = policy.is_evaluation(query) and query.profile["y"] > 0.55
-        return [None, None] if crashes else tracking(query.profile)
+        return [None, None] if crashes else tracking(query.profile, 1)
 
     played = play(policy, game)
     failed = [tuple(query.profile.values()) for query, values in played if values[0] is None]
@@ -53,22 +38,21 @@ def test_what_crashes_at_the_target_is_left(cheap_level: bool) -> None:
     assert answer.profile["y"] == pytest.approx(0.5, abs=0.13)
 
 
-def test_where_all_failed_so_far_something_else_is_tried() -> None:
-    policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+def test_where_all_failed_so_far_something_else_is_tried():
+    policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     profiles = [tuple(query.profile.values()) for query, _ in play(policy, lambda _: [None, None])]
     assert len(set(profiles)) >= 15
     # Many under way are different ones, too.
-    policy = UCBPNE(PLAYERS, (1,), 20, joint=True)
+    policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     query = policy.ask()
-    assert query is not None
     policy.tell(query, [None, None])
-    pending: list[Query] = []
+    pending = []
     while (query := policy.ask(pending)) is not None:
         pending.append(query)
     assert len({tuple(query.profile.values()) for query in pending}) >= 15
 
 
-def observed(*told: tuple[float, int, float | None]) -> list[tuple[float, int, float]]:
+def observed(*told):
     """The failures after observations at places and levels, None for those that failed."""
     seen = ObservedUtilities()
     for place, level, value in told:
@@ -79,7 +63,7 @@ def observed(*told: tuple[float, int, float | None]) -> list[tuple[float, int, f
     return [(one.features.item(), one.level, one.worst) for one in seen.failures(0.4 * ONE)]
 
 
-def test_which_failures_count() -> None:
+def test_which_failures_count():
     told = (0.9, 1, 3.0), (0.8, 1, 2.0)
     assert observed(*told, (0.1, 1, None)) == []
     assert observed(*told, (0.1, 1, None), (0.4, 1, None)) == [(0.1, 1, 2.0), (0.4, 1, 2.0)]
@@ -88,7 +72,7 @@ def test_which_failures_count() -> None:
     assert observed(*told, (0.1, 1, None), (0.1, 1, None)) == [(0.1, 1, 2.0)]
 
 
-def test_a_cheap_success_does_not_undo_a_failure() -> None:
+def test_a_cheap_success_does_not_undo_a_failure():
     told = (0.9, 1, 3.0), (0.1, 1, None), (0.2, 1, None)
     assert observed(*told, (0.1, 0, 7.0)) == observed(*told) == [(0.1, 1, 3.0), (0.2, 1, 3.0)]
     # But one above tells that what failed at a cheap level can be measured.
@@ -96,7 +80,7 @@ def test_a_cheap_success_does_not_undo_a_failure() -> None:
     assert observed(*cheap, (0.1, 1, 7.0)) == []
 
 
-def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one() -> None:
+def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one():
     """Levels may have units of their own."""
     told = (0.9, 0, 100.0), (0.1, 1, None), (0.2, 1, None)
     assert observed(*told) == [(0.1, 1, 100.0), (0.2, 1, 100.0)]

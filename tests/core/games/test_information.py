@@ -1,7 +1,3 @@
-"""Information by determinants, and the levels of the most information for the cost."""
-
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -9,35 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.games import MultiOutputGP
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
-from tests.core.games.known_games import FloatArray, direct_posterior, drawn_hyperparameters
+from tests.core.games.known_games import direct_posterior
+from tests.core.games.model.test_mogp import Case
 
 SLACK = 1e-9
 
 
-# What an observation tells.
-
-
-def process(seed: int, n: int, n_levels: int) -> tuple[MultiOutputGP, FloatArray]:
-    """A process that has seen something, and its posterior covariance matrices at a place.
-
-    They are those of the utilities at all levels there, shape (M, M), by a direct solve.
-    """
-    rng = np.random.default_rng(seed)
-    known = drawn_hyperparameters(rng, n_levels, 2)
-    gp = MultiOutputGP(known, np.array([[0.4, 0.6]]))
-    features, levels = rng.random((n, 2)), rng.integers(n_levels, size=n)
-    for x, level in zip(features, levels, strict=True):
-        gp.add(x, int(level), 0.0)
-    at = (np.repeat(gp.points, n_levels, axis=0), np.arange(n_levels))
-    return gp, direct_posterior(known, (features, levels), np.zeros(n), at)[1]
-
-
 @given(st.integers(0, 10_000), st.integers(0, 8), st.integers(1, 4))
-def test_information_is_what_entropies_differ_by(seed: int, n: int, n_levels: int) -> None:
-    gp, posterior = process(seed, n, n_levels)
-    top = n_levels - 1
+def test_information_is_what_entropies_differ_by(seed, n, n_levels):
+    case = Case(seed, n, n_levels, n_points=1)
+    gp, top = case.gp, n_levels - 1
+    at = (np.repeat(gp.points, n_levels, axis=0), np.arange(n_levels))
+    told = case.features, case.levels
+    posterior = direct_posterior(case.known, told, case.values, at)[1]
     noise = gp.hyperparameters.noise
     of_target = information_of_target(
         gp.point_variances, gp.point_covariances, gp.point_variances[-1], noise[:, None]
@@ -58,10 +39,7 @@ def test_information_is_what_entropies_differ_by(seed: int, n: int, n_levels: in
     assert of_target[top].item() == pytest.approx(at_level[top].item(), abs=1e-9)
 
 
-# The levels.
-
-
-def brute_force(information: FloatArray, costs: FloatArray, budget: float) -> FloatArray:
+def brute_force(information, costs, budget):
     """The best ratio of each profile among all vectors of levels that the budget allows."""
     n_players, n_levels = costs.shape
     players = np.arange(n_players)
@@ -74,7 +52,7 @@ def brute_force(information: FloatArray, costs: FloatArray, budget: float) -> Fl
 
 
 @st.composite
-def choices(draw: st.DrawFn, costs_of: st.SearchStrategy[float]) -> tuple[FloatArray, FloatArray]:
+def choices(draw, costs_of):
     """Information of some profiles and costs that grow from level to level."""
     n_players, n_levels = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 100_000)))
@@ -84,7 +62,7 @@ def choices(draw: st.DrawFn, costs_of: st.SearchStrategy[float]) -> tuple[FloatA
     return np.round(information, draw(st.sampled_from([1, 12]))), costs
 
 
-def check(information: FloatArray, costs: FloatArray, budget: float, *, exact: bool = True) -> None:
+def check(information, costs, budget, *, exact=True):
     """The levels are affordable, their ratios are as told, and no others have better ones."""
     levels, ratios = best_levels(information, costs, budget)
     players = np.arange(len(costs))
@@ -100,9 +78,7 @@ def check(information: FloatArray, costs: FloatArray, budget: float, *, exact: b
 
 
 @given(choices(st.integers(1, 12)), st.floats(0.0, 1.0), st.sampled_from([0.1, 1e-4, 1 / 3, 1e5]))
-def test_levels_within_a_budget_in_another_unit(
-    case: tuple[FloatArray, FloatArray], share: float, unit: float
-) -> None:
+def test_levels_within_a_budget_in_another_unit(case, share, unit):
     information, costs = case
     least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
     budget = float(np.round(least + share * (most - least)))
@@ -111,22 +87,20 @@ def test_levels_within_a_budget_in_another_unit(
 
 
 @given(choices(st.floats(0.1, 20.0)), st.floats(0.0, 1.0))
-def test_levels_within_a_budget_of_costs_without_a_unit(
-    case: tuple[FloatArray, FloatArray], share: float
-) -> None:
+def test_levels_within_a_budget_of_costs_without_a_unit(case, share):
     information, costs = case
     least, most = costs.min(axis=1).sum(), costs.max(axis=1).sum()
     check(information, costs, float(least + share * (most - least)), exact=False)
 
 
-def test_a_budget_that_pays_for_nothing() -> None:
+def test_a_budget_that_pays_for_nothing():
     costs = np.array([[2.0, 8.0], [3.0, 8.0]])
     with pytest.raises(ValueError, match=r"^budget must be at least 5, .* got 4\.5"):
         best_levels(np.ones((1, 2, 2)), costs, budget=4.5)
     assert best_levels(np.ones((1, 2, 2)), costs, budget=5.0)[0].tolist() == [[0, 0]]
 
 
-def test_costs_are_rounded_up() -> None:
+def test_costs_are_rounded_up():
     """Half of a thousandth too much: rounded down or to the nearest, both could be at the top."""
     costs = np.array([[0.1, 5.0049], [0.1, 5.0049]])
     information = np.array([[[0.0, 1.0], [0.0, 1.0]]])

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.papers.iise import load_instance
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.simulation.instances import GaussianInstance, load_instance
+from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run
 from tests.core.identification.adversarial import most_allowed
 

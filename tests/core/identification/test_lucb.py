@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.blocks import run_lucb
 from mfhpo.identification import lucb as lucb_module
 from mfhpo.identification.bounds.published_radius import PublishedRadius
 from mfhpo.identification.explore import (
@@ -40,7 +41,6 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
-from mfhpo.simulation.runner import run_lucb
 
 FloatArray = npt.NDArray[np.float64]
 EXPLORE = ("A", "B", "C", "AB", "top")
@@ -347,7 +347,7 @@ class TestWithoutNumba:
 
     def test_importing_the_policy_does_not_load_it(self) -> None:
         code = (
-            "import sys, mfhpo.simulation.plays; from mfhpo import MFUCB, Problem, SubGaussian; "
+            "import sys, mfhpo.simulation.runner; from mfhpo import MFUCB, Problem, SubGaussian; "
             "MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0))).ask(); print('numba' in sys.modules)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

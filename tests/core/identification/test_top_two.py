@@ -12,14 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.blocks import run_repeats
+from benchmarks.papers.iise import load_instance
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import MixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.simulation.instances import GaussianInstance, load_instance
-from mfhpo.simulation.runner import run, run_repeats
+from mfhpo.simulation.instances import GaussianInstance
+from mfhpo.simulation.runner import run
 
 numbers = st.integers(0, 2**32 - 1)
 

@@ -1,31 +1,26 @@
-from __future__ import annotations
-
 import math
 import warnings
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.papers.mf_ucb import regret_per_play
 from mfhpo import Bounded, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFElimination
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
-from mfhpo.simulation.plays import run_plays
 
 
-def unit(n_arms: int, costs: tuple[float, ...] = (1.0, 4.0)) -> Problem:
+def unit(n_arms, costs=(1.0, 4.0)):
     return Problem(n_arms, costs, noise=Bounded(0.0, 1.0))
 
 
-def asked(
-    policy: MFElimination, means: npt.ArrayLike, pulls: int | None = None
-) -> list[tuple[int, int]]:
+def asked(policy, means, pulls=None):
     """Ask and tell exact values (K,), until the policy finishes or so many pulls are made."""
     values = np.asarray(means, dtype=np.float64)
-    plays: list[tuple[int, int]] = []
+    plays = []
     while not policy.finished and (pulls is None or len(plays) < pulls):
         [pull] = policy.ask()
         policy.tell(pull, Observation(float(values[pull.arm])))
@@ -34,7 +29,7 @@ def asked(
 
 
 class TestThePhases:
-    def test_by_hand(self) -> None:
+    def test_by_hand(self):
         # Lambda = 4000, lambda = (1, 4): T_p = ceil(4^p log(1000 / 4^p)) = 7, 23, 67, 176, 349.
         # Means 1, .9, .4: the margin 2^(1-p) is 2, 1, .5, .25, ... Arm 2 (.6 behind) leaves in
         # phase 2. epsilon = .3 allows p < log2(2 / .3) = 2.7, so arm 1 (.1 behind) stays.
@@ -60,16 +55,14 @@ class TestThePhases:
             (Problem(3, (1.0, 4.0), noise=SubGaussian(0.5)), 1.0),
         ],
     )
-    def test_values_are_compared_in_units_of_their_width(
-        self, problem: Problem, factor: float
-    ) -> None:
+    def test_values_are_compared_in_units_of_their_width(self, problem, factor):
         means = np.array([1.0, 0.9, 0.4])
         policy = MFElimination(problem, budget=4000.0)
         expected = MFElimination(unit(3), budget=4000.0)
         assert asked(policy, factor * means) == asked(expected, means)
         assert policy.epsilon == pytest.approx(factor * expected.epsilon)
 
-    def test_values_at_the_cheapest_fidelity_are_no_evidence(self) -> None:
+    def test_values_at_the_cheapest_fidelity_are_no_evidence(self):
         policy = MFElimination(unit(2), budget=1000.0)
         for _ in range(400):
             policy.tell(Pull(1, 0), Observation(1.0))
@@ -81,40 +74,38 @@ class TestThePhases:
         assert policy.interval(1)[1] < 0.9
 
 
-class TestOutOfOrder:
-    def test_nobody_is_judged_before_all_have_their_values(self) -> None:
-        policy = MFElimination(unit(3), budget=4000.0, epsilon=0.3)
-        for arm, count in ((0, 67), (1, 100), (2, 66)):
-            for _ in range(count):
-                policy.tell(Pull(arm, 1), Observation((1.0, 0.9, 0.1)[arm]))
-        # Phase 2 waits for arm 2.
-        assert policy.active.tolist() == [0, 1, 2]
-        assert policy.ask() == [Pull(2, 1)]
-        policy.tell(Pull(2, 1), Observation(0.1))
-        assert policy.active.tolist() == [0, 1]
-        assert policy.counts[:, 1].tolist() == [67, 100, 67]
+def test_nobody_is_judged_before_all_have_their_values():
+    policy = MFElimination(unit(3), budget=4000.0, epsilon=0.3)
+    for arm, count in ((0, 67), (1, 100), (2, 66)):
+        for _ in range(count):
+            policy.tell(Pull(arm, 1), Observation((1.0, 0.9, 0.1)[arm]))
+    # Phase 2 waits for arm 2.
+    assert policy.active.tolist() == [0, 1, 2]
+    assert policy.ask() == [Pull(2, 1)]
+    policy.tell(Pull(2, 1), Observation(0.1))
+    assert policy.active.tolist() == [0, 1]
+    assert policy.counts[:, 1].tolist() == [67, 100, 67]
 
 
-class TestWithoutABudget:
-    def test_the_assumed_budget_doubles(self) -> None:
-        # 16 target pulls of each of two arms: 128, then 256, 512, ...
-        policy = MFElimination(unit(2))
-        before = policy.epsilon
-        assert before == pytest.approx((2 * math.log(128) / 128) ** (1 / 3))
-        asked(policy, [0.9, 0.1], pulls=10_000)
-        assert not policy.finished
-        assert policy.cost > 128.0
-        doubled = 128.0 * 2.0 ** math.ceil(math.log2(policy.cost / 128.0))
-        assert policy.epsilon == pytest.approx((2 * math.log(doubled) / doubled) ** (1 / 3))
-        # The bad arm left in each of them again: it has what the last budget asks for and no more.
-        needed = math.ceil(16 * math.log(doubled / 4 / 16))
-        assert policy.counts[1, 1] == needed
-        # The first budget pays for phases 0 and 1 only: 72 for 9 target pulls of each, 56 in turn.
-        assert policy.counts[1, 0] == 28
+def test_the_assumed_budget_doubles():
+    # 16 target pulls of each of two arms: 128, then 256, 512, ...
+    policy = MFElimination(unit(2))
+    before = policy.epsilon
+    assert before == pytest.approx((2 * math.log(128) / 128) ** (1 / 3))
+    asked(policy, [0.9, 0.1], pulls=10_000)
+    assert not policy.finished
+    assert policy.cost > 128.0
+    doubled = 128.0 * 2.0 ** math.ceil(math.log2(policy.cost / 128.0))
+    assert policy.epsilon == pytest.approx((2 * math.log(doubled) / doubled) ** (1 / 3))
+    # The bad arm left in each of them again: it has what the last budget asks for and no more.
+    needed = math.ceil(16 * math.log(doubled / 4 / 16))
+    assert policy.counts[1, 1] == needed
+    # The first budget pays for phases 0 and 1 only: 72 for 9 target pulls of each, 56 in turn.
+    assert policy.counts[1, 0] == 28
 
 
 @st.composite
-def races(draw: st.DrawFn) -> tuple[npt.NDArray[np.float64], tuple[float, ...], float | None]:
+def races(draw):
     means = draw(st.lists(st.sampled_from(np.linspace(0, 1, 33).tolist()), min_size=1, max_size=6))
     costs = draw(st.sampled_from([(1.0,), (1.0, 4.0), (2.0, 3.0, 11.0)]))
     return np.array(means), costs, draw(st.sampled_from([None, 20.0, 333.0, 2500.0]))
@@ -123,9 +114,7 @@ def races(draw: st.DrawFn) -> tuple[npt.NDArray[np.float64], tuple[float, ...], 
 class TestBlocks:
     @settings(max_examples=40)
     @given(race=races(), stops=st.lists(st.integers(1, 1500), max_size=3))
-    def test_the_same_as_asking(
-        self, race: tuple[npt.NDArray[np.float64], tuple[float, ...], float | None], stops
-    ) -> None:
+    def test_the_same_as_asking(self, race, stops):
         # Values without noise, so that the order of the draws does not matter, and of few binary
         # digits, so that no sum is rounded.
         means, costs, budget = race
@@ -146,7 +135,7 @@ class TestBlocks:
             assert block.ask(7) == asking.ask(7)
             assert block.recommend().arm == asking.recommend().arm
 
-    def test_errors(self) -> None:
+    def test_errors(self):
         with pytest.raises(ValueError, match="blocks of plays need declared"):
             MFElimination(Problem(2, (1.0, 4.0))).play(lambda *_: np.zeros((1, 1)), 10.0)
         with pytest.raises(ValueError, match="capital must be finite where the policy has no bud"):
@@ -155,7 +144,7 @@ class TestBlocks:
             MFElimination(unit(2), epsilon=-1.0)
 
 
-def test_costs_and_noise_are_found_out_by_a_pilot() -> None:
+def test_costs_and_noise_are_found_out_by_a_pilot():
     problem = Problem(6, None, noise=EstimatedNoise(), n_fidelities=3)
     policy = MFElimination(problem, budget=20_000.0, pilot_arms=3)
     assert policy.piloting
@@ -176,58 +165,48 @@ def test_costs_and_noise_are_found_out_by_a_pilot() -> None:
     assert policy.counts[5, 0] > 10_000
 
 
-class TestRegret:
-    def instance(self, n_arms: int, gap: float) -> BernoulliInstance:
-        means = np.full((2, n_arms), 0.5)
-        means[:, n_arms // 2] += gap
-        return BernoulliInstance(means, [1.0, 4.0])
-
-    def mean_regret(self, n_arms: int, gap: float, budget: float, runs: int = 100) -> float:
-        instance = self.instance(n_arms, gap)
-        rng = np.random.default_rng([n_arms, int(1000 * gap), int(math.log10(budget))])
-        return float(
-            np.mean(
-                [
-                    run_plays(
-                        MFElimination(unit(n_arms), budget=budget), instance, rng, budget
-                    ).regret_per_play
-                    for _ in range(runs)
-                ]
-            )
-        )
-
-    @pytest.mark.parametrize(("n_arms", "budget"), [(2, 1e5), (2, 1e8), (10, 1e6), (50, 1e7)])
-    def test_it_is_within_the_worst_case_bound(self, n_arms: int, budget: float) -> None:
-        """Theorem 4.8 with the constant that the worst of many gaps needs: 5.4, 6.6 and 7.3."""
-        worst = max(
-            self.mean_regret(n_arms, gap, budget, runs=40) for gap in (0.01, 0.03, 0.1, 0.3)
-        )
-        assert worst < {2: 5.8, 10: 7.0, 50: 7.8}[n_arms] * n_arms ** (1 / 3) * budget ** (2 / 3)
+def mean_regret(n_arms, gap, budget, runs):
+    means = np.full((2, n_arms), 0.5)
+    means[:, n_arms // 2] += gap
+    instance = BernoulliInstance(means, [1.0, 4.0])
+    rng = np.random.default_rng([n_arms, int(1000 * gap), int(math.log10(budget))])
+    regrets = []
+    for _ in range(runs):
+        policy = MFElimination(unit(n_arms), budget=budget)
+        policy.play(partial(instance.running_sums, rng), budget)
+        regrets.append(regret_per_play(policy, instance, budget))
+    return float(np.mean(regrets))
 
 
-class TestMeasuredCosts:
-    """The costs of the first, the middle and the target fidelity are found out by the pilot."""
+@pytest.mark.parametrize(("n_arms", "budget"), [(2, 1e5), (2, 1e8), (10, 1e6), (50, 1e7)])
+def test_regret_is_within_the_worst_case_bound(n_arms, budget):
+    """Theorem 4.8 with the constant that the worst of many gaps needs: 5.4, 6.6 and 7.3."""
+    worst = max(mean_regret(n_arms, gap, budget, 40) for gap in (0.01, 0.03, 0.1, 0.3))
+    assert worst < {2: 5.8, 10: 7.0, 50: 7.8}[n_arms] * n_arms ** (1 / 3) * budget ** (2 / 3)
 
-    def race(self, costs: tuple[float, float, float]) -> tuple[MFElimination, list[Pull]]:
-        problem = Problem(3, None, noise=SubGaussian(0.1), n_fidelities=3)
-        policy = MFElimination(problem, budget=2000.0)
-        rng = np.random.default_rng(5)
-        after_the_pilot: list[Pull] = []
-        while not policy.finished:
-            [pull] = policy.ask()
-            if not policy.piloting:
-                after_the_pilot.append(pull)
-            value = pull.arm + 0.1 * rng.standard_normal()
-            policy.tell(pull, Observation(value, cost=costs[pull.fidelity]))
-        return policy, after_the_pilot
 
-    def test_that_fall_are_played_at_the_target(self) -> None:
-        policy, pulls = self.race((10.0, 5.0, 1.0))
-        assert {pull.fidelity for pull in pulls} == {2}
-        # 2 pulls of each arm at the first fidelity cost 60, all else is spent at 1.
-        assert policy.counts[:, 0].tolist() == [2, 2, 2]
-        assert policy.pulls == 6 + 1940
-        assert policy.recommend().arm == 2
-        assert policy.recommend().fidelity == 2
-        # W (K log(L) / L)^(1/3) with L in units of the target's cost; W = 2 sigma.
-        assert policy.epsilon == pytest.approx(0.2 * (3 * math.log(2000) / 2000) ** (1 / 3))
+# The costs of the first, the middle and the target fidelity are found out by the pilot.
+def race(costs):
+    problem = Problem(3, None, noise=SubGaussian(0.1), n_fidelities=3)
+    policy = MFElimination(problem, budget=2000.0)
+    rng = np.random.default_rng(5)
+    after_the_pilot = []
+    while not policy.finished:
+        [pull] = policy.ask()
+        if not policy.piloting:
+            after_the_pilot.append(pull)
+        value = pull.arm + 0.1 * rng.standard_normal()
+        policy.tell(pull, Observation(value, cost=costs[pull.fidelity]))
+    return policy, after_the_pilot
+
+
+def test_costs_that_fall_are_played_at_the_target():
+    policy, pulls = race((10.0, 5.0, 1.0))
+    assert {pull.fidelity for pull in pulls} == {2}
+    # 2 pulls of each arm at the first fidelity cost 60, all else is spent at 1.
+    assert policy.counts[:, 0].tolist() == [2, 2, 2]
+    assert policy.pulls == 6 + 1940
+    assert policy.recommend().arm == 2
+    assert policy.recommend().fidelity == 2
+    # W (K log(L) / L)^(1/3) with L in units of the target's cost; W = 2 sigma.
+    assert policy.epsilon == pytest.approx(0.2 * (3 * math.log(2000) / 2000) ** (1 / 3))

@@ -1,36 +1,22 @@
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo import (
-    Bias,
-    EstimatedNoise,
-    Observation,
-    Problem,
-    Pull,
-    SubGaussian,
-)
+from benchmarks.papers.mf_ucb import naive_plays, regret_per_cost
+from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFUCB
-from mfhpo.regret.reward import RunningSums
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
-from mfhpo.simulation.plays import run_plays
-
-FloatArray = npt.NDArray[np.float64]
-Play = tuple[int, int]
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 
 
-def sums_of(values: FloatArray) -> RunningSums:
+def sums_of(values):
     """A source that gives every arm and fidelity the values of an array (K, M, n), in order."""
 
     def running_sums(arms, fidelity, start, sums, totals):
@@ -43,48 +29,22 @@ def sums_of(values: FloatArray) -> RunningSums:
     return running_sums
 
 
-def naive_plays(problem: Problem, rho: float, values: FloatArray, capital: float) -> list[Play]:
+def printed_plays(problem, rho, values, capital):
     """Algorithm 1 as it is printed: all arms and fidelities are looked at in every step."""
-    assert problem.bias is not None
-    assert problem.costs is not None
-    assert isinstance(problem.noise, SubGaussian)
-    n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
-    zeta, costs = problem.bias.bounds, problem.costs
-    sigmas = [problem.noise.at(m, n_fidelities) for m in range(n_fidelities)]
-    count = [[0] * n_fidelities for _ in range(n_arms)]
-    total = [[0.0] * n_fidelities for _ in range(n_arms)]
-    plays: list[Play] = []
-    paid = 0.0
-    while True:
-        root = math.sqrt(math.log(len(plays) + 1))
-
-        def radius(arm: int, m: int, root: float = root) -> float:
-            if not count[arm][m]:
-                return math.inf
-            return sigmas[m] * math.sqrt(2.0 * rho) / math.sqrt(count[arm][m]) * root
-
-        def bound(arm: int) -> float:
-            return min(
-                math.inf
-                if not count[arm][m]
-                else (total[arm][m] / count[arm][m] + zeta[m]) + radius(arm, m)
-                for m in range(n_fidelities)
-            )
-
-        bounds = [bound(arm) for arm in range(n_arms)]
-        arm = bounds.index(max(bounds))
-        gamma = [zeta[m] * math.sqrt(costs[m] / costs[m + 1]) for m in range(n_fidelities - 1)]
-        m = next((m for m, least in enumerate(gamma) if radius(arm, m) >= least), n_fidelities - 1)
-        if costs[m] > capital - paid:
-            return plays
-        total[arm][m] += values[arm, m, count[arm][m] % values.shape[2]]
-        count[arm][m] += 1
-        paid += costs[m]
-        plays.append((arm, m))
+    instance = SimpleNamespace(
+        n_arms=problem.n_arms,
+        n_fidelities=problem.n_fidelities,
+        xi=np.array(problem.bias.bounds),
+        costs=np.array(problem.costs),
+        variance=problem.noise.at(0, problem.n_fidelities) ** 2,
+        running_sums=lambda rng, *asked: sums_of(values)(*asked),
+    )
+    cells = naive_plays(instance, np.random.default_rng(0), capital, rho)
+    return [divmod(int(cell), problem.n_fidelities) for cell in cells]
 
 
-def asked_plays(policy: MFUCB, values: FloatArray) -> list[Play]:
-    plays: list[Play] = []
+def asked_plays(policy, values):
+    plays = []
     while not policy.finished:
         [pull] = policy.ask()
         count = policy.summary(pull.arm, pull.fidelity)[0] % values.shape[2]
@@ -93,10 +53,8 @@ def asked_plays(policy: MFUCB, values: FloatArray) -> list[Play]:
     return plays
 
 
-def block_plays(
-    policy: MFUCB, values: FloatArray, capitals: Sequence[float | None] = (None,), **options: object
-) -> list[Play]:
-    cells: list[npt.NDArray[np.int64]] = []
+def block_plays(policy, values, capitals=(None,), **options):
+    cells = []
     for capital in capitals:
         policy.play(sums_of(values), capital, order=cells, **options)
     n_fidelities = policy.problem.n_fidelities
@@ -104,7 +62,7 @@ def block_plays(
 
 
 @st.composite
-def races(draw: st.DrawFn) -> tuple[Problem, float, FloatArray, float]:
+def races(draw):
     """Problems with ties, useless fidelities, exact values and discrete ones."""
     n_arms, n_fidelities = draw(st.integers(1, 12)), draw(st.integers(1, 4))
     steps = draw(st.lists(st.sampled_from([0.5, 1.0, 3.0, 10.0]), min_size=4, max_size=4))
@@ -128,14 +86,9 @@ class TestTheSamePlays:
 
     @settings(max_examples=50)
     @given(race=races(), candidates=st.sampled_from([1, 2, 5, 16]), share=st.floats(0.0, 1.0))
-    def test_as_the_naive_rule(
-        self,
-        race: tuple[Problem, float, FloatArray, float],
-        candidates: int,
-        share: float,
-    ) -> None:
+    def test_as_the_naive_rule(self, race, candidates, share):
         problem, rho, values, budget = race
-        plays = naive_plays(problem, rho, values, budget)
+        plays = printed_plays(problem, rho, values, budget)
         asking = MFUCB(problem, rho=rho, budget=budget)
         assert asked_plays(asking, values) == plays
         block = MFUCB(problem, rho=rho, budget=budget)
@@ -153,7 +106,7 @@ class TestTheSamePlays:
 
     @needs_numba
     @pytest.mark.parametrize("seed", range(3))
-    def test_compiled_or_not(self, seed: int) -> None:
+    def test_compiled_or_not(self, seed):
         rng = np.random.default_rng(seed)
         targets = rng.random(150)
         zeta = (0.3, 0.1, 0.0)
@@ -162,7 +115,7 @@ class TestTheSamePlays:
         orders = []
         for compiled in (True, False):
             policy = MFUCB(instance.problem())
-            order: list[npt.NDArray[np.int64]] = []
+            order = []
             source = partial(instance.running_sums, np.random.default_rng(seed))
             policy.play(source, 60_000.0, compiled=compiled, order=order)
             orders.append((np.concatenate(order).tolist(), policy.cost, policy.state_dict()))
@@ -185,9 +138,7 @@ class TestTheRule:
             ),
         ],
     )
-    def test_thresholds_of_the_published_instances(
-        self, zeta: tuple[float, ...], costs: tuple[float, ...], gamma: tuple[float, ...]
-    ) -> None:
+    def test_thresholds_of_the_published_instances(self, zeta, costs, gamma):
         # One arm: it moves on from a fidelity at the first count whose radius is below gamma.
         # sigma^2 2 rho log(t) / s < gamma^2, with sigma = .02 so that it happens soon.
         problem = Problem(1, costs, Bias.max(*zeta), SubGaussian(0.02))
@@ -207,30 +158,30 @@ class TestTheRule:
             count[fidelity] += 1
         assert min(count) > 0
 
-    def test_order_bounds_are_refused(self) -> None:
+    def test_order_bounds_are_refused(self):
         problem = Problem(3, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
         with pytest.raises(ValueError, match=r"declare Bias\.max\(\.\.\.\), or use MFElimination"):
             MFUCB(problem)
 
 
-class TestWorkers:
-    def problem(self) -> Problem:
-        return Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
+def two_fidelities():
+    return Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
 
-    def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far(self) -> None:
-        policy, told = MFUCB(self.problem()), MFUCB(self.problem())
-        values = np.random.default_rng(1).normal(0.5, 0.2, 40)
-        for step, value in enumerate(values):
-            for each in (policy, told):
-                each.tell(Pull(step % 4, 0), Observation(float(value)))
-        [pull] = policy.ask()
-        mean = policy.summary(pull.arm, pull.fidelity)[1]
-        told.tell(pull, Observation(mean))
-        assert policy.ask(1, [pull]) == told.ask()
+
+def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far():
+    policy, told = MFUCB(two_fidelities()), MFUCB(two_fidelities())
+    values = np.random.default_rng(1).normal(0.5, 0.2, 40)
+    for step, value in enumerate(values):
+        for each in (policy, told):
+            each.tell(Pull(step % 4, 0), Observation(float(value)))
+    [pull] = policy.ask()
+    mean = policy.summary(pull.arm, pull.fidelity)[1]
+    told.tell(pull, Observation(mean))
+    assert policy.ask(1, [pull]) == told.ask()
 
 
 class TestWhatIsFoundOut:
-    def play(self, policy: MFUCB, sigma: float = 0.05) -> None:
+    def play(self, policy, sigma=0.05):
         rng = np.random.default_rng(3)
         means = np.array([[0.15, 0.1], [0.45, 0.5], [0.85, 0.8], [0.3, 0.35], [0.62, 0.6]])
         while not policy.finished:
@@ -238,7 +189,7 @@ class TestWhatIsFoundOut:
             value = float(means[pull.arm, pull.fidelity] + sigma * rng.standard_normal())
             policy.tell(pull, Observation(value, cost=(1.0, 6.0)[pull.fidelity]))
 
-    def test_bias_costs_and_noise(self) -> None:
+    def test_bias_costs_and_noise(self):
         problem = Problem(5, None, noise=EstimatedNoise(), n_fidelities=2)
         policy = MFUCB(problem, budget=2000.0, pilot_arms=3)
         assert policy.piloting
@@ -255,7 +206,7 @@ class TestWhatIsFoundOut:
         assert "max bias bounds" in bias
         assert "estimated from 3 arms at every fidelity" in bias
 
-    def test_a_fidelity_that_is_no_cheaper_is_never_chosen(self) -> None:
+    def test_a_fidelity_that_is_no_cheaper_is_never_chosen(self):
         problem = Problem(3, None, noise=EstimatedNoise(), n_fidelities=3)
         policy = MFUCB(problem, budget=2000.0, pilot_arms=2)
         rng = np.random.default_rng(0)
@@ -269,23 +220,18 @@ class TestWhatIsFoundOut:
                 chosen.append(pull.fidelity)
         assert set(chosen) == {0, 2}
 
-    def test_blocks_need_what_a_pilot_would_find_out(self) -> None:
-        policy = MFUCB(Problem(3, (1.0,)), budget=10.0)
-        with pytest.raises(ValueError, match="blocks of plays need declared"):
-            policy.play(sums_of(np.zeros((3, 1, 1))))
-
 
 class TestReward:
     """What MF-UCB is for, on an instance where most arms can be left at the cheap fidelity."""
 
-    def instance(self, seed: int) -> BernoulliInstance:
+    def instance(self, seed):
         rng = np.random.default_rng(seed)
         targets = np.append(np.linspace(0.1, 0.7, 39), 0.9)
         rng.shuffle(targets)
         cheap = np.clip(targets + rng.uniform(-0.1, 0.1, 40), 0.0, 1.0)
         return BernoulliInstance([cheap, targets], [1.0, 20.0], xi=[0.1, 0.0])
 
-    def test_it_finds_the_best_arm_and_misses_less_than_ucb(self) -> None:
+    def test_it_finds_the_best_arm_and_misses_less_than_ucb(self):
         ratios = []
         for seed in range(10):
             instance = self.instance(seed)
@@ -293,17 +239,18 @@ class TestReward:
             rng = np.random.default_rng([seed, 1])
             capital = 100_000.0
             policy, ucb = MFUCB(instance.problem()), MFUCB(alone.problem())
-            ours = run_plays(policy, instance, rng, capital)
-            theirs = run_plays(ucb, alone, rng, capital)
+            policy.play(partial(instance.running_sums, rng), capital)
+            ucb.play(partial(alone.running_sums, rng), capital)
             assert policy.recommend().arm == ucb.recommend().arm == instance.best_arm
-            assert ours.pulls == ours.counts.sum()
-            assert ours.cost == ours.counts.sum(axis=0) @ instance.costs
-            assert capital - 20.0 < ours.cost <= capital
-            ratios.append(ours.regret_per_cost / theirs.regret_per_cost)
+            assert policy.pulls == policy.counts.sum()
+            assert policy.cost == policy.counts.sum(axis=0) @ instance.costs
+            assert capital - 20.0 < policy.cost <= capital
+            ours = regret_per_cost(policy, instance, capital)
+            ratios.append(ours / regret_per_cost(ucb, alone, capital))
         # The bad arms are left at a twentieth of the cost: a fraction of the regret.
         assert max(ratios) < 0.3
 
-    def test_the_interval_of_the_answer_holds(self) -> None:
+    def test_the_interval_of_the_answer_holds(self):
         missed = 0
         for seed in range(200):
             rng = np.random.default_rng(seed)
@@ -315,7 +262,7 @@ class TestReward:
                 variance=0.09,
             )
             policy = MFUCB(instance.problem(), delta=0.05, budget=400.0)
-            run_plays(policy, instance, rng, 400.0)
+            policy.play(partial(instance.running_sums, rng), 400.0)
             answer = policy.recommend()
             assert answer.arm is not None
             low, high = answer.interval

@@ -1,19 +1,12 @@
 """Plays of a search on a function that is known."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
-
 import numpy as np
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import Begin, Numeric, SearchPolicy, SearchSpace
-
-Objective: TypeAlias = Callable[[Mapping[str, float], int], "float | None"]
+from mfhpo.search import Numeric, SearchSpace
 
 
-def drawn(space: SearchSpace, arm: int, seed: int = 0) -> dict[str, float]:
+def drawn(space, arm, seed=0):
     """A random configuration, the same one for the same arm."""
     rng = np.random.default_rng([seed, arm])
     return {
@@ -25,25 +18,29 @@ def drawn(space: SearchSpace, arm: int, seed: int = 0) -> dict[str, float]:
 class Play:
     """One worker that does what a search asks for."""
 
-    def __init__(self, search: SearchPolicy, objective: Objective, seed: int = 0) -> None:
+    def __init__(self, search, objective, seed=0):
         self.search = search
         self.objective = objective
         self.seed = seed
-        self.points: list[dict[str, float]] = []
-        self.asked: list[Begin | Pull] = []
-        self.pulls: list[Pull] = []
+        self.points = []
+        self.asked = []
+        self.pulls = []
         self.cost = 0.0
 
-    def begin(self, step: Begin | Pull) -> Pull:
+    def begin(self, step):
         """The pull that a step stands for, its arm described."""
         if isinstance(step, Pull):
             return step
         point = drawn(self.search.space, len(self.points), self.seed)
-        self.points.append(point if step.point is None else dict(step.point))
+        self.points.append(self.applying(point if step.point is None else dict(step.point)))
         self.search.describe(len(self.points) - 1, self.points[-1])
         return Pull(len(self.points) - 1, step.fidelity)
 
-    def step(self) -> None:
+    def applying(self, point):
+        """The parameters of a point that are asked for: all."""
+        return point
+
+    def step(self):
         self.asked.append(self.search.ask(len(self.points)))
         pull = self.begin(self.asked[-1])
         self.pulls.append(pull)
@@ -51,29 +48,28 @@ class Play:
         value = self.objective(self.points[pull.arm], pull.fidelity)
         self.search.tell(pull, Observation(value))
 
-    def steps(self, n: int) -> Play:
+    def steps(self, n):
         for _ in range(n):
             self.step()
         return self
 
     @property
-    def best(self) -> dict[str, float]:
+    def best(self):
         """The leader's configuration."""
         leader = self.search.leader()
-        assert leader is not None
         return self.points[leader]
 
-    def until(self, cost: float) -> Play:
+    def until(self, cost):
         while self.cost < cost:
             self.step()
         return self
 
 
-def valley(point: Mapping[str, float], level: int) -> float:
+def valley(point, level):
     """Largest, 0, at (.3, .6); lower levels move the place a little."""
     moved = 0.03 * (2 - level)
     return -((point["x"] - 0.3 - moved) ** 2) - (point["y"] - 0.6) ** 2
 
 
-def plane() -> SearchSpace:
+def plane():
     return SearchSpace({"x": Numeric(), "y": Numeric()})

@@ -1,10 +1,4 @@
-"""Asynchronous halving by hand: promotions, levels that are skipped, several workers, failures."""
-
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -14,12 +8,12 @@ from mfhpo.search import Begin, HalvingSearch
 NEW = Begin(0, None)
 
 
-def told(search: HalvingSearch, level: int, values: Sequence[float], first: int = 0) -> None:
+def told(search, level, values, first=0):
     for arm, value in enumerate(values, first):
         search.tell(Pull(arm, level), Observation(value))
 
 
-def test_the_first_arms_go_up_by_thirds() -> None:
+def test_the_first_arms_go_up_by_thirds():
     """Of 9 arms the best 3 reach level 1 and the best 2 of those level 2, one after another."""
     search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=9)
     told(search, 0, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
@@ -32,7 +26,7 @@ def test_the_first_arms_go_up_by_thirds() -> None:
     assert search.ask(9).fidelity < 2
 
 
-def test_workers_take_different_first_arms() -> None:
+def test_workers_take_different_first_arms():
     search = HalvingSearch(costs=(1.0, 3.0), initial=4)
     told(search, 0, [0.3, 0.1, 0.4, 0.2])
     pending = [Pull(2, 1)]
@@ -42,7 +36,7 @@ def test_workers_take_different_first_arms() -> None:
     assert search.ask(4, pending) == NEW
 
 
-def after_the_first() -> HalvingSearch:
+def after_the_first():
     """Two first arms, both values told, of which one came to the target."""
     search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=2)
     told(search, 0, [0.5, 0.4])
@@ -51,7 +45,7 @@ def after_the_first() -> HalvingSearch:
     return search
 
 
-def test_the_best_third_goes_up() -> None:
+def test_the_best_third_goes_up():
     search = after_the_first()
     assert search.ask(2) == NEW
     told(search, 0, [0.6], first=2)
@@ -69,24 +63,21 @@ def test_the_best_third_goes_up() -> None:
     assert search.ask(9, [Pull(2, 2)]) == Pull(6, 1)
 
 
-def test_a_mean_of_several_values_decides() -> None:
+def test_a_mean_of_several_values_decides():
     search = after_the_first()
     told(search, 0, [0.6, 0.55, 0.1, 0.1], first=2)
     search.tell(Pull(2, 0), Observation(0.2))  # now .4, behind arm 3 and arm 0
     assert search.ask(6) == Pull(3, 1)
 
 
-def test_one_level_has_no_promotions() -> None:
+def test_one_level_has_no_promotions():
     search = HalvingSearch(costs=(2.0,), initial=2)
     told(search, 0, [0.1, 0.2, 0.3])
     assert search.ask(3) == NEW
     assert search.leader() == 2
 
 
-# Which levels can be relied on.
-
-
-def reversed_pair(n: int) -> HalvingSearch:
+def reversed_pair(n):
     """Level 0 orders arms the other way round than level 1 does, level 1 as level 2 does."""
     search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=2)
     for level, sign in enumerate((-1.0, 1.0, 1.0)):
@@ -95,7 +86,7 @@ def reversed_pair(n: int) -> HalvingSearch:
 
 
 @pytest.mark.parametrize(("n", "low", "high"), [(1, 0.5, 0.5), (4, -0.25, 0.75), (6, -0.4, 0.8)])
-def test_agreement_by_hand(n: int, low: float, high: float) -> None:
+def test_agreement_by_hand(n, low, high):
     """With n arms, the correlation has weight n / (n + 4), and .5 the rest; one arm has none."""
     search = reversed_pair(n)
     if n == 1:
@@ -104,7 +95,7 @@ def test_agreement_by_hand(n: int, low: float, high: float) -> None:
     assert search.agreement(1) == pytest.approx(high)
 
 
-def test_a_level_that_disagrees_is_skipped() -> None:
+def test_a_level_that_disagrees_is_skipped():
     search = reversed_pair(6)
     assert search.grace_level() == 1
     # Level 1 has six arms, all of them at the target; arms that are at level 0 stay there.
@@ -114,10 +105,7 @@ def test_a_level_that_disagrees_is_skipped() -> None:
     assert search.ask(12) == Pull(11, 2)
 
 
-# Failures.
-
-
-def test_an_arm_that_fails_is_tried_again_and_leaves_after_three() -> None:
+def test_an_arm_that_fails_is_tried_again_and_leaves_after_three():
     search = after_the_first()
     told(search, 0, [0.6, 0.55, 0.1, 0.1], first=2)
     for _ in range(3):
@@ -127,7 +115,7 @@ def test_an_arm_that_fails_is_tried_again_and_leaves_after_three() -> None:
     assert search.ask(6) == Pull(3, 1)
 
 
-def test_only_failures_in_a_row_count() -> None:
+def test_only_failures_in_a_row_count():
     search = after_the_first()
     told(search, 0, [0.6, 0.55, 0.1, 0.1], first=2)
     for value in (None, None, 0.6, None, None):
@@ -137,7 +125,7 @@ def test_only_failures_in_a_row_count() -> None:
     assert search.ask(6) == Pull(3, 1)
 
 
-def test_a_state_holds_failures_and_merged_arms() -> None:
+def test_a_state_holds_failures_and_merged_arms():
     search = after_the_first()
     told(search, 0, [0.9, 0.8, 0.7, 0.6, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1], first=2)
     for _ in range(3):
@@ -153,9 +141,6 @@ def test_a_state_holds_failures_and_merged_arms() -> None:
         assert one.ask(12) == Pull(5, 1)
 
 
-# As a whole.
-
-
 @pytest.mark.parametrize(
     ("costs", "options", "name"),
     [
@@ -167,12 +152,12 @@ def test_a_state_holds_failures_and_merged_arms() -> None:
         ((1.0, 3.0), {"seed": -1}, "seed"),
     ],
 )
-def test_bad_arguments(costs: tuple[float, ...], options: dict[str, Any], name: str) -> None:
+def test_bad_arguments(costs, options, name):
     with pytest.raises(ValueError, match=f"{name} must"):
         HalvingSearch(costs, **options)
 
 
-def test_levels_that_there_are_not() -> None:
+def test_levels_that_there_are_not():
     search = HalvingSearch(costs=(1.0, 3.0))
     for level in (-1, 2):
         with pytest.raises(ValueError, match="fidelity must be 0 to 1"):

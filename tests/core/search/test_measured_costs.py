@@ -1,7 +1,3 @@
-"""What levels cost, learned from what was paid."""
-
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -12,9 +8,7 @@ from hypothesis import strategies as st
 from mfhpo.search.measured_costs import MeasuredCosts
 
 
-def learned(
-    guess: tuple[float, ...], paid: list[tuple[int, int, float]], *, continues: bool = False
-) -> MeasuredCosts:
+def learned(guess, paid, *, continues=False):
     measured = MeasuredCosts(guess, continues=continues)
     for start, level, cost in paid:
         measured.add(start, level, cost)
@@ -28,34 +22,26 @@ def test_the_guess_holds_until_something_was_paid():
     assert not measured.is_unknown(2)
 
 
-def test_levels_between_those_paid_for_are_scaled():
-    """Ten times the guess at the top, the guess below: geometrically half-way, their mean."""
-    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 0.5), (-1, 0, 1.5), (-1, 2, 90.0)])
-    assert measured.costs() == pytest.approx((1.0, 3.0 * 5.5, 90.0))
-
-
-def test_two_levels_tell_what_setting_up_takes():
-    """10 and .5 for each unit: the third costs 14.5, not 3 * 11.5."""
-    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 10.5), (-1, 1, 11.5)])
-    assert measured.costs() == pytest.approx((10.5, 11.5, 14.5))
-
-
-def test_the_line_never_ends_above_the_scaled_guess():
-    """A dear arm at the second level: the line would say 5 + 2 * 6 = 17, the guess 9 * 5 / 3."""
-    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 1.0), (-1, 1, 5.0)])
-    assert measured.costs() == pytest.approx((1.0, 5.0, 15.0))
-
-
-def test_a_dearer_level_is_never_cheaper():
-    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 5.0), (-1, 1, 4.0)])
-    assert measured.costs() == pytest.approx((5.0, 5.0, 5.0))
-
-
-def test_steps_are_averaged_one_by_one():
-    """Dear arms stay behind: what the others add is not lost in the first level's mean."""
-    paid = [(-1, 0, 10.0)] * 9 + [(-1, 0, 0.1), (0, 1, 0.2), (1, 2, 0.6)]
-    measured = learned((1.0, 3.0, 9.0), paid, continues=True)
-    assert measured.costs() == pytest.approx((9.01, 9.21, 9.81))
+@pytest.mark.parametrize(
+    ("continues", "paid", "costs"),
+    [
+        # Between: ten times the guess at the top, the guess below; geometrically half-way the mean.
+        (False, [(-1, 0, 0.5), (-1, 0, 1.5), (-1, 2, 90.0)], (1.0, 3.0 * 5.5, 90.0)),
+        # 10 for setting up and .5 for each unit: the third costs 14.5, not 3 * 11.5.
+        (False, [(-1, 0, 10.5), (-1, 1, 11.5)], (10.5, 11.5, 14.5)),
+        # A dear arm at the second level: the line would say 5 + 2 * 6 = 17, the guess 9 * 5 / 3.
+        (False, [(-1, 0, 1.0), (-1, 1, 5.0)], (1.0, 5.0, 15.0)),
+        # A dearer level is never cheaper.
+        (False, [(-1, 0, 5.0), (-1, 1, 4.0)], (5.0, 5.0, 5.0)),
+        # Dear arms stay behind: what the others add is not lost in the first level's mean.
+        (True, [(-1, 0, 10.0)] * 9 + [(-1, 0, 0.1), (0, 1, 0.2), (1, 2, 0.6)], (9.01, 9.21, 9.81)),
+        # 10 for each trial and 1 for each unit: steps of 11, 12 and, to come, 16.
+        (True, [(-1, 0, 11.0), (0, 1, 12.0)], (11.0, 23.0, 39.0)),
+    ],
+)
+def test_costs_by_hand(continues, paid, costs):
+    measured = learned((1.0, 3.0, 9.0), paid, continues=continues)
+    assert measured.costs() == pytest.approx(costs)
 
 
 def test_steps_made_at_once_share_what_was_paid_where_nothing_else_is_known():
@@ -63,12 +49,6 @@ def test_steps_made_at_once_share_what_was_paid_where_nothing_else_is_known():
     assert measured.costs() == pytest.approx((2.0, 6.0, 18.0))
     measured.add(-1, 0, 5.0)
     assert measured.costs() == pytest.approx((5.0, 9.0, 21.0))
-
-
-def test_steps_that_take_setting_up_are_continued_by_a_line():
-    """10 for each trial and 1 for each unit: steps of 11, 12 and, to come, 16."""
-    measured = learned((1.0, 3.0, 9.0), [(-1, 0, 11.0), (0, 1, 12.0)], continues=True)
-    assert measured.costs() == pytest.approx((11.0, 23.0, 39.0))
 
 
 def test_from_scratch_everything_is_set_up_once():

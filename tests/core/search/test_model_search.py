@@ -1,12 +1,6 @@
-"""What the model's search asks for, and what it finds."""
-
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,19 +8,19 @@ from scipy.stats import wilcoxon
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace
-from mfhpo.search.process import LevelData, LevelProcess
-from tests.core.search.played import Objective, Play, drawn, plane, valley
+from mfhpo.search.process import LevelProcess
+from tests.core.search.played import Play, drawn, plane, valley
 
 COSTS = (1.0, 3.0, 9.0)
 
 
-def searching(space: SearchSpace | None = None, **options: Any) -> ModelSearch:
+def searching(space=None, **options):
     search = ModelSearch(**{"costs": COSTS, "initial": 5, **options})
     search.space = plane() if space is None else space
     return search
 
 
-def fill(search: ModelSearch, n: int, objective: Objective = valley) -> list[dict[str, float]]:
+def fill(search, n, objective=valley):
     """Tell the values of n random arms at all levels."""
     points = [drawn(search.space, arm) for arm in range(n)]
     for arm, point in enumerate(points):
@@ -36,9 +30,9 @@ def fill(search: ModelSearch, n: int, objective: Objective = valley) -> list[dic
     return points
 
 
-def check(play: Play) -> None:
+def check(play):
     """What every step of a play has to be."""
-    reached: dict[int, int] = {}
+    reached = {}
     for step, pull in zip(play.asked, play.pulls, strict=True):
         if isinstance(step, Begin):
             assert pull.arm == len(reached)
@@ -59,10 +53,7 @@ def check(play: Play) -> None:
         reached[pull.arm] = pull.fidelity
 
 
-# The beginning.
-
-
-def test_without_a_space_arms_are_drawn_by_whoever_asks() -> None:
+def test_without_a_space_arms_are_drawn_by_whoever_asks():
     search = ModelSearch(COSTS, initial=2)
     for arm in range(3):
         for level in range(3):
@@ -72,12 +63,9 @@ def test_without_a_space_arms_are_drawn_by_whoever_asks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("costs", "first"),
-    [((1.0,), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)],
+    ("costs", "first"), [((1.0,), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)]
 )
-def test_so_many_arms_are_first_as_one_at_the_target_pays_for(
-    costs: tuple[float, ...], first: int
-) -> None:
+def test_so_many_arms_are_first_as_one_at_the_target_pays_for(costs, first):
     """From 9 to 27; a third of them goes up, and two come to the target."""
     search = ModelSearch(costs)
     for arm in range(first):
@@ -92,10 +80,7 @@ def test_so_many_arms_are_first_as_one_at_the_target_pays_for(
     assert search.ask(first) == Begin(0, None)
 
 
-# Asking is pure.
-
-
-def test_asking_changes_nothing() -> None:
+def test_asking_changes_nothing():
     search = searching()
     play = Play(search, valley).steps(30)
     before = json.dumps(search.state_dict())
@@ -108,7 +93,7 @@ def test_asking_changes_nothing() -> None:
     assert json.dumps(search.state_dict()) == before
 
 
-def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded() -> None:
+def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded():
     play = Play(searching(), valley).steps(20)
     replayed, loaded = searching(), searching()
     for arm, point in enumerate(play.points):
@@ -127,52 +112,28 @@ def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded() -> None:
     assert again[0] == again[1]
 
 
-# Several workers.
-
-
-def test_workers_get_different_steps() -> None:
-    search = searching(continues=True)
-    begun = len(fill(search, 12))
-    pending: list[Pull] = []
-    places = []
-    for _ in range(5):
-        step = search.ask(begun, pending)
-        if isinstance(step, Begin):
-            assert step.point is not None
-            places.append([step.point["x"], step.point["y"]])
-            search.describe(begun, step.point)
-            step = Pull(begun, step.fidelity)
-            begun += 1
-        assert step.arm not in {pull.arm for pull in pending}
-        pending.append(step)
-    assert len(places) >= 2
-    apart = [math.dist(a, b) for i, a in enumerate(places) for b in places[:i]]
-    assert min(apart) > 1e-4
-
-
-def test_four_workers_find_the_top() -> None:
-    search = searching()
+@pytest.mark.parametrize("continues", [False, True])
+def test_four_workers_do_different_things_and_find_the_top(continues):
+    search = searching(continues=continues)
     play = Play(search, valley)
-    under_way: list[Pull] = []
+    under_way = []
     for _ in range(60):
         while len(under_way) < 4:
-            step = search.ask(len(play.points), under_way)
-            if isinstance(step, Pull):
-                assert step.arm not in {pull.arm for pull in under_way}
-            under_way.append(play.begin(step))
+            pull = play.begin(search.ask(len(play.points), under_way))
+            here = list(play.points[pull.arm].values())
+            for other in under_way:
+                assert math.dist(here, list(play.points[other.arm].values())) > 1e-4
+            under_way.append(pull)
         pull = under_way.pop(0)
         search.tell(pull, Observation(valley(play.points[pull.arm], pull.fidelity)))
     assert valley(play.best, 2) > -0.01
 
 
-# Kinds of spaces, levels and values.
-
-
 @pytest.mark.parametrize(("n_levels", "continues"), [(1, False), (2, True), (5, False)])
-def test_any_number_of_levels(n_levels: int, continues: bool) -> None:
+def test_any_number_of_levels(n_levels, continues):
     costs = [3.0**level for level in range(n_levels)]
 
-    def objective(point: Mapping[str, float], level: int) -> float:
+    def objective(point, level):
         return valley(point, level + 3 - n_levels)
 
     play = Play(searching(costs=costs, continues=continues), objective).until(20 * costs[-1])
@@ -180,10 +141,10 @@ def test_any_number_of_levels(n_levels: int, continues: bool) -> None:
     assert valley(play.best, 2) > -0.01
 
 
-def test_choices_alone() -> None:
+def test_choices_alone():
     space = SearchSpace({"a": OneOf(4), "b": OneOf(3), "c": OneOf(5)})
 
-    def objective(point: Mapping[str, float], level: int) -> float:
+    def objective(point, level):
         right = (point["a"] == 2) + (point["b"] == 1) + (point["c"] == 3)
         return right + 0.1 * (2 - level) * (point["a"] == 1)
 
@@ -192,54 +153,41 @@ def test_choices_alone() -> None:
     assert objective(play.best, 2) == 3.0
 
 
-def conditional() -> SearchSpace:
-    return SearchSpace({"model": OneOf(2), "gamma": Numeric(), "depth": Numeric()})
-
-
 class ConditionalPlay(Play):
-    """Parameters that do not apply are not asked for."""
-
-    def begin(self, step: Begin | Pull) -> Pull:
-        if isinstance(step, Pull):
-            return step
-        arm = len(self.points)
-        point = drawn(self.search.space, arm) if step.point is None else dict(step.point)
+    def applying(self, point):
         del point["depth" if point["model"] == 0.0 else "gamma"]
-        self.points.append(point)
-        self.search.describe(arm, point)
-        return Pull(arm, step.fidelity)
+        return point
 
 
-def test_parameters_that_do_not_always_apply() -> None:
-    def objective(point: Mapping[str, float], level: int) -> float:
+def test_parameters_that_do_not_always_apply():
+    space = SearchSpace({"model": OneOf(2), "gamma": Numeric(), "depth": Numeric()})
+
+    def objective(point, level):
         if point["model"] == 0.0:
             return -abs(point["gamma"] - 0.2) - 0.5
         return -abs(point["depth"] - 0.85 + 0.02 * (2 - level))
 
-    play = ConditionalPlay(searching(conditional()), objective).steps(50)
+    play = ConditionalPlay(searching(space), objective).steps(50)
     check(play)
     assert objective(play.best, 2) > -0.05
 
 
-def test_values_of_any_size() -> None:
+def test_values_of_any_size():
     """A search does not depend on the unit of its values."""
     plays = []
     for unit in (1.0, 2.0**40, 2.0**-40):
 
-        def objective(point: Mapping[str, float], level: int, unit: float = unit) -> float:
+        def objective(point, level, unit=unit):
             return unit * valley(point, level)
 
         plays.append(Play(searching(), objective).steps(30).asked)
     assert plays[0] == plays[1] == plays[2]
 
 
-# Failures.
-
-
-def test_arms_that_fail_are_avoided() -> None:
+def test_arms_that_fail_are_avoided():
     """The side that fails looks the better one up to its edge."""
 
-    def objective(point: Mapping[str, float], level: int) -> float | None:
+    def objective(point, level):
         return None if point["x"] > 0.5 else point["x"] - 0.1 * point["y"] - 0.01 * (2 - level)
 
     search = searching(initial=8)
@@ -254,7 +202,7 @@ def test_arms_that_fail_are_avoided() -> None:
     assert 0.4 < play.best["x"] <= 0.5
 
 
-def test_what_was_known_before_a_state_was_loaded_does_not_count() -> None:
+def test_what_was_known_before_a_state_was_loaded_does_not_count():
     one, other = searching(initial=4), searching(initial=4)
     fill(one, 8)
     fill(other, 8, lambda point, level: math.sin(9.0 * point["x"]))
@@ -265,7 +213,7 @@ def test_what_was_known_before_a_state_was_loaded_does_not_count() -> None:
 
 
 @pytest.mark.slow
-def test_asking_twice_learns_the_same_conditions_again() -> None:
+def test_asking_twice_learns_the_same_conditions_again():
     """Of an arm under way whose only value is not among those that the model is given."""
     space = SearchSpace({"kind": OneOf(2), "x": Numeric(), "of_one": Numeric()})
     search = searching(space, costs=(1.0, 3.0), initial=2)
@@ -286,7 +234,7 @@ def test_asking_twice_learns_the_same_conditions_again() -> None:
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_one_failure_is_enough_where_none_that_failed_came_back(comes_back: bool) -> None:
+def test_one_failure_is_enough_where_none_that_failed_came_back(comes_back):
     search, missing = searching(), Observation(None)
     if comes_back:
         search.tell(Pull(0, 0), missing)
@@ -303,7 +251,7 @@ def test_one_failure_is_enough_where_none_that_failed_came_back(comes_back: bool
         assert (3 in one._out) == (not comes_back)
 
 
-def test_when_everything_fails_arms_are_begun() -> None:
+def test_when_everything_fails_arms_are_begun():
     search = searching()
     play = Play(search, lambda point, level: None).steps(40)
     begun = [step for step in play.asked if isinstance(step, Begin)]
@@ -315,11 +263,8 @@ def test_when_everything_fails_arms_are_begun() -> None:
     assert search.leader() is None
 
 
-# The leader.
-
-
-def test_the_leader_is_finished_as_soon_as_an_arm_is() -> None:
-    def objective(point: Mapping[str, float], level: int) -> float | None:
+def test_the_leader_is_finished_as_soon_as_an_arm_is():
+    def objective(point, level):
         if point["y"] > 0.8:
             return None
         return valley(point, level) + 10.0 * (2 - level)  # cheap levels flatter
@@ -338,13 +283,10 @@ def test_the_leader_is_finished_as_soon_as_an_arm_is() -> None:
     assert search.finished_arms()
 
 
-# What it finds.
-
-
-def test_a_useless_level_is_not_followed() -> None:
+def test_a_useless_level_is_not_followed():
     """The lowest level says the opposite of the target, with noise."""
 
-    def objective(point: Mapping[str, float], level: int) -> float:
+    def objective(point, level):
         if level == 1:
             return valley(point, 2)
         noise = np.random.default_rng([int(1e6 * point["x"]), int(1e6 * point["y"])]).normal()
@@ -356,7 +298,7 @@ def test_a_useless_level_is_not_followed() -> None:
         assert valley(play.best, 2) > -0.01
 
 
-def branin(point: Mapping[str, float], level: int) -> float:
+def branin(point, level):
     """Minus Branin's function, least value .397887, with lower levels shifted and tilted."""
     u, v = 15.0 * point["x"] - 5.0, 15.0 * point["y"]
     b = 5.1 / (4.0 * math.pi**2) - 0.01 * (2 - level)
@@ -367,7 +309,7 @@ def branin(point: Mapping[str, float], level: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("continues", [True, False])
-def test_it_beats_random_search_at_equal_cost(continues: bool) -> None:
+def test_it_beats_random_search_at_equal_cost(continues):
     budget, ours, theirs = 25.0, [], []
     for seed in range(10):
         search = searching(continues=continues, seed=seed, initial=9)
@@ -381,19 +323,16 @@ def test_it_beats_random_search_at_equal_cost(continues: bool) -> None:
     assert np.mean(ours) < 0.7 * np.mean(theirs)
 
 
-# Time for a suggestion.
-
-
 @pytest.mark.slow
-def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows: dict[str, list[int]] = {"condition": [], "fit": []}
+def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch):
+    rows = {"condition": [], "fit": []}
     condition, fit = LevelProcess.condition, LevelProcess.fit
 
-    def watched_condition(process: LevelProcess, data: LevelData) -> None:
+    def watched_condition(process, data):
         rows["condition"].append(len(data.values))
         condition(process, data)
 
-    def watched_fit(process: LevelProcess, data: LevelData, *args: Any, **options: Any) -> None:
+    def watched_fit(process, data, *args, **options):
         rows["fit"].append(len(data.values))
         fit(process, data, *args, **options)
 

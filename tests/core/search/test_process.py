@@ -1,22 +1,13 @@
-"""The model of all levels: its fit, and what it predicts, against a calculation of its own."""
-
-from __future__ import annotations
-
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from mfhpo.search.process import _FINER, LevelData, LevelProcess, _factor
 from mfhpo.search.warping import warp
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def some_data(
-    n: int, d: int, n_levels: int, rng: np.random.Generator, n_arms: int | None = None
-) -> LevelData:
+def some_data(n, d, n_levels, rng, n_arms=None):
     """Observations of configurations, some of which are seen more than once."""
     n_arms = n_arms or max(1, 2 * n // 3)
     places = rng.random((n_arms, d))
@@ -24,14 +15,14 @@ def some_data(
     return LevelData(places[arms], rng.integers(n_levels, size=n), rng.normal(size=n))
 
 
-def some_parameters(process: LevelProcess, rng: np.random.Generator) -> FloatArray:
+def some_parameters(process, rng):
     """Near the first guess, but with noise enough that rounding does not show."""
-    parameters: FloatArray = process._parameters + 0.3 * rng.normal(size=process._parameters.size)
+    parameters = process._parameters + 0.3 * rng.normal(size=process._parameters.size)
     parameters[process._noise_at] += 2.0
     return parameters
 
 
-def covariances(process: LevelProcess, data: LevelData, parameters: FloatArray) -> FloatArray:
+def covariances(process, data, parameters):
     """Covariance of two observations, entry by entry, without noise."""
     features = data.features.copy()
     numbers = process._numbers
@@ -56,14 +47,12 @@ def covariances(process: LevelProcess, data: LevelData, parameters: FloatArray) 
     return matrix
 
 
-def five_halves(r: float) -> float:
+def five_halves(r):
     """The Matérn kernel of 5/2 at a distance in units of the scale."""
     return (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r)
 
 
-def posterior(
-    process: LevelProcess, data: LevelData, asked: LevelData
-) -> tuple[FloatArray, FloatArray]:
+def posterior(process, data, asked):
     """Mean and covariance of what is asked, after the data, by plain linear algebra."""
     every = LevelData(
         np.vstack([data.features, asked.features]),
@@ -81,7 +70,7 @@ def posterior(
 @pytest.mark.parametrize(
     ("d", "n_levels", "n_warped"), [(1, 1, 0), (2, 1, 1), (1, 2, 1), (5, 4, 0), (5, 4, 5)]
 )
-def test_gradient_of_the_fit(d: int, n_levels: int, n_warped: int) -> None:
+def test_gradient_of_the_fit(d, n_levels, n_warped):
     rng = np.random.default_rng([d, n_levels])
     process = LevelProcess(d, n_levels, np.arange(d) < n_warped)
     data = some_data(18, d, n_levels, rng)
@@ -96,7 +85,7 @@ def test_gradient_of_the_fit(d: int, n_levels: int, n_warped: int) -> None:
         assert gradient[index] == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-5)
 
 
-def test_loss_by_plain_linear_algebra() -> None:
+def test_loss_by_plain_linear_algebra():
     """Differences of the loss are those of the normal log density and of the prior."""
     rng = np.random.default_rng(0)
     process = LevelProcess(2, 3, np.array([False, True]))
@@ -116,9 +105,7 @@ def test_loss_by_plain_linear_algebra() -> None:
 
 
 @pytest.mark.parametrize(("n_levels", "numbers"), [(1, None), (3, np.array([False, True]))])
-def test_predictions_by_plain_linear_algebra(
-    n_levels: int, numbers: npt.NDArray[np.bool_] | None
-) -> None:
+def test_predictions_by_plain_linear_algebra(n_levels, numbers):
     rng = np.random.default_rng(n_levels)
     process = LevelProcess(2, n_levels, numbers)
     process._parameters = some_parameters(process, rng)
@@ -134,7 +121,7 @@ def test_predictions_by_plain_linear_algebra(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_an_observation_would_tell(known: bool) -> None:
+def test_what_an_observation_would_tell(known):
     """As found by making it: how the target's mean moves, and what spread is left."""
     rng = np.random.default_rng(5)
     process = LevelProcess(2, 3, np.array([True, False]))
@@ -165,28 +152,15 @@ def test_what_an_observation_would_tell(known: bool) -> None:
         assert float(after[0][1][0]) == pytest.approx(left[0], abs=5e-3)
 
 
-def test_the_rough_part_carries_over_levels_but_not_far() -> None:
-    process = LevelProcess(1, 2)
-    scale, smooth, rough, noise = [0.0], [1e-3, 0.0, 1e-3], [1.0, 0.8, 0.6], [-4.0, -4.0]
-    no_own_part = [0.0, -20.0]
-    process._parameters = np.array(scale + smooth + rough + noise + no_own_part)
-    data = LevelData(np.array([[0.0], [3.0]]), np.array([0, 0]), np.array([2.0, -1.0]))
-    process.condition(data)
-    mean, spread = process.at_target(np.array([[0.0], [3.0], [10.0]]))
-    # Correlation .8 of levels with unit variance: .8 of the value, and .6 of the spread is left.
-    assert mean == pytest.approx([1.6, -0.8, 0.0], abs=2e-3)
-    assert spread == pytest.approx([0.6, 0.6, 1.0], abs=2e-3)
-
-
-def test_the_target_has_scales_of_its_own() -> None:
+def test_the_target_has_scales_of_its_own():
     """What matters at the target is told, though there is five times as much of the cheap level."""
     rng = np.random.default_rng(0)
     cheap, places = rng.random((100, 2)), rng.random((20, 2))
 
-    def low(at: FloatArray) -> FloatArray:
+    def low(at):
         return np.asarray(np.sin(6.0 * at[:, 0]))
 
-    def target(at: FloatArray) -> FloatArray:
+    def target(at):
         return np.asarray(0.5 * np.sin(6.0 * at[:, 0]) + np.sin(5.0 * at[:, 1]))
 
     data = LevelData(
@@ -205,13 +179,13 @@ def test_the_target_has_scales_of_its_own() -> None:
     assert np.sqrt((off**2).mean()) < 0.15
 
 
-def test_numbers_that_act_by_orders_of_magnitude_are_warped() -> None:
+def test_numbers_that_act_by_orders_of_magnitude_are_warped():
     """A top in the lowest hundredth of the range, on both sides of which values fall."""
     rng = np.random.default_rng(0)
     places = rng.random((40, 2))
     places[:10, 0] = 10.0 ** rng.uniform(-4.0, -1.0, 10)
 
-    def value(at: FloatArray) -> FloatArray:
+    def value(at):
         return np.asarray(-((np.log10(at[:, 0] + 1e-4) + 2.0) ** 2) + np.sin(4.0 * at[:, 1]))
 
     asked = rng.random((300, 2))
@@ -229,13 +203,11 @@ def test_numbers_that_act_by_orders_of_magnitude_are_warped() -> None:
     assert errors[1] < 0.5 * errors[0]
 
 
-def fitted(low: FloatArray, places: FloatArray, target: FloatArray) -> LevelProcess:
+def fitted(low, places, target):
     """A model of arms that were all seen at two levels."""
     n = len(target)
     data = LevelData(
-        np.vstack([places, places]),
-        np.repeat([0, 1], n),
-        np.concatenate([low, target]),
+        np.vstack([places, places]), np.repeat([0, 1], n), np.concatenate([low, target])
     )
     process = LevelProcess(places.shape[1], 2)
     process.fit(data, steps=60)
@@ -243,29 +215,24 @@ def fitted(low: FloatArray, places: FloatArray, target: FloatArray) -> LevelProc
     return process
 
 
-def unit(values: FloatArray) -> FloatArray:
-    scaled: FloatArray = (values - values.mean()) / values.std()
-    return scaled
+def unit(values):
+    return (values - values.mean()) / values.std()
 
 
-def correlation(low: FloatArray, places: FloatArray, target: FloatArray) -> float:
+def correlation(low, places, target):
     """Correlation of two levels' values over configurations, as a model finds it."""
     prior = fitted(low, places, target)._over_levels()
     return float(prior[0, 1] / math.sqrt(prior[0, 0] * prior[1, 1]))
 
 
-def test_a_useless_level_is_found_out() -> None:
+def test_what_a_level_says_of_the_target_is_found_out():
     rng = np.random.default_rng(0)
     places = rng.random((50, 2))
     target = unit(np.sin(4.0 * places[:, 0]) + places[:, 1])
     for low in (rng.normal(size=50), unit(np.sin(9.0 * places[:, 1] + 1.0))):
         assert abs(correlation(low, places, target)) < 0.4
-
-
-def test_an_informative_level_is_found_out() -> None:
     rng = np.random.default_rng(0)
     places = rng.random((50, 2))
-    target = unit(np.sin(4.0 * places[:, 0]) + places[:, 1])
     low = unit(target + 0.1 * rng.normal(size=50))
     assert correlation(low, places, target) > 0.85
     assert correlation(-target, places, target) < -0.8
@@ -275,7 +242,7 @@ def test_an_informative_level_is_found_out() -> None:
     assert correlation(low, places, unit(own)) > 0.85
 
 
-def test_noise_is_told_from_differences_of_arms() -> None:
+def test_noise_is_told_from_differences_of_arms():
     """Arms that were seen twice at one level, once with noise of .5 and once without."""
     rng = np.random.default_rng(0)
     places = np.tile(rng.random((40, 1)), (2, 1))
@@ -292,7 +259,7 @@ def test_noise_is_told_from_differences_of_arms() -> None:
     assert found[1] == pytest.approx(0.5, rel=0.3)
 
 
-def test_configurations_that_are_alike_and_many_are_no_trouble() -> None:
+def test_configurations_that_are_alike_and_many_are_no_trouble():
     rng = np.random.default_rng(0)
     n = 60
     data = LevelData(np.full((n, 3), 0.5), rng.integers(2, size=n), np.zeros(n))
@@ -305,15 +272,12 @@ def test_configurations_that_are_alike_and_many_are_no_trouble() -> None:
         assert np.isfinite(learnt).all()
 
 
-# Other parameters that the data allow.
-
-
-def parameters_drawn(process: LevelProcess, n: int) -> FloatArray:
+def parameters_drawn(process, n):
     rng = np.random.default_rng(0)
     return np.array([process.drawn(rng)._parameters for _ in range(n)])
 
 
-def test_draws_after_a_fit_have_the_inverse_curvature() -> None:
+def test_draws_after_a_fit_have_the_inverse_curvature():
     """By second differences of the loss itself, where it is curved more than the prior is."""
     rng = np.random.default_rng(5)
     places = rng.random((60, 1))
@@ -323,7 +287,7 @@ def test_draws_after_a_fit_have_the_inverse_curvature() -> None:
     process.fit(data, steps=500)
     best, indicators = process._parameters, np.ones((60, 1))
 
-    def loss(*moves: FloatArray) -> float:
+    def loss(*moves):
         return process._loss(best + np.sum(moves, axis=0), data, indicators)[0]
 
     steps = 1e-3 * np.eye(len(best))
@@ -344,7 +308,7 @@ def test_draws_after_a_fit_have_the_inverse_curvature() -> None:
     assert drawn.std(axis=0) == pytest.approx(sizes, rel=0.06)
 
 
-def test_draws_know_that_few_values_may_mislead() -> None:
+def test_draws_know_that_few_values_may_mislead():
     """Log density of values that were not seen: the mean of ten models', and one's alone."""
     gains = []
     for seed in range(40):
@@ -367,7 +331,7 @@ def test_draws_know_that_few_values_may_mislead() -> None:
     assert np.mean(gains) > 2.0 * np.std(gains) / math.sqrt(len(gains))
 
 
-def test_draws_are_never_wider_than_the_prior() -> None:
+def test_draws_are_never_wider_than_the_prior():
     """Also where a fit that ended early left the loss curved the wrong way."""
     rng = np.random.default_rng(4)
     data = some_data(40, 3, 3, rng)
@@ -389,7 +353,7 @@ def test_draws_are_never_wider_than_the_prior() -> None:
     assert along == pytest.approx(1.0 / np.maximum(values, 1.0), rel=0.01)
 
 
-def test_every_draw_can_be_conditioned() -> None:
+def test_every_draw_can_be_conditioned():
     """Also on many values that are nearly the same, and with exponents at their bounds."""
     rng = np.random.default_rng(3)
     places = 0.5 + 1e-6 * rng.random((120, 3))
@@ -410,7 +374,7 @@ def test_every_draw_can_be_conditioned() -> None:
         assert process._parameters == pytest.approx(before, abs=0.0)
 
 
-def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal() -> None:
+def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal():
     """Many observations of nearly one place, hardly any noise: as late in a long search."""
     covariance = np.ones((60, 60)) - 1e-6 * np.eye(60)
     with pytest.raises(np.linalg.LinAlgError):
@@ -423,6 +387,6 @@ def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal() -> None:
     assert np.allclose(off, np.diag(np.diag(off)), atol=1e-12)
 
 
-def test_what_is_no_covariance_is_no_endless_loop() -> None:
+def test_what_is_no_covariance_is_no_endless_loop():
     with pytest.raises(np.linalg.LinAlgError):
         _factor(-3.0 * np.eye(3))

@@ -1,7 +1,3 @@
-"""Values on a scale on which hopeless ones do not hide the others."""
-
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,14 +9,14 @@ from mfhpo.search.rows import scores
 whole = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=30)
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Best 9, median 5: gaps of 0, 4 and 8 are 0, .2 and .4 of five times the median gap."""
     logarithms = -np.log([1.4, 1.2, 1.0])
     expected = (logarithms - logarithms.mean()) / logarithms.std()
     assert scores(np.array([1.0, 5.0, 9.0])) == pytest.approx(expected)
 
 
-def test_where_half_are_the_best_the_mean_gap_counts() -> None:
+def test_where_half_are_the_best_the_mean_gap_counts():
     """The mean gap is 8/4 = 2; gaps of 8 and 0 are a two-point scale."""
     scored = scores(np.array([9.0, 1.0, 9.0, 9.0]))
     # Three of four alike: the odd one lies sqrt(3) below the mean, whatever the gap.
@@ -28,7 +24,7 @@ def test_where_half_are_the_best_the_mean_gap_counts() -> None:
 
 
 @given(whole)
-def test_the_order_and_the_ties_stay(values: list[float]) -> None:
+def test_the_order_and_the_ties_stay(values):
     array = np.array(values)
     scored = scores(array)
     assert scored.shape == array.shape
@@ -42,18 +38,18 @@ def test_the_order_and_the_ties_stay(values: list[float]) -> None:
 
 
 @given(whole, st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
-def test_units_and_origin_do_not_matter(values: list[float], a: float, b: float) -> None:
+def test_units_and_origin_do_not_matter(values, a, b):
     array = np.array(values)
     if len(set(values)) > 1:
         assert scores(a * array + b) == pytest.approx(scores(array), abs=1e-5)
 
 
-def test_values_that_are_all_the_same_say_nothing() -> None:
+def test_values_that_are_all_the_same_say_nothing():
     for value in (0.0, 0.1, -3.0, 1e12, -1e149):
         assert scores(np.full(7, value)).tolist() == [0.0] * 7
 
 
-def test_the_hopeless_by_hand() -> None:
+def test_the_hopeless_by_hand():
     """Median gap 1: gaps of 5 (e - 1) and 5 (e**9 - 1) have the logarithms 1 and 9 = 2 + 7."""
     values = np.array([0.0, -1.0, -1.0, -5.0 * (np.e - 1.0), -5.0 * (np.e**9 - 1.0)])
     shortened = -np.array([0.0, np.log(1.2), np.log(1.2), 1.0, 2.0 + np.log(8.0)])
@@ -61,7 +57,7 @@ def test_the_hopeless_by_hand() -> None:
     assert scores(values) == pytest.approx(expected)
 
 
-def test_how_hopeless_the_worst_is_hardly_matters() -> None:
+def test_how_hopeless_the_worst_is_hardly_matters():
     good = [0.90, 0.91, 0.92, 0.93, 0.94, 0.95]
     bad, hopeless = (scores(np.array([*good, worst])) for worst in (-1e3, -1e30))
     assert np.isfinite(hopeless).all()

@@ -1,15 +1,9 @@
-"""What configurations look like to a model, and which parameters apply."""
-
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mfhpo.search import Numeric, OneOf, Point, SearchSpace
+from mfhpo.search import Numeric, OneOf, SearchSpace
 
 HALF = np.sqrt(0.5)
 
@@ -19,19 +13,14 @@ spaces = st.dictionaries(st.sampled_from("abcdef"), parameters, min_size=1).map(
 inside = st.floats(0.0, 1.0, exclude_max=True)
 
 
-def cubes(space: SearchSpace) -> st.SearchStrategy[list[list[float]]]:
+def cubes(space):
     width = len(space.parameters)
     return st.lists(st.lists(inside, min_size=width, max_size=width), min_size=1, max_size=6)
 
 
-def test_features_by_hand() -> None:
+def test_features_by_hand():
     space = SearchSpace({"x": Numeric(), "kind": OneOf(3), "y": Numeric()})
-    points: list[Point] = [
-        {"x": 0.0, "kind": 2, "y": 1.0},
-        {"kind": 0, "x": 0.25},
-        {"y": 0.75},
-        {},
-    ]
+    points = [{"x": 0.0, "kind": 2, "y": 1.0}, {"kind": 0, "x": 0.25}, {"y": 0.75}, {}]
     assert space.n_features == 5
     expected = [
         [0.0, 0.0, 0.0, HALF, 1.0],
@@ -43,7 +32,7 @@ def test_features_by_hand() -> None:
 
 
 @given(st.data())
-def test_features_of_a_place_are_those_of_its_configuration(data: st.DataObject) -> None:
+def test_features_of_a_place_are_those_of_its_configuration(data):
     space = data.draw(spaces)
     cube = np.array(data.draw(cubes(space)))
     points = [space.at(place) for place in cube]
@@ -51,7 +40,7 @@ def test_features_of_a_place_are_those_of_its_configuration(data: st.DataObject)
 
 
 @given(st.data())
-def test_a_configuration_comes_back_from_its_place(data: st.DataObject) -> None:
+def test_a_configuration_comes_back_from_its_place(data):
     space = data.draw(spaces)
     point = space.at(np.array(data.draw(cubes(space))[0]))
     place = space.place(point, np.random.default_rng(0))
@@ -59,7 +48,7 @@ def test_a_configuration_comes_back_from_its_place(data: st.DataObject) -> None:
     assert ((place >= 0.0) & (place < 1.0)).all()
 
 
-def test_places_in_between_are_none() -> None:
+def test_places_in_between_are_none():
     whole = Numeric((0.1, 0.3, 0.5, 0.7, 0.9))
     space = SearchSpace({"layers": whole, "rate": Numeric()})
     cube = np.array([[0.0, 0.0], [0.19, 0.19], [0.21, 0.21], [0.5, 0.5], [1.0, 1.0]])
@@ -71,7 +60,7 @@ def test_places_in_between_are_none() -> None:
 
 
 @pytest.mark.parametrize("places", [(0.5, 0.2), (0.2, 0.2), (-0.1, 0.5), (0.5, 1.1), (np.nan,)])
-def test_places_increase_from_0_to_1(places: tuple[float, ...]) -> None:
+def test_places_increase_from_0_to_1(places):
     with pytest.raises(ValueError, match="places must increase"):
         Numeric(places)
 
@@ -81,7 +70,7 @@ def test_places_increase_from_0_to_1(places: tuple[float, ...]) -> None:
 NESTED = SearchSpace(
     {"model": OneOf(2), "kernel": OneOf(2), "gamma": Numeric(), "depth": Numeric()}
 )
-NESTED_POINTS: list[Point] = [
+NESTED_POINTS = [
     {"model": 0, "kernel": 0},
     {"model": 0, "kernel": 1, "gamma": 0.1},
     {"model": 1, "depth": 0.7},
@@ -89,7 +78,7 @@ NESTED_POINTS: list[Point] = [
 ]
 
 
-def nested() -> SearchSpace:
+def nested():
     space = SearchSpace(NESTED.parameters)
     space.learn_conditions(NESTED_POINTS)
     return space
@@ -105,42 +94,38 @@ def nested() -> SearchSpace:
         ([0.9, 0.1, 0.3, 0.4], [0, HALF, 0, 0, 0.5, 0.4]),
     ],
 )
-def test_conditions_may_be_nested(place: list[float], expected: list[float]) -> None:
+def test_conditions_may_be_nested(place, expected):
     assert nested().cube_features(np.array([place]))[0] == pytest.approx(expected)
 
 
-def test_what_nobody_has_may_be_of_choices_that_were_not_seen() -> None:
-    space = SearchSpace({"model": OneOf(2), "gamma": Numeric()})
-    space.learn_conditions([{"model": 0}, {"model": 0}])
-    looks = space.cube_features(np.array([[0.1, 0.2], [0.9, 0.2]]))
-    assert looks[:, -1].tolist() == [0.5, 0.2]
-
-
-def test_a_choice_that_was_not_seen_has_every_parameter() -> None:
-    space = SearchSpace({"model": OneOf(3), "gamma": Numeric()})
-    space.learn_conditions([{"model": 0}, {"model": 1, "gamma": 0.5}])
-    looks = space.cube_features(np.array([[0.1, 0.2], [0.5, 0.2], [0.9, 0.2]]))
-    assert looks[:, -1].tolist() == [0.5, 0.2, 0.2]
-
-
 @pytest.mark.parametrize(
-    "points",
+    ("points", "expected"),
     [
-        [{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1}],  # both ways under one choice
-        [{"x": 0.5, "model": 0}, {"x": 0.5, "model": 0, "gamma": 0.1}],
+        # What nobody has may be of choices that were not seen.
+        ([{"model": 0}, {"model": 0}], [0.5, 0.2, 0.2]),
+        # A choice that was not seen has every parameter.
+        ([{"model": 0}, {"model": 1, "gamma": 0.5}], [0.5, 0.2, 0.2]),
+        # What nothing explains applies always: it was there and not under one choice.
+        ([{"model": 0}, {"model": 0, "gamma": 0.1}, {"model": 1}], [0.2, 0.2, 0.2]),
+        ([{"x": 0.5, "model": 0}, {"x": 0.5, "model": 0, "gamma": 0.1}], [0.2, 0.2, 0.2]),
+        # So does a parameter that came up later, which configurations from before lack.
+        (
+            [{"model": 0}, {"model": 1}, {"model": 0, "gamma": 0.3}, {"model": 1, "gamma": 0.3}],
+            [0.2, 0.2, 0.2],
+        ),
     ],
 )
-def test_what_nothing_explains_applies_always(points: list[Point]) -> None:
-    space = SearchSpace({"x": Numeric(), "model": OneOf(2), "gamma": Numeric()})
+def test_to_which_choices_a_parameter_applies(points, expected):
+    space = SearchSpace({"x": Numeric(), "model": OneOf(3), "gamma": Numeric()})
     space.learn_conditions(points)
-    looks = space.cube_features(np.array([[0.5, 0.1, 0.2], [0.5, 0.9, 0.2]]))
-    assert looks[:, -1].tolist() == [0.2, 0.2]
+    looks = space.cube_features(np.array([[0.5, place, 0.2] for place in (0.1, 0.5, 0.9)]))
+    assert looks[:, -1].tolist() == expected
 
 
 LAYERS = Numeric((0.0, 0.5, 1.0))
 
 
-def test_a_number_may_be_the_parent() -> None:
+def test_a_number_may_be_the_parent():
     space = SearchSpace({"layers": LAYERS, "first": Numeric(), "second": Numeric()})
     space.learn_conditions(
         [{"layers": 0.0, "first": 0.1}, {"layers": 1.0, "first": 0.9, "second": 0.3}]
@@ -154,17 +139,12 @@ def test_a_number_may_be_the_parent() -> None:
     ]
 
 
-def test_choices_are_asked_before_steps_and_steps_before_other_numbers() -> None:
-    points: list[Point] = [
+def test_choices_are_asked_before_steps_and_steps_before_other_numbers():
+    points = [
         {"x": 0.1, "layers": 0.0, "model": 0},
         {"x": 0.9, "layers": 1.0, "model": 1, "gamma": 0.1},
     ]
-    parameters: dict[str, Numeric | OneOf] = {
-        "x": Numeric(),
-        "layers": LAYERS,
-        "model": OneOf(2),
-        "gamma": Numeric(),
-    }
+    parameters = {"x": Numeric(), "layers": LAYERS, "model": OneOf(2), "gamma": Numeric()}
     all_three = SearchSpace(parameters)
     all_three.learn_conditions(points)
     looks = all_three.cube_features(np.array([[0.9, 1.0, 0.1, 0.2], [0.1, 0.0, 0.9, 0.2]]))
@@ -177,7 +157,7 @@ def test_choices_are_asked_before_steps_and_steps_before_other_numbers() -> None
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(30, 60))
-def test_what_is_asked_for_by_a_few_questions_is_known(seed: int, depth: int, n: int) -> None:
+def test_what_is_asked_for_by_a_few_questions_is_known(seed, depth, n):
     """Conditions that a tree of questions makes: for all that was seen, and most that was not."""
     rng = np.random.default_rng(seed)
     names = ["a", "b", "layers"][:depth]
@@ -198,7 +178,7 @@ def test_what_is_asked_for_by_a_few_questions_is_known(seed: int, depth: int, n:
     assert right.mean() > 0.8
 
 
-def test_what_is_learnt_replaces_what_was_learnt() -> None:
+def test_what_is_learnt_replaces_what_was_learnt():
     space = SearchSpace({"model": OneOf(2), "gamma": Numeric()})
     place = np.array([[0.1, 0.2]])
     space.learn_conditions([{"model": 0}, {"model": 1, "gamma": 0.5}])
@@ -207,15 +187,7 @@ def test_what_is_learnt_replaces_what_was_learnt() -> None:
     assert space.cube_features(place)[0, -1] == 0.2
 
 
-def test_a_parameter_may_come_up_later() -> None:
-    """Configurations from before a space grew lack what it grew by: no choice explains that."""
-    space = SearchSpace({"model": OneOf(2), "late": Numeric()})
-    old: list[Point] = [{"model": 0}, {"model": 1}]
-    space.learn_conditions([*old, {"model": 0, "late": 0.3}, {"model": 1, "late": 0.3}])
-    assert space.cube_features(np.array([[0.1, 0.2], [0.9, 0.2]]))[:, -1].tolist() == [0.2, 0.2]
-
-
 @pytest.mark.parametrize(("n", "error"), [(0, ValueError), (-1, ValueError), ("2", TypeError)])
-def test_a_parameter_has_a_choice(n: Any, error: type[Exception]) -> None:
+def test_a_parameter_has_a_choice(n, error):
     with pytest.raises(error, match="n must be"):
         OneOf(n)

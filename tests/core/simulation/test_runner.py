@@ -1,52 +1,47 @@
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
-from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
+from benchmarks.blocks import run_repeats, run_rounds
+from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run, run_repeats, run_rounds
+from mfhpo.simulation.runner import run
 
 SMALL = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
 
-def race(instance: GaussianInstance = SMALL, **options: Any) -> Elimination:
+def race(instance=SMALL, **options):
     return IISE(instance.problem(), **({"delta": 0.05, "audit": False} | options))
 
 
 class Scripted:
     """As much of a policy as `run` uses: asks for given pulls in order, notes what it is told."""
 
-    def __init__(self, pulls: Sequence[Pull]) -> None:
+    def __init__(self, pulls):
         self.pulls = list(pulls)
-        self.told: list[tuple[Pull, Observation]] = []
-        self.asked: list[tuple[int, int]] = []
+        self.told = []
+        self.asked = []
 
-    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+    def ask(self, n=1, pending=()):
         self.asked.append((n, len(pending)))
         begun = len(self.told) + len(pending)
         return self.pulls[begun : begun + n]
 
-    def tell(self, pull: Pull, observation: Observation) -> None:
+    def tell(self, pull, observation):
         self.told.append((pull, observation))
 
     @property
-    def finished(self) -> bool:
+    def finished(self):
         return len(self.told) == len(self.pulls)
 
-    def recommend(self) -> Recommendation:
+    def recommend(self):
         nothing = (float("-inf"), float("inf"))
         return Recommendation(0, 0.0, nothing, 0, 0.05, 0.0, False, False, "", 0.0, 0, (0,), 1)
 
@@ -54,7 +49,7 @@ class Scripted:
 class TestRounds:
     @pytest.mark.parametrize("kind", ["max", "order"])
     @pytest.mark.parametrize("epsilon", [0.0, 0.5])
-    def test_pays_what_single_pulls_pay(self, kind: str, epsilon: float) -> None:
+    def test_pays_what_single_pulls_pay(self, kind, epsilon):
         silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
         problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
         policies = [
@@ -68,7 +63,7 @@ class TestRounds:
         assert rounds.cost == pytest.approx(single.cost, abs=silent.costs.sum() * silent.n_arms)
 
     @pytest.mark.parametrize("block", [1, 100, 1 << 15])
-    def test_blocks_do_not_change_what_is_paid(self, block: int) -> None:
+    def test_blocks_do_not_change_what_is_paid(self, block):
         silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
         costs = [
             run_rounds(
@@ -82,7 +77,7 @@ class TestRounds:
         ]
         assert costs[0] == costs[1]
 
-    def test_stops_a_race_between_equals(self) -> None:
+    def test_stops_a_race_between_equals(self):
         twins = GaussianInstance([[1.0, 1.0]], [1.0])
         result = run_rounds(
             SuccessiveElimination(twins.problem(), delta=0.05),
@@ -93,7 +88,7 @@ class TestRounds:
         assert not result.certified
         assert 10_000 <= result.pulls < 20_000
 
-    def test_errors(self) -> None:
+    def test_errors(self):
         rng = np.random.default_rng(0)
         with pytest.raises(ValueError, match="resolution"):
             run_rounds(race(), SMALL, rng, resolution=1.0)
@@ -108,7 +103,7 @@ class TestRounds:
 
 
 class TestClock:
-    def test_tells_in_order_of_completion(self) -> None:
+    def test_tells_in_order_of_completion(self):
         dear, cheap = Pull(0, 1), Pull(1, 0)
         policy = Scripted([dear, cheap, cheap, cheap])
         result = run(policy, SMALL, np.random.default_rng(0), workers=2)
@@ -117,18 +112,18 @@ class TestClock:
         assert (result.cost, result.elapsed, result.pulls) == (13.0, 10.0, 4)
         assert policy.asked[:3] == [(2, 0), (1, 1), (1, 1)]
 
-    def test_what_is_under_way_at_the_end_is_paid_for(self) -> None:
+    def test_what_is_under_way_at_the_end_is_paid_for(self):
         dear, cheap = Pull(0, 1), Pull(1, 0)
 
         class Hasty(Scripted):
             @property
-            def finished(self) -> bool:
+            def finished(self):
                 return len(self.told) == 1
 
         result = run(Hasty([dear, cheap]), SMALL, np.random.default_rng(0), workers=2)
         assert (result.pulls, result.elapsed, result.cost) == (1, 1.0, 2.0)
 
-    def test_limits_censor(self) -> None:
+    def test_limits_censor(self):
         policy = Scripted([Pull(0, 1, limit=4.0), Pull(0, 1, limit=10.0)])
         result = run(policy, SMALL, np.random.default_rng(0))
         (_, first), (_, second) = policy.told
@@ -136,22 +131,22 @@ class TestClock:
         assert second.value is not None
         assert result.cost == 14.0
 
-    def test_failures_cost_and_give_nothing(self) -> None:
+    def test_failures_cost_and_give_nothing(self):
         policy = Scripted([Pull(0, 0)] * 2000)
         result = run(policy, SMALL, np.random.default_rng(0), failure_rate=0.25)
         failed = sum(observation.failed for _, observation in policy.told)
         assert failed == pytest.approx(500, abs=80)
         assert result.cost == 2000.0
 
-    def test_ends_when_nothing_is_left_to_do(self) -> None:
+    def test_ends_when_nothing_is_left_to_do(self):
         class OutOfArms(Scripted):
-            def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+            def ask(self, n=1, pending=()):
                 return []
 
         result = run(OutOfArms([Pull(0, 0)]), SMALL, np.random.default_rng(0), workers=2)
         assert (result.pulls, result.cost, result.elapsed) == (0, 0.0, 0.0)
 
-    def test_errors(self) -> None:
+    def test_errors(self):
         rng = np.random.default_rng(0)
         with pytest.raises(ValueError, match="workers"):
             run(race(), SMALL, rng, workers=0)
@@ -164,23 +159,20 @@ class TestClock:
 class TestRepeats:
     @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
     @pytest.mark.parametrize("kind", ["max", "order"])
-    def test_with_resolution_0_it_is_run(self, policy: type[BestArmPolicy], kind: Kind) -> None:
+    def test_with_resolution_0_it_is_run(self, policy, kind):
         # Every draw comes from the same place in the stream.
         problem = SMALL.problem(kind)
-        options: dict[str, Any] = {
-            "delta": 0.05,
-            "audit": False,
-        }  # which sums of values do not allow
+        options = {"delta": 0.05, "audit": False}  # which sums of values do not allow
         repeats = run_repeats(
             policy(problem, **options), SMALL, np.random.default_rng(1), resolution=0.0
         )
         assert repeats == run(policy(problem, **options), SMALL, np.random.default_rng(1))
 
-    def test_fewer_questions(self) -> None:
+    def test_fewer_questions(self):
         asked = 0
 
         class Counting(MFTopTwo):
-            def tell_sum(self, pull: Pull, count: int, total: float) -> None:
+            def tell_sum(self, pull, count, total):
                 nonlocal asked
                 asked += 1
                 super().tell_sum(pull, count, total)
@@ -196,14 +188,14 @@ class TestRepeats:
 
     @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, IISE])
     @pytest.mark.parametrize("resolution", [0.0, 0.01, 0.5])
-    def test_keeps_the_budget(self, policy: type[BestArmPolicy], resolution: float) -> None:
+    def test_keeps_the_budget(self, policy, resolution):
         twins = GaussianInstance([[1.0, 1.0], [1.0, 1.0]], [1.0, 3.0])
         race = policy(twins.problem(), budget=500.0)
         result = run_repeats(race, twins, np.random.default_rng(0), resolution=resolution)
         assert 497.0 < result.cost <= 500.0
         assert not result.certified
 
-    def test_errors(self) -> None:
+    def test_errors(self):
         rng = np.random.default_rng(0)
         policy = MFTopTwo(SMALL.problem())
         for resolution in (1.0, -0.1, math.nan):
@@ -221,7 +213,7 @@ class TestSums:
 
     @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad, MFLUCB, SuccessiveElimination, IISE])
     @pytest.mark.parametrize("kind", ["max", "order"])
-    def test_the_same_is_learned(self, policy: type[BestArmPolicy], kind: Kind) -> None:
+    def test_the_same_is_learned(self, policy, kind):
         if policy is MFLUCB and kind == "order":
             return  # takes bounds on every arm's own bias
         problem = SMALL.problem(kind, noise=SubGaussian(0.05))
@@ -244,15 +236,11 @@ class TestSums:
         assert (summed.cost, summed.pulls) == pytest.approx((single.cost, single.pulls))
         assert summed.finished == single.finished
         mine, other = summed.recommend(), single.recommend()
-        assert (mine.arm, mine.certified, mine.reason) == (
-            other.arm,
-            other.certified,
-            other.reason,
-        )
+        assert (mine.arm, mine.certified, mine.reason) == (other.arm, other.certified, other.reason)
         assert mine.mean == pytest.approx(other.mean)
         assert mine.interval == pytest.approx(other.interval)
 
-    def test_errors(self) -> None:
+    def test_errors(self):
         policy = MFTopTwo(SMALL.problem())
         before = policy.state_dict()
         with pytest.raises(ValueError, match="arm must be 0 to 3, got 4"):

@@ -1,7 +1,3 @@
-"""Utilities drawn from beliefs against the beliefs themselves."""
-
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,13 +5,13 @@ from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.actions import Actions
 from mfhpo.games.model.draws import DrawnGames, DrawnUtilities
 from mfhpo.search import Numeric, OneOf
-from tests.core.games.known_games import FloatArray
+from tests.core.games.known_games import believing
 
 SINGLE = 1e-5
 """Draws are made in single precision."""
 
 
-def believed(n: int, seed: int = 0) -> MultiOutputGP:
+def believed(n, seed=0):
     """A process over two features and three levels that has seen something."""
     rng = np.random.default_rng(seed)
     known = Hyperparameters(
@@ -33,7 +29,7 @@ def believed(n: int, seed: int = 0) -> MultiOutputGP:
 
 
 @pytest.mark.parametrize("n", [0, 12])
-def test_draws_have_the_posterior_means_and_covariances(n: int) -> None:
+def test_draws_have_the_posterior_means_and_covariances(n):
     gp = believed(n)
     points = np.random.default_rng(1).random((6, 2))
     # Means over the random features too, which differ from batch to batch.
@@ -48,33 +44,21 @@ def test_draws_have_the_posterior_means_and_covariances(n: int) -> None:
     assert np.cov(drawn) == pytest.approx(covariances, abs=0.15 * variances.max())
 
 
-UNITS = np.array([1.0, 3.0, 1.0])
+UNITS = np.array([1.0, 3.0])
 
 
-def games(n_draws: int) -> tuple[Actions, list[MultiOutputGP], DrawnGames]:
+def games(n_draws):
     actions = Actions({"a": {"x": Numeric((0.0, 0.3, 1.0))}, "b": {"y": OneOf(2), "z": OneOf(2)}})
-    known = Hyperparameters.shared(
-        2.0, 2.0, correlations=[0.8], noise=0.01, n_features=actions.n_features
-    )
-    rng = np.random.default_rng(0)
-    models = []
-    for _ in actions.players:
-        gp = MultiOutputGP(known, actions.features(actions.profiles))
-        for row in actions.features(rng.random((8, 3))):
-            gp.add(row, int(rng.integers(2)), rng.standard_normal())
-        models.append(gp)
-    return (
-        actions,
-        models,
-        DrawnGames(actions, [[gp] for gp in models], UNITS[:2], n_draws, np.random.default_rng(5)),
-    )
+    models = believing(actions, 0, 8, rate=2.0).models
+    own = [[gp] for gp in models]
+    return actions, models, DrawnGames(actions, own, UNITS, n_draws, np.random.default_rng(5))
 
 
-def test_gains_in_each_drawn_game() -> None:
+def test_gains_in_each_drawn_game():
     actions, models, drawn = games(20)
     # The same utilities again, drawn in the players' order.
     rng = np.random.default_rng(5)
-    utilities: list[FloatArray] = [
+    utilities = [
         DrawnUtilities(model, 20, rng)(actions.features(actions.profiles)) for model in models
     ]
     expected = np.zeros((12, 20, 2))
@@ -86,11 +70,11 @@ def test_gains_in_each_drawn_game() -> None:
             expected[row, :, player] = best - utilities[player][row]
     gains = drawn.dissatisfaction(actions.profiles)
     assert gains == pytest.approx(expected, abs=SINGLE)
-    worst = (expected / UNITS[:2]).max(axis=2).mean(axis=1)
+    worst = (expected / UNITS).max(axis=2).mean(axis=1)
     assert drawn.worst_of_all_profiles() == pytest.approx(worst, abs=SINGLE)
 
 
-def test_games_are_drawn_from_all_models_that_may_be_true() -> None:
+def test_games_are_drawn_from_all_models_that_may_be_true():
     actions = Actions({"one": {"x": Numeric((0.0, 1.0))}})
     models = []
     for better in (1.0, 5.0):

@@ -1,7 +1,3 @@
-"""What a model of utilities takes as known, and what it refuses."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +6,7 @@ import pytest
 from mfhpo.games import Hyperparameters
 
 
-def three_levels() -> Hyperparameters:
+def three_levels():
     return Hyperparameters(
         length_scales=np.full((3, 2), 0.5),
         correlations=np.array([0.5, 0.8]),
@@ -20,7 +16,7 @@ def three_levels() -> Hyperparameters:
     )
 
 
-def test_links_and_weights_by_hand() -> None:
+def test_links_and_weights_by_hand():
     known = three_levels()
     assert known.n_levels == 3
     expected_links = np.array([[1.0, 0.5, 0.4], [0.5, 1.0, 0.8], [0.4, 0.8, 1.0]])
@@ -31,7 +27,7 @@ def test_links_and_weights_by_hand() -> None:
     )
 
 
-def test_rates_are_those_of_the_paper() -> None:
+def test_rates_are_those_of_the_paper():
     known = Hyperparameters.shared(2.0, 8.0, correlations=[0.5], noise=[0.3, 0.1], n_features=3)
     # exp(-h d**2) = exp(-(d / l)**2 / 2) with l = sqrt(1 / (2 h)).
     assert known.length_scales == pytest.approx(np.array([[0.25] * 3, [0.5] * 3]))
@@ -40,7 +36,7 @@ def test_rates_are_those_of_the_paper() -> None:
     assert known.offsets.tolist() == [0.0, 0.0]
 
 
-def test_no_noise_is_taken_for_a_little() -> None:
+def test_no_noise_is_taken_for_a_little():
     known = replace(three_levels(), noise=np.zeros(3), scales=np.array([1.0, 2.0, 3.0]))
     assert known.noise == pytest.approx(np.array([1e-6, 4e-6, 9e-6]))
 
@@ -63,6 +59,6 @@ def test_no_noise_is_taken_for_a_little() -> None:
         ("offsets", np.array([0.0, np.nan, 0.0])),
     ],
 )
-def test_what_cannot_be_is_refused(name: str, value: np.ndarray) -> None:
+def test_what_cannot_be_is_refused(name, value):
     with pytest.raises(ValueError, match=f"^{name} must be"):
         replace(three_levels(), **{name: value})

@@ -1,7 +1,3 @@
-"""What is made of observations: gradients, and hyperparameters that are found again."""
-
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -15,26 +11,23 @@ from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.model.marginal_likelihood import Assumptions, loss, loss_and_gradient
 from mfhpo.games.model.mogp import covariance
 from mfhpo.games.model.observed import Observations
-from tests.core.games.known_games import FloatArray
 
 KINDS = [(False, None), (False, 0.05), (True, None), (True, 0.05)]
 
 
-def assuming(
-    averaging: bool = False, noise: float | None = None, n_levels: int = 2, n_features: int = 1
-) -> Assumptions:
+def assuming(averaging=False, noise=None, n_levels=2, n_features=1):
     weights = np.array([1.0, 0.5, 0.2, 0.1])[:n_levels] if averaging else np.ones(n_levels)
     return Assumptions(n_levels, np.arange(n_features), weights, averaging, noise)
 
 
-def n_parameters(assumptions: Assumptions) -> int:
+def n_parameters(assumptions):
     """Length of the vector that is fitted."""
     n_lower = 0 if assumptions.averaging else assumptions.n_levels - 1
     n_lengths = len(set(assumptions.groups.tolist()))
     return n_lengths + 2 * n_lower + n_lower + 1 + (assumptions.noise is None)
 
 
-def drawn_from(known: Hyperparameters, n: int, seed: int) -> Observations:
+def drawn_from(known, n, seed):
     """Observations of one draw from the prior, half of the places at all levels."""
     rng = np.random.default_rng(seed)
     n_levels, n_features = known.length_scales.shape
@@ -47,22 +40,17 @@ def drawn_from(known: Hyperparameters, n: int, seed: int) -> Observations:
     return Observations.once(features, levels, values)
 
 
-def random_observations(seed: int, n: int, assumptions: Assumptions) -> Observations:
+def random_observations(seed, n, assumptions):
     rng = np.random.default_rng(seed)
     features = rng.random((n, len(assumptions.groups)))
     levels = rng.integers(assumptions.n_levels, size=n)
     return Observations.once(features, levels, rng.standard_normal(n))
 
 
-# The gradient.
-
-
 @pytest.mark.parametrize(("averaging", "noise"), KINDS)
 @given(seed=st.integers(0, 10_000), n_levels=st.integers(1, 3), unit=st.sampled_from([1.0, 0.6]))
 @settings(max_examples=10)
-def test_gradient_is_that_of_differences(
-    averaging: bool, noise: float | None, seed: int, n_levels: int, unit: float
-) -> None:
+def test_gradient_is_that_of_differences(averaging, noise, seed, n_levels, unit):
     # Features 0 and 1 belong to one parameter.
     assumptions = replace(
         assuming(averaging, noise, n_levels, n_features=3), groups=np.array([0, 0, 1])
@@ -72,7 +60,7 @@ def test_gradient_is_that_of_differences(
     parameters = rng.normal(-0.5, 0.7, n_parameters(assumptions))
     step = 1e-5
 
-    def at(vector: FloatArray) -> float:
+    def at(vector):
         return loss(vector, told, assumptions, unit)
 
     gradient = loss_and_gradient(parameters, told, assumptions, unit)[1]
@@ -84,13 +72,13 @@ def test_gradient_is_that_of_differences(
 
 
 @pytest.mark.parametrize("averaging", [False, True])
-def test_loss_is_a_density_of_a_normal_vector(averaging: bool) -> None:
+def test_loss_is_a_density_of_a_normal_vector(averaging):
     assumptions = assuming(averaging, noise=0.09, n_levels=2)
     told = random_observations(0, 6, assumptions)
     first, second = np.zeros(n_parameters(assumptions)), np.zeros(n_parameters(assumptions))
     first[0], second[0] = np.log(0.3), np.log(0.6)
 
-    def density(length: float) -> float:
+    def density(length):
         known = Hyperparameters(
             length_scales=np.full((2, 1), length),
             correlations=np.array([1.0 if averaging else 0.5]),
@@ -113,10 +101,7 @@ def test_loss_is_a_density_of_a_normal_vector(averaging: bool) -> None:
     assert got == pytest.approx(density(0.3) - density(0.6) + prior, abs=1e-5)
 
 
-# What is found.
-
-
-def test_what_data_were_drawn_from_is_found() -> None:
+def test_what_data_were_drawn_from_is_found():
     known = Hyperparameters(
         length_scales=np.array([[0.1, 0.6], [0.15, 0.8]]),
         correlations=np.array([0.9]),
@@ -142,9 +127,7 @@ def test_what_data_were_drawn_from_is_found() -> None:
 @pytest.mark.parametrize(
     ("scales", "offsets"), [((20.0, 0.1), (100.0, 0.5)), ((1.0, 1.0), (100.0, 0.0))]
 )
-def test_levels_may_be_of_units_of_their_own(
-    scales: tuple[float, float], offsets: tuple[float, float]
-) -> None:
+def test_levels_may_be_of_units_of_their_own(scales, offsets):
     """What is predicted of the target is what it is where the levels are alike, in its unit."""
     alike = Hyperparameters(
         length_scales=np.full((2, 1), 0.2),
@@ -166,7 +149,7 @@ def test_levels_may_be_of_units_of_their_own(
         assert np.abs((found - offsets[1]) / scales[1] - expected).mean() < 0.1
 
 
-def _predicted(known: Hyperparameters, told: Observations, features: FloatArray) -> FloatArray:
+def _predicted(known, told, features):
     """Means at the target."""
     model = MultiOutputGP(known)
     for row, level, value in zip(told.features, told.levels, told.values, strict=True):
@@ -174,9 +157,8 @@ def _predicted(known: Hyperparameters, told: Observations, features: FloatArray)
     return model.mean(features, known.n_levels - 1)
 
 
-@pytest.mark.parametrize(("factor", "shift"), [(2e4, -3e5)])
-def test_the_unit_of_utilities_does_not_matter(factor: float, shift: float) -> None:
-    assumptions = assuming()
+def test_the_unit_of_utilities_does_not_matter():
+    factor, shift, assumptions = 2e4, -3e5, assuming()
     known = Hyperparameters.shared(20.0, 20.0, correlations=[0.8], noise=0.05, n_features=1)
     told = drawn_from(known, 40, seed=2)
     other = replace(told, values=factor * told.values + shift)
@@ -190,12 +172,9 @@ def test_the_unit_of_utilities_does_not_matter(factor: float, shift: float) -> N
         assert moved.offsets == pytest.approx(expected, abs=1e-3 * factor)
 
 
-# Few observations, and many.
-
-
 @pytest.mark.parametrize(("averaging", "noise"), KINDS)
 @pytest.mark.parametrize("value", [0.0, 1e9])
-def test_constant_values(averaging: bool, noise: float | None, value: float) -> None:
+def test_constant_values(averaging, noise, value):
     told = random_observations(0, 12, assuming(averaging, noise))
     told = replace(told, values=np.full(12, value))
     found = fit(told, assuming(averaging, noise))
@@ -207,7 +186,7 @@ def test_constant_values(averaging: bool, noise: float | None, value: float) -> 
     assert np.isfinite(variances).all()
 
 
-def test_drawn_hyperparameters_spread_as_the_priors_where_nothing_is_known() -> None:
+def test_drawn_hyperparameters_spread_as_the_priors_where_nothing_is_known():
     told = Observations.once(np.array([[0.4]]), np.array([1]), np.array([3.0]))
     assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.ones(2))
     drawn = drawn_hyperparameters(told, assumptions, 400, np.random.default_rng(0))
@@ -217,7 +196,7 @@ def test_drawn_hyperparameters_spread_as_the_priors_where_nothing_is_known() -> 
 
 
 @pytest.mark.slow
-def test_drawn_hyperparameters_agree_where_much_is_known() -> None:
+def test_drawn_hyperparameters_agree_where_much_is_known():
     rng = np.random.default_rng(0)
     x = rng.random((150, 1))
     values = np.sin(9.0 * x[:, 0]) + 0.2 * rng.standard_normal(150)
@@ -236,7 +215,7 @@ def test_drawn_hyperparameters_agree_where_much_is_known() -> None:
     assert [known.noise[0] for known in again] == [known.noise[0] for known in drawn]
 
 
-def test_repeated_observations_count_as_they_do_one_by_one() -> None:
+def test_repeated_observations_count_as_they_do_one_by_one():
     """The density of all is that of the means times that of what is around them."""
     rng = np.random.default_rng(3)
     x, levels = rng.random((6, 1)), np.array([0, 1, 0, 1, 0, 1])

@@ -1,9 +1,3 @@
-"""The Gaussian process over fidelities against a direct solve of the whole system."""
-
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,38 +5,31 @@ from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.model.mogp import covariance
-from tests.core.games.known_games import (
-    FloatArray,
-    IntArray,
-    direct_posterior,
-    drawn_hyperparameters,
-)
+from tests.core.games.known_games import direct_posterior, drawn_hyperparameters
 
-CLOSE: dict[str, Any] = {"abs": 1e-9, "rel": 1e-9}
+CLOSE = {"abs": 1e-9, "rel": 1e-9}
 
 
 class Case:
     """A process with some observations, and points to look at."""
 
-    def __init__(
-        self, seed: int, n: int, n_levels: int = 3, n_features: int = 2, n_points: int = 6
-    ) -> None:
+    def __init__(self, seed, n, n_levels=3, n_features=2, n_points=6):
         rng = np.random.default_rng(seed)
         self.known = drawn_hyperparameters(rng, n_levels, n_features)
-        self.features: FloatArray = rng.random((n, n_features))
-        self.levels: IntArray = rng.integers(n_levels, size=n)
-        self.values: FloatArray = rng.standard_normal(n)
-        self.points: FloatArray = rng.random((n_points, n_features))
+        self.features = rng.random((n, n_features))
+        self.levels = rng.integers(n_levels, size=n)
+        self.values = rng.standard_normal(n)
+        self.points = rng.random((n_points, n_features))
         self.gp = MultiOutputGP(self.known, self.points)
         for x, level, value in zip(self.features, self.levels, self.values, strict=True):
             self.gp.add(x, int(level), float(value))
 
-    def direct(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
+    def direct(self, features, level):
         """Means and covariances of the utilities at a level."""
         at = (features, np.full(len(features), level))
         return direct_posterior(self.known, (self.features, self.levels), self.values, at)
 
-    def direct_with_target(self, features: FloatArray, level: int) -> FloatArray:
+    def direct_with_target(self, features, level):
         """Covariances of the utilities at a level with those at the target."""
         n, top = len(features), self.known.n_levels - 1
         at = (np.concatenate((features, features)), np.repeat([level, top], n))
@@ -60,10 +47,7 @@ cases = st.builds(
 )
 
 
-# The prior.
-
-
-def test_covariance_by_hand() -> None:
+def test_covariance_by_hand():
     known = Hyperparameters.shared(1.0, 4.0, correlations=[0.6], noise=0.1, n_features=1)
     x = np.array([[0.0], [0.5]])
     low, high = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
@@ -73,11 +57,8 @@ def test_covariance_by_hand() -> None:
     assert covariance(known, (x, low), (x, low))[0, 1] == pytest.approx(0.36 * target + 0.64 * own)
 
 
-# The posterior.
-
-
 @given(cases)
-def test_predictions_are_those_of_a_direct_solve(case: Case) -> None:
+def test_predictions_are_those_of_a_direct_solve(case):
     rng = np.random.default_rng(1)
     features = rng.random((5, case.features.shape[1]))
     for level in range(case.known.n_levels):
@@ -93,7 +74,7 @@ def test_predictions_are_those_of_a_direct_solve(case: Case) -> None:
 
 
 @given(cases)
-def test_what_is_kept_for_points_is_what_is_predicted(case: Case) -> None:
+def test_what_is_kept_for_points_is_what_is_predicted(case):
     top = case.known.n_levels - 1
     assert case.gp.point_means == pytest.approx(case.direct(case.points, top)[0], **CLOSE)
     for level in range(top + 1):
@@ -105,7 +86,7 @@ def test_what_is_kept_for_points_is_what_is_predicted(case: Case) -> None:
 
 
 @given(cases, st.data())
-def test_deviations(case: Case, data: st.DataObject) -> None:
+def test_deviations(case, data):
     n_features = case.features.shape[1]
     columns = np.array(
         sorted(data.draw(st.sets(st.integers(0, n_features - 1), min_size=1), label="columns"))
@@ -123,7 +104,7 @@ def test_deviations(case: Case, data: st.DataObject) -> None:
 
 
 @given(st.integers(0, 10_000))
-def test_observations_of_the_same_utility_are_merged(seed: int) -> None:
+def test_observations_of_the_same_utility_are_merged(seed):
     case = Case(seed=seed, n=0)
     rng = np.random.default_rng(seed)
     places = rng.random((3, 2))
@@ -148,7 +129,7 @@ def test_observations_of_the_same_utility_are_merged(seed: int) -> None:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_the_same_point_many_times(noise: float) -> None:
+def test_the_same_point_many_times(noise):
     known = Hyperparameters.shared(0.9, 0.8, correlations=[1.0], noise=noise, n_features=2)
     gp = MultiOutputGP(known, np.array([[0.5, 0.5]]))
     values = np.random.default_rng(0).standard_normal(200)
@@ -162,11 +143,8 @@ def test_the_same_point_many_times(noise: float) -> None:
     assert gp.point_means.item() == pytest.approx(mean.item(), abs=1e-6)
 
 
-# What is under way.
-
-
 @given(cases, st.integers(0, 3))
-def test_what_is_under_way_leaves_means_and_lessens_variances(case: Case, level: int) -> None:
+def test_what_is_under_way_leaves_means_and_lessens_variances(case, level):
     level = min(level, case.known.n_levels - 1)
     place = np.full(case.features.shape[1], 0.4)
     means = [case.gp.predict(case.points, at)[0] for at in range(case.known.n_levels)]
@@ -185,7 +163,7 @@ def test_what_is_under_way_leaves_means_and_lessens_variances(case: Case, level:
     assert case.gp.mean(case.points, 0) == pytest.approx(means[0], **CLOSE)
 
 
-def test_what_was_added_is_forgotten() -> None:
+def test_what_was_added_is_forgotten():
     n = 60
     case, same = Case(seed=5, n=n), Case(seed=5, n=n)
     rng = np.random.default_rng(9)
@@ -206,7 +184,7 @@ def test_what_was_added_is_forgotten() -> None:
 
 
 @given(cases)
-def test_observations_that_are_learned_at_once(case: Case) -> None:
+def test_observations_that_are_learned_at_once(case):
     if not case.gp.n:
         return
     counts = 1.0 + np.arange(len(case.values))

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.papers.iise import load_instance
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
 from mfhpo.identification.bounds.tight_bound import TightBound, tight_cost_lower_bound
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance, load_instance
+from mfhpo.simulation.instances import GaussianInstance
 
 numbers = st.integers(0, 2**32 - 1)
 
