@@ -13,14 +13,12 @@ from mfhpo.games import Query
 from mfhpo.search import Point
 from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
+from mfhpo_optuna.study.under_way import default_lease
 
 __all__ = ["QUERY_KEY", "Plan", "Queries", "UnderWay"]
 
 QUERY_KEY = "mfhpo:query"
 """User attribute of a trial: the query that it is."""
-
-_LEAST_LEASE = 60.0  # seconds
-_PATIENCE = 10.0  # times what the slowest trial would have taken
 
 
 @dataclass(frozen=True)
@@ -156,5 +154,5 @@ class UnderWay:
             return False
         lease = self._lease
         if lease is None:
-            lease = max(_LEAST_LEASE, _PATIENCE * self._seconds_per_cost * cost)
+            lease = default_lease(self._seconds_per_cost * cost)
         return (now - trial.datetime_start).total_seconds() > lease

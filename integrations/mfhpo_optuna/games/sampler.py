@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_limit
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.equilibrium import (
@@ -24,16 +20,16 @@ from mfhpo_optuna.games.equilibrium import (
     deviations_of,
 )
 from mfhpo_optuna.games.queries import QUERY_KEY
-from mfhpo_optuna.games.study import Listener, NashStudy
-from mfhpo_optuna.samplers.policy_sampler import stop, write_attribute
-from mfhpo_optuna.study.progress import ProgressLine
+from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
+from mfhpo_optuna.study.attributes import write_attribute
 
 __all__ = ["NashSampler"]
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
 
-class NashSampler(BaseSampler):
+class NashSampler(StudySampler[NashStudy]):
     """Looks for a profile from which no player wants to deviate: a pure Nash equilibrium.
 
     Use it where several parties each decide over parameters of their own and have an objective of
@@ -126,13 +122,7 @@ class NashSampler(BaseSampler):
         seed: int | None = None,
     ) -> None:
         self._declared = DeclaredGame(players, fidelity, budget, beta, probability, averaging)
-        if progress is not None and not isinstance(progress, bool):
-            raise TypeError(f"progress must be True, False or None, got {progress!r}.")
-        self._lease = check_limit("lease", lease)
-        self._seed = None if seed is None else check_count("seed", seed, 0)
-        self._progress = ProgressLine(progress)
-        self._games: dict[tuple[int, int], tuple[object, NashStudy]] = {}
-        self._lock = threading.RLock()
+        super().__init__(lease, progress, seed)
 
     # What users call.
 
@@ -169,34 +159,7 @@ class NashSampler(BaseSampler):
         with self._lock:
             return deviations_of(self._playable(self._read(study)), params)
 
-    def replay(self, study: optuna.Study, listen: Callable[[NashStudy], Listener]) -> NashStudy:
-        """Go through a study's observations once more, as plots do.
-
-        Given the game, `listen` returns what is called after each observation.
-        """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            game = self._new_game(study)
-            game.listener = listen(game)
-            game.read(study)
-        return game
-
     # What Optuna calls.
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """Nothing: each parameter is given as it is asked for."""
-        return {}
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Values of the parameters in the search space."""
-        return {
-            name: self.sample_independent(study, trial, name, distribution)
-            for name, distribution in search_space.items()
-        }
 
     def sample_independent(
         self,
@@ -208,7 +171,7 @@ class NashSampler(BaseSampler):
         """The profile's value of a parameter, or a level at which it is to be evaluated."""
         self._check_objectives(study)
         with self._lock:
-            game = self._playable(self._game_of(study))
+            game = self._playable(self._of(study))
             if trial.number in game.over:
                 raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
             return game.value_for(trial, param_name, param_distribution)
@@ -269,43 +232,19 @@ class NashSampler(BaseSampler):
                 self._progress.close(game)
             stop(study)
 
-    def reseed_rng(self) -> None:
-        """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__ | {"_games": {}}  # a function of the studies' trials
-        del state["_lock"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
-
     # Helpers.
-
-    def _game_of(self, study: optuna.Study) -> NashStudy:
-        """The game of a study, as it was last read: only what is new has to be read."""
-        # The storage is kept along, so that no other one can take its identity.
-        key = (study._study_id, id(study._storage))
-        if key not in self._games:
-            self._games[key] = (study._storage, self._new_game(study))
-        return self._games[key][1]
 
     def _read(self, study: optuna.Study) -> NashStudy:
         """The game of a study, as it is now."""
-        game = self._game_of(study)
+        game = self._of(study)
         if not game.read(study):
-            del self._games[study._study_id, id(study._storage)]
-            game = self._game_of(study)
+            game = self._anew(study)
             game.read(study)
         return game
 
-    def _new_game(self, study: optuna.Study) -> NashStudy:
-        """The game of a study of which nothing is read yet."""
+    def _new(self, study: optuna.Study) -> NashStudy:
         self._check_objectives(study)
-        # Without a seed, the study's name gives one that all its workers agree on.
-        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
-        return NashStudy(study, self._declared, seed, self._lease)
+        return NashStudy(study, self._declared, self._seed_of(study), self._lease)
 
     def _check_objectives(self, study: optuna.Study) -> None:
         """Raise ValueError unless the study has one objective for each player."""

@@ -19,6 +19,7 @@ from mfhpo_optuna.games.faults import fault_of, other_game, unowned
 from mfhpo_optuna.games.queries import QUERY_KEY, Plan, Queries, UnderWay
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.levels import levels_in
+from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 
 __all__ = ["GAME_KEY", "Listener", "NashStudy"]
 
@@ -70,8 +71,7 @@ class NashStudy:
         self.trouble = other_game(self._study_name, self._earlier, self._note)
         self._queries: Queries | None = None
         self._seed = seed
-        self._unread: set[int] = set()
-        self._read_up_to = 0
+        self._news = TrialNews()
         self._told = 0
         self._failed = 0
         self._early_failures: list[FrozenTrial] = []
@@ -87,26 +87,16 @@ class NashStudy:
         """
         if self.trouble:
             return True
-        trials = study.get_trials(deepcopy=False)
-        if len(trials) < self._read_up_to:
+        news = self._news.read(study.get_trials(deepcopy=False))
+        if news is None:
             return False
-        new = range(self._read_up_to, len(trials))
-        self._read_up_to = len(trials)
-        finished: list[FrozenTrial] = []
-        for number in sorted(self._unread) + list(new):
-            trial = trials[number]
-            if trial.state.is_finished():
-                self._unread.discard(number)
-                finished.append(trial)
-                continue
-            self._unread.add(number)
+        for trial in news:
             plan = Plan.of(trial)
             if trial.state == TrialState.RUNNING and plan is not None:
                 self.under_way.add(trial, plan)
-            else:
-                self.under_way.remove(number)  # its worker gave up what was planned
-        finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
-        for trial in finished:
+            elif not trial.state.is_finished():
+                self.under_way.remove(trial.number)  # its worker gave up what was planned
+        for trial in by_their_ends(news):
             fault = self.finish(trial, trial.state, trial.values, trial.datetime_complete)
             if fault:
                 self._warn("fault", f"{fault} It does not count, nor do others like it.")
@@ -120,7 +110,7 @@ class NashStudy:
         ended: datetime | None,
     ) -> str:
         """Take in a trial that ended; return what is wrong with its parameters, if anything is."""
-        self._unread.discard(trial.number)
+        self._news.close(trial.number)
         self.under_way.remove(trial.number)
         plan = Plan.of(trial)
         if plan is None and QUERY_KEY in trial.user_attrs:

@@ -18,6 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_number
 from mfhpo.identification.curves.curves import check_steps, read_curve
+from mfhpo_optuna.study.trial_news import TrialNews
 
 __all__ = ["CurveHistory", "CurvePruner", "last_check"]
 
@@ -142,11 +143,10 @@ class CurveHistory(abc.ABC):
     def __init__(self, pruner: CurvePruner, sign: float) -> None:
         self._pruner = pruner
         self._sign = sign
-        self._n_read = 0
         self._n_complete = 0
         self._longest = 0
         self._warned_of_steps = False
-        self._unfinished: set[int] = set()
+        self._news = TrialNews()
         self.running: list[FrozenTrial] = []  # those that have reported something
         self._begin(pruner._final_step or 0)
 
@@ -164,11 +164,7 @@ class CurveHistory(abc.ABC):
 
     def update(self, trials: Sequence[FrozenTrial]) -> None:
         """Read the trials that have finished since the last call."""
-        news = [trials[number] for number in sorted(self._unfinished)] + list(
-            trials[self._n_read :]
-        )
-        self._n_read = len(trials)
-        self._unfinished = {trial.number for trial in news if not trial.state.is_finished()}
+        news = self._news.read(trials) or []
         self.running = [
             trial
             for trial in news

@@ -9,7 +9,7 @@ from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_limit
-from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY
+from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, write_attribute
 from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
 
 __all__ = ["TimeLimitPruner"]
@@ -94,11 +94,11 @@ class TimeLimitPruner(BasePruner):
             If the limit that the trial's user attribute tells is no positive number.
         """
         if LIMIT_KEY in trial.user_attrs and ENFORCER_KEY not in trial.user_attrs:
-            _note(study, trial, ENFORCER_KEY, "TimeLimitPruner")
+            write_attribute(study, trial, ENFORCER_KEY, "TimeLimitPruner")
         limit = limit_of(trial.user_attrs, trial.number, self._limit)
         if limit is not None and _seconds(trial) > limit:
             if CENSORED_KEY not in trial.user_attrs:
-                _note(study, trial, CENSORED_KEY, limit)
+                write_attribute(study, trial, CENSORED_KEY, limit)
             return True
         return self._pruner is not None and self._pruner.prune(study, trial)
 
@@ -111,9 +111,3 @@ def _seconds(trial: FrozenTrial) -> float:
     if trial.datetime_start is None:
         return 0.0
     return (datetime.now() - trial.datetime_start).total_seconds()
-
-
-def _note(study: optuna.Study, trial: FrozenTrial, key: str, value: float | str) -> None:
-    # No public way leads from a pruner to the attributes of a running trial.
-    study._storage.set_trial_user_attr(trial._trial_id, key, value)
-    trial.user_attrs[key] = value

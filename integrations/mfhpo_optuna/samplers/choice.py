@@ -22,7 +22,7 @@ from mfhpo.racing.options import runs
 from mfhpo_optuna.samplers.declared import DeclaredSampler
 from mfhpo_optuna.samplers.options import MFSamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
-from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -109,7 +109,7 @@ class MFSampler(DeclaredSampler):
                 )
             return self._choice_for(race)
 
-    def _choice_for(self, race: Race) -> PolicyChoice:
+    def _choice_for(self, race: FidelityRace) -> PolicyChoice:
         problem = self._declaration.problem(len(race.arms), race.levels, race.sign)
         return recommend_policy(problem, self._options["aim"])
 
@@ -122,7 +122,7 @@ class MFSampler(DeclaredSampler):
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return make_best_policy(problem, sign, options)
 
-    def _read(self, study: optuna.Study, ending: int | None = None) -> Race:
+    def _read(self, study: optuna.Study, ending: int | None = None) -> FidelityRace:
         race = super()._read(study, ending)
         if race.policy is not None and not race.announced:
             race.announced = True

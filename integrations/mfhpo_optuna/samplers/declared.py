@@ -11,7 +11,7 @@ from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import with_defaults
-from mfhpo_optuna.samplers.base import FidelitySampler
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 

@@ -16,13 +16,15 @@ from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.options import SamplerOptions
-from mfhpo_optuna.samplers.policy_sampler import (
-    PolicySampler,
-    seconds_since_start,
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
+from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.attributes import (
+    CERTIFICATE_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    SECONDS_KEY,
     write_attribute,
 )
-from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from mfhpo_optuna.study.limited_race import LimitedRace
 
 __all__ = ["LimitSampler"]
@@ -115,15 +117,10 @@ class LimitSampler(PolicySampler[LimitedRace]):
         reward_range, longest = self._options["reward_range"], self._options["longest"]
         return LimitedRace(study, arms, make_policy, self._lease, reward_range, longest)
 
-    def _learn(
-        self,
-        study: optuna.Study,
-        race: LimitedRace,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-    ) -> bool:
-        seconds = trial.user_attrs.get(SECONDS_KEY)
+    def _seconds_of(
+        self, study: optuna.Study, race: LimitedRace, trial: FrozenTrial, state: TrialState
+    ) -> float | None:
+        seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
         # Others may have noted it before the trial ended; a trial that is tried again inherits it.
         if seconds is None or trial.user_attrs.get(ENFORCER_KEY) != "time_limited":
             seconds = seconds_since_start(trial)
@@ -131,7 +128,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
                 # Who reads the trial later is to read the same.
                 write_attribute(study, trial, SECONDS_KEY, seconds)
         race.warn_of_enforcer(trial, state)
-        return race.finish(trial, state, value, seconds)
+        return seconds
 
     def _check(self, study: optuna.Study, race: LimitedRace) -> None:
         limits = race.policy.limits

@@ -24,13 +24,13 @@ from mfhpo.search import (
 )
 from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.samplers.answer import Answer
-from mfhpo_optuna.samplers.base import FidelitySampler
-from mfhpo_optuna.samplers.policy_sampler import stop
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.replicates import RECORD
+from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.open_arms import OpenArms
-from mfhpo_optuna.study.race import Race
 from mfhpo_optuna.study.search_study import SearchStudy
 
 __all__ = ["RaceSampler", "training_of"]
@@ -215,7 +215,7 @@ class RaceSampler(FidelitySampler):
     def _new_arms(self, seed: int) -> Arms:
         return OpenArms(self._owned, seed)
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> Race:
+    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> FidelityRace:
         assert isinstance(arms, OpenArms)
         if has_levels(self._fidelity):
             self._note_fidelity(study)
@@ -257,7 +257,7 @@ class RaceSampler(FidelitySampler):
             # Else whoever ends last concludes; other processes may be lost, or conclude anew.
             self._conclude(study, race)
 
-    def _values_of_arms(self, race: Race) -> list[tuple[int, float]]:
+    def _values_of_arms(self, race: FidelityRace) -> list[tuple[int, float]]:
         policy = race.policy
         if not isinstance(policy, SearchRace):
             return []
@@ -266,7 +266,7 @@ class RaceSampler(FidelitySampler):
             (arm, race.sign * search.mean(arm, search.target)) for arm in search.finished_arms()
         ]
 
-    def _answer(self, race: Race) -> Answer:
+    def _answer(self, race: FidelityRace) -> Answer:
         answer = super()._answer(race)
         return answer if math.isfinite(answer.value) else replace(answer, value=answer.mean)
 

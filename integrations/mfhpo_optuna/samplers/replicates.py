@@ -14,7 +14,8 @@ from mfhpo import NoNoiseWarning, Observation, Pull
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.sequential import Certification
 from mfhpo_optuna.samplers.answer import Answer
-from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start, stop
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler
+from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.levels import contains
@@ -22,10 +23,6 @@ from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 
 __all__ = ["RECORD", "Replicate", "ReplicateSampler"]
-
-# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
-_LEAST_LEASE = 60.0
-_LEASE_FACTOR = 10.0
 
 # In the tag of a pull: the study that records it.
 RECORD = "record"
@@ -66,7 +63,6 @@ class ReplicateRace(StudyRace):
         self.policy = certification.policy
         self._record = study.study_name
         self.never_asked = ""
-        self._slowest = 0.0
 
     def certificate(self) -> Certificate:
         """The answer so far."""
@@ -97,29 +93,27 @@ class ReplicateRace(StudyRace):
     def _noted(self, trial: FrozenTrial) -> Pull:
         return Pull(int(trial.user_attrs[ARM_KEY]["arm"]), 0)
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    def _take_in(
+        self,
+        trial: FrozenTrial,
+        pull: Pull,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
     ) -> bool:
-        """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        if self._take_out(trial):
-            return False
-        if ARM_KEY not in trial.user_attrs:
-            return True
         if state == TrialState.PRUNED and trial.number not in self.over:
             self._warn_once(
                 "pruning",
                 f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
                 f"here) or stopped at a limit: it gave no value, and counts as failed",
             )
-        pull = self._noted(trial)
         succeeded = state == TrialState.COMPLETE and value is not None
         if succeeded:
             missing = set(self.arms.params(pull.arm)) - set(trial.params)
             if missing:
                 self.never_asked = ", ".join(map(repr, sorted(missing)))
         belongs = self._is_of_arm(trial, pull.arm, succeeded)
-        if seconds is not None:
-            self._slowest = max(self._slowest, seconds)
+        self._note_duration(pull, seconds)
         counts = succeeded and belongs and not self.never_asked
         observed = self.sign * value if counts and value is not None else None
         self._tell(trial, pull, Observation(observed))
@@ -129,9 +123,6 @@ class ReplicateRace(StudyRace):
         super()._tell_now(trial_number, pull, observation)
         value = observation.value
         self.certification.note(pull.arm, None if value is None else self.sign * value)
-
-    def _default_lease(self, pull: Pull) -> float:
-        return max(_LEAST_LEASE, _LEASE_FACTOR * self._slowest)
 
 
 class ReplicateSampler(PolicySampler[ReplicateRace]):
@@ -218,16 +209,6 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         certification = self._make_certification(seed)
         return ReplicateRace(study, arms, self._lease, self._shortlist, certification)
 
-    def _learn(
-        self,
-        study: optuna.Study,
-        race: ReplicateRace,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-    ) -> bool:
-        return race.finish(trial, state, value, seconds_since_start(trial))
-
     def _check(self, study: optuna.Study, race: ReplicateRace) -> None:
         if race.never_asked:
             raise ValueError(
@@ -269,9 +250,6 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             return False
         # Workers that end after the certificate change the mean a little, but not the claim.
         return bool(now["certified"] or earlier["evaluations"] == now["evaluations"])
-
-    def _values_of_arms(self, race: ReplicateRace) -> list[tuple[int, float]]:
-        return []
 
 
 _HOW_TO_SEE_NOISE = (

@@ -20,7 +20,7 @@ from optuna.distributions import (
 
 from mfhpo._validation import check_count
 from mfhpo.knowledge.fidelity import native
-from mfhpo_optuna.study.unit import from_unit
+from mfhpo_optuna.study.places import from_unit
 
 __all__ = ["Arms", "ArmsLike", "draw_arms"]
 

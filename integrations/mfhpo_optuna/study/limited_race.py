@@ -53,22 +53,20 @@ class LimitedRace(StudyRace):
         self.values: dict[int, float] = {}  # the last one that each arm's trials returned
         self._reward_range = reward_range
         self._longest = longest
-        self._slowest = 0.0
-
-    _in_order = False  # nothing is certified
 
     # Reading the study.
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    def _has_turns(self, pull: Pull) -> bool:
+        return False  # nothing is certified
+
+    def _take_in(
+        self,
+        trial: FrozenTrial,
+        pull: Pull,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
     ) -> bool:
-        """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        if self._take_out(trial):
-            return False
-        if ARM_KEY not in trial.user_attrs:
-            return True
-        pull = self._noted(trial)
-        self.begun_by.setdefault(pull.arm, trial)
         observation = self._observed(trial, state, value, seconds, pull)
         whole = state == TrialState.COMPLETE and value is not None
         if not whole:
@@ -83,8 +81,8 @@ class LimitedRace(StudyRace):
                 self.arms.distributions(pull.arm).setdefault(name, distribution)
         if observation.has_value and value is not None:
             self.values[pull.arm] = value
-        if not observation.failed and seconds is not None:
-            self._slowest = max(self._slowest, seconds)
+        if not observation.failed:
+            self._note_duration(pull, seconds)
         self._tell(trial, pull, observation)
         return True
 
@@ -200,7 +198,7 @@ class LimitedRace(StudyRace):
     def _default_lease(self, pull: Pull) -> float:
         if pull.limit is not None:
             return 60.0 + 2.0 * pull.limit
-        return max(60.0, 10.0 * self._slowest)
+        return super()._default_lease(pull)
 
     # What the sampler asks.
 

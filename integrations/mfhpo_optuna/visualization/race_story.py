@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mfhpo import Observation, Pull
-from mfhpo_optuna.study.race import Listener, Race
+from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.study_race import Listener
 
 __all__ = ["POINTS_PER_ARM", "Exit", "Point", "RaceStory"]
 
@@ -49,7 +50,7 @@ class RaceStory:
     _spent: dict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
     _paid: float = 0.0
 
-    def listen(self, race: Race) -> Listener:
+    def listen(self, race: FidelityRace) -> Listener:
         """Begin with a race; return what is to be called after each of its observations."""
         self.race = race
         return self._hear

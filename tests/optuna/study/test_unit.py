@@ -15,7 +15,7 @@ from optuna.distributions import (
 )
 
 from mfhpo_optuna import draw_arms
-from mfhpo_optuna.study.unit import from_unit
+from mfhpo_optuna.study.places import from_unit
 
 UNITS = st.floats(0.0, 1.0, exclude_max=True)
 CHOICES = st.lists(

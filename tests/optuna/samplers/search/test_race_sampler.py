@@ -163,7 +163,7 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
     def seconds_of(trial):
         return 1.0 + abs(trial.params["x"])
 
-    monkeypatch.setattr("mfhpo_optuna.samplers.base.seconds_since_start", seconds_of)
+    monkeypatch.setattr("mfhpo_optuna.samplers.fidelity_sampler.seconds_since_start", seconds_of)
     options = {"seconds": 60.0, "certify_share": 0.5, "sigma": 0.05, "seed": 0}
     study = run(RaceSampler(**options), flat)
     seconds = [seconds_of(trial) for trial in pulls(study)]

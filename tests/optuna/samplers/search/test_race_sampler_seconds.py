@@ -21,7 +21,7 @@ SECONDS = "mfhpo:seconds"
 def clock(monkeypatch):
     """Trials take what their objective notes of them, and no time passes."""
     monkeypatch.setattr(
-        "mfhpo_optuna.samplers.base.seconds_since_start",
+        "mfhpo_optuna.samplers.fidelity_sampler.seconds_since_start",
         lambda trial: float(trial.user_attrs.get("takes", 0.0)),
     )
 

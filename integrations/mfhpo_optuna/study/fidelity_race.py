@@ -18,15 +18,15 @@ from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.levels import contains, levels_in
-from mfhpo_optuna.study.study_race import Listener, StudyRace
+from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 
-__all__ = ["Listener", "Race"]
+__all__ = ["FidelityRace", "MakePolicy"]
 
 MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 
 
-class Race(StudyRace):
+class FidelityRace(StudyRace):
     """Translates between the trials of one study and a policy over fidelities.
 
     A trial's lease is ten times what the slowest one so far would have taken at its level, and at
@@ -49,7 +49,6 @@ class Race(StudyRace):
         self.levels: tuple[Any, ...] = ()
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
-        self._seconds_per_cost = 0.0
         # By the number of the trial, its arm and what it has cost.
         self._early_failures: dict[int, tuple[int, float | None]] = {}
         self._without_fidelity = 0
@@ -62,16 +61,17 @@ class Race(StudyRace):
 
     # Reading the study.
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    def _is_single(self, trial: FrozenTrial) -> bool:
+        return self.policy is not None and self.fidelity.name in trial.params
+
+    def _take_in(
+        self,
+        trial: FrozenTrial,
+        pull: Pull,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
     ) -> bool:
-        """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        if self._take_out(trial):
-            return False
-        if ARM_KEY not in trial.user_attrs:
-            return self.policy is not None and self.fidelity.name in trial.params
-        planned = self._noted(trial)
-        self.begun_by.setdefault(planned.arm, trial)
         if state == TrialState.PRUNED and trial.number not in self.over:
             self._warn_of_pruning(trial, "at the level it was to be evaluated at")
         succeeded = state == TrialState.COMPLETE and value is not None
@@ -85,10 +85,8 @@ class Race(StudyRace):
             succeeded = False
             if not self._asked_for_fidelity:
                 return False
-        pull, belongs = self._pull_of(trial, planned, succeeded)
-        if seconds is not None:
-            rate = float(seconds) / self._cost_of(pull)
-            self._seconds_per_cost = max(self._seconds_per_cost, rate)
+        pull, belongs = self._pull_of(trial, pull, succeeded)
+        self._note_duration(pull, seconds)
         if succeeded and belongs:
             # Cheaper levels may ask for fewer parameters, so that arms only look the same there.
             at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
@@ -184,9 +182,6 @@ class Race(StudyRace):
             return self._begun % len(self.arms), 0
         pulls = self.policy.ask(1, self._pending(trial_number))
         return (pulls[0].arm, pulls[0].fidelity) if pulls else (None, 0)
-
-    def _default_lease(self, pull: Pull) -> float:
-        return max(60.0, 10.0 * self._seconds_per_cost * self._cost_of(pull))
 
     def _cost_of(self, pull: Pull) -> float:
         """What a pull costs, as far as the levels say."""

@@ -18,15 +18,16 @@ from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.options import SamplerOptions
-from mfhpo_optuna.samplers.policy_sampler import (
-    PolicySampler,
-    seconds_since_start,
-    stop,
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
+from mfhpo_optuna.samplers.study_sampler import stop
+from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.attributes import (
+    CERTIFICATE_KEY,
+    FIDELITY_KEY,
+    SECONDS_KEY,
     write_attribute,
 )
-from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, FIDELITY_KEY, SECONDS_KEY
-from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -37,7 +38,7 @@ __all__ = ["FidelitySampler"]
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
-class FidelitySampler(PolicySampler[Race]):
+class FidelitySampler(PolicySampler[FidelityRace]):
     """Runs a policy that chooses arms and levels of a fidelity."""
 
     def __init__(
@@ -104,33 +105,28 @@ class FidelitySampler(PolicySampler[Race]):
 
     # Helpers.
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> Race:
+    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> FidelityRace:
         def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
             return self._make_policy(n_arms, levels, seed, sign)
 
         self._note_fidelity(study)
-        return Race(study, arms, self._fidelity, make_policy, self._lease)
+        return FidelityRace(study, arms, self._fidelity, make_policy, self._lease)
 
     def _note_fidelity(self, study: optuna.Study) -> None:
         """Say in the study which parameter is the fidelity, for whoever reads its trials."""
         if study.user_attrs.get(FIDELITY_KEY) != self._fidelity.name:
             study.set_user_attr(FIDELITY_KEY, self._fidelity.name)
 
-    def _learn(
-        self,
-        study: optuna.Study,
-        race: Race,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-    ) -> bool:
+    def _seconds_of(
+        self, study: optuna.Study, race: FidelityRace, trial: FrozenTrial, state: TrialState
+    ) -> float | None:
         seconds = seconds_since_start(trial)
         # Of a failure, too: without it nobody could tell it from the trial of a worker that died.
         if seconds is not None and (self._fidelity.costs == "measured" or state == TrialState.FAIL):
             write_attribute(study, trial, SECONDS_KEY, seconds)
-        return race.finish(trial, state, value, seconds)
+        return seconds
 
-    def _check(self, study: optuna.Study, race: Race) -> None:
+    def _check(self, study: optuna.Study, race: FidelityRace) -> None:
         race.check_fidelity_is_free()
         if race.hopeless and stop(study):
             warnings.warn(
@@ -139,7 +135,7 @@ class FidelitySampler(PolicySampler[Race]):
                 stacklevel=5,
             )
 
-    def _answer(self, race: Race) -> Answer:
+    def _answer(self, race: FidelityRace) -> Answer:
         answer = _recommendation(race)
         distributions = {} if answer.arm is None else dict(race.arms.distributions(answer.arm))
         params = {name: answer.params[name] for name in distributions}
@@ -168,7 +164,7 @@ class FidelitySampler(PolicySampler[Race]):
             return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
         return bool(earlier["trials"] == now["trials"])
 
-    def _values_of_arms(self, race: Race) -> list[tuple[int, float]]:
+    def _values_of_arms(self, race: FidelityRace) -> list[tuple[int, float]]:
         policy = race.policy
         if policy is None:
             return []
@@ -180,7 +176,7 @@ class FidelitySampler(PolicySampler[Race]):
         return [(arm, race.sign * policy.summary(arm, fidelity)[1]) for arm in seen[fidelity]]
 
 
-def _recommendation(race: Race) -> StudyRecommendation:
+def _recommendation(race: FidelityRace) -> StudyRecommendation:
     assert race.policy is not None
     answer = race.policy.recommend()
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
