@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import abc
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
-import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_nonnegative, check_number
-from mfhpo.identification.curves.curve_elimination import (
-    BoundedCurves,
-    PhasedCurves,
-    Run,
-)
+from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, FloatArray
 
 __all__ = ["MFEliminationPruner"]
-
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
-
-FloatArray = npt.NDArray[np.float64]
 
 # Stands for the final step while it is not known: no report reaches it.
 _NEVER = sys.maxsize
@@ -169,7 +157,8 @@ class MFEliminationPruner(CurvePruner):
             raise ValueError(self._nothing_to_check(_NEVER))
 
     def _new_history(self, sign: float) -> CurveHistory:
-        return _Phases(self, sign) if self._bias is None else _Bounds(self, sign)
+        kind = _HalvingTolerance if self._bias is None else _DeclaredBounds
+        return kind(self, sign)
 
     def _steps(self, final_step: int) -> tuple[int, ...]:
         last = final_step or _NEVER
@@ -194,66 +183,10 @@ class MFEliminationPruner(CurvePruner):
         )
 
 
-class _EliminationHistory(CurveHistory):
-    """One study's curves, finished or under way, and what is logged of them."""
+class _DeclaredBounds(CurveHistory):
+    """Judges by declared bounds on what curves still gain."""
 
     _pruner: MFEliminationPruner
-
-    def _begin(self, final_step: int) -> None:
-        self._n_begun = 0
-        super()._begin(final_step)
-
-    def _take(self, trial: FrozenTrial) -> None:
-        curve = self.curve(trial)
-        if trial.state != TrialState.FAIL and not np.isnan(curve).all():
-            self._n_begun += 1
-            self._note(curve)
-        if trial.state == TrialState.COMPLETE and np.isfinite(curve[-1]):
-            self._add(trial, curve)
-
-    @abc.abstractmethod
-    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
-        """Add a finished curve."""
-
-    @abc.abstractmethod
-    def _judge(
-        self, trial: FrozenTrial, curve: FloatArray, fidelity: int, others: Sequence[Run]
-    ) -> Verdict:
-        """Judge a curve whose last value is at `fidelity`."""
-
-    def _note(self, curve: FloatArray) -> None:
-        """Take note of a trial that came past the first check, and may have been stopped."""
-
-    def is_hopeless(self, trial: FrozenTrial) -> bool:
-        """Whether the trial is surely, or probably, worse than another."""
-        if self._n_begun < self._pruner._n_startup_trials:
-            return False
-        curve = self.curve(trial)
-        fidelity = last_check(curve)
-        if fidelity is None:
-            return False
-        others = [
-            (self._pruner._arm(other), self.curve(other))
-            for other in self.running
-            if other.number != trial.number
-        ]
-        verdict = self._judge(trial, curve, fidelity, others)
-        if verdict.stop:
-            _logger.debug(
-                "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and %s is "
-                "beyond %.6g.",
-                trial.number,
-                self.steps[fidelity],
-                self._sign * curve[fidelity],
-                self._sign * verdict.reach,
-                verdict.incumbent,
-                self._sign * verdict.bar,
-            )
-        return verdict.stop
-
-
-class _Bounds(_EliminationHistory):
-    """By declared bounds."""
 
     def __init__(self, pruner: MFEliminationPruner, sign: float) -> None:
         self._warned: set[int] = set()
@@ -280,29 +213,26 @@ class _Bounds(_EliminationHistory):
                 f"declared one may have been stopped in error. Declare a wider bound, or larger "
                 f"noise.",
                 BiasContradictedWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
 
-    def _judge(
-        self, trial: FrozenTrial, curve: FloatArray, fidelity: int, others: Sequence[Run]
-    ) -> Verdict:
-        return self._race.judge(self._pruner._arm(trial), curve, others)
+    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
+        return self._race.judge(self._pruner._arm(trial), curve, self._others(trial))
 
 
-class _Phases(_EliminationHistory):
-    """By a tolerance that halves from check to check."""
+class _HalvingTolerance(CurveHistory):
+    """Judges by a tolerance that halves from check to check."""
 
     def _restart(self) -> None:
         self._race = PhasedCurves(len(self.steps))
 
-    def _note(self, curve: FloatArray) -> None:
+    def _begin_run(self, curve: FloatArray) -> None:
+        super()._begin_run(curve)
         self._race.begin(curve)
 
     def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
         self._race.add(self._pruner._arm(trial), curve)
 
-    def _judge(
-        self, trial: FrozenTrial, curve: FloatArray, fidelity: int, others: Sequence[Run]
-    ) -> Verdict:
-        value = float(curve[fidelity])
-        return self._race.judge(self._pruner._arm(trial), fidelity, value, others)
+    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
+        arm, value = self._pruner._arm(trial), float(curve[fidelity])
+        return self._race.judge(arm, fidelity, value, self._others(trial))

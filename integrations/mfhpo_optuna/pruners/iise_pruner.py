@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
-import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.study import Study
+from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_number, check_probability
-from mfhpo.identification.curves.curves import CurveRace
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
+from mfhpo.identification.curves.curves import CurveRace, Verdict
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, FloatArray
 
 __all__ = ["IISEPruner"]
-
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 class IISEPruner(CurvePruner):
@@ -154,8 +150,18 @@ class IISEPruner(CurvePruner):
         self._explore = explore
         self._seed = check_count("seed", seed, 0)
 
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """Whether to stop a trial, by what it has reported; see `optuna.pruners.BasePruner.prune`.
+
+        Raises
+        ------
+        ValueError
+            If the study has several objectives.
+        """
+        return super().prune(study, trial) and not self._explored(trial.number)
+
     def _new_history(self, sign: float) -> CurveHistory:
-        return _History(self, sign)
+        return _FinishedCurves(self, sign)
 
     def _explored(self, number: int) -> bool:
         if self._explore == 0.0:
@@ -163,8 +169,8 @@ class IISEPruner(CurvePruner):
         return bool(np.random.default_rng((self._seed, number)).random() < self._explore)
 
 
-class _History(CurveHistory):
-    """One study's finished curves."""
+class _FinishedCurves(CurveHistory):
+    """Judges by bounds that finished curves have taught."""
 
     _pruner: IISEPruner
 
@@ -172,34 +178,12 @@ class _History(CurveHistory):
         pruner = self._pruner
         self._race = CurveRace(len(self.steps), pruner._coverage, pruner._noise_level)
 
-    def _take(self, trial: FrozenTrial) -> None:
-        if trial.state == TrialState.COMPLETE:
-            curve = self.curve(trial)
-            if math.isfinite(curve[-1]):
-                self._race.add(self._pruner._arm(trial), curve)
+    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
+        self._race.add(self._pruner._arm(trial), curve)
 
-    def is_hopeless(self, trial: FrozenTrial) -> bool:
-        """Whether the race would stop the trial at the last check that it has passed."""
-        pruner, race = self._pruner, self._race
-        if race.n_curves < pruner._n_startup_trials:
-            return False
-        curve = self.curve(trial)
-        fidelity = last_check(curve)
-        if fidelity is None:
-            return False
-        verdict = race.judge(pruner._arm(trial), fidelity, float(curve[fidelity]))
-        if not verdict.stop or pruner._explored(trial.number):
-            return False
-        _logger.debug(
-            "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and the "
-            "incumbent %s ends at %.6g (noise margins included, coverage %g, %d curves).",
-            trial.number,
-            self.steps[fidelity],
-            self._sign * curve[fidelity],
-            self._sign * verdict.reach,
-            verdict.incumbent,
-            self._sign * verdict.bar,
-            pruner._coverage,
-            race.n_curves,
-        )
-        return True
+    @property
+    def _n_startup(self) -> int:
+        return self._race.n_curves
+
+    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
+        return self._race.judge(self._pruner._arm(trial), fidelity, float(curve[fidelity]))

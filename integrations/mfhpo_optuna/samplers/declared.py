@@ -27,7 +27,6 @@ class DeclaredSampler(FidelitySampler):
     """
 
     _policy_class: Callable[..., Policy]
-    _defaults: dict[str, Any]
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike, options: Mapping[str, Any]

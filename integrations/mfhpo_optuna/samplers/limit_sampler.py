@@ -44,7 +44,6 @@ class LimitSampler(PolicySampler[LimitedRace]):
     """
 
     _policy_class: Callable[..., CensoredPolicy]
-    _defaults: dict[str, Any]
 
     def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:
         own = with_defaults(type(self), options) | explicit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -52,6 +52,10 @@ class PolicySampler(StudySampler[RaceT]):
     arm_sampler, lease, progress, seed
         See `SamplerOptions`.
     """
+
+    # Of a class that runs a policy with options; see `mfhpo.racing.options.runs`.
+    _policy_class: Callable[..., Any]
+    _defaults: dict[str, Any]
 
     def __init__(
         self,

@@ -7,18 +7,19 @@ import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial
 
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import SigmaLike
+from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import (
     DeclaredSearch,
     HalvingSearch,
     ModelSearch,
+    SearchOptions,
     SearchRace,
     has_levels,
 )
@@ -33,11 +34,15 @@ from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.search_study import SearchStudy
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["RaceSampler", "training_of"]
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
 
+@runs(SearchRace, SearchOptions, checkpoints=False)
 class RaceSampler(FidelitySampler):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
@@ -65,33 +70,19 @@ class RaceSampler(FidelitySampler):
         The parameter that sets how dear an evaluation is, such as the number of epochs: its name,
         or a `Fidelity` with levels and costs (bounds on its bias are not used). None: the objective
         has no such parameter, and each trial is a full evaluation.
-    budget
-        What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
-        sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
-        None, as `trials` and `seconds` are: the search goes on as long as the study does, and
-        nothing is certified; see `conclude`, and `certify`. A study that is run again with a larger
-        budget goes on with the search if that was not over, else with its certificate alone. The
-        certificate is then wrong with probability at most `delta` for each budget.
-    trials
-        The budget in trials, instead of `budget`. A cheap trial counts as much as a dear one then,
-        so that all are at the target.
-    seconds
-        The budget in seconds of evaluation, summed over workers, instead of `budget`. Prices are
-        measured while the study runs, so the total may be missed by one evaluation per worker. The
-        first evaluation above the lowest level may exceed it further, because its price is not
-        known yet. A trial that fails is paid for; one whose worker dies counts at what others have
-        taken.
-    certify_share, top, delta, epsilon, sigma, max_failures
-        Of the certificate; see `mfhpo.search.SearchRace`.
-    checkpoints
-        Whether the objective goes on from the same configuration's last level, so that only the
-        difference of the costs is paid. It then keeps its checkpoint under `training_of`.
     proposer
         Another sampler of Optuna, such as ``TPESampler()``, to draw the configurations instead of
         the model of all levels. It is shown only those that were evaluated at the target, and they
         are advanced by asynchronous halving (`mfhpo.search.HalvingSearch`).
     lease, progress, seed
         See `mfhpo_optuna.samplers.options.SamplerOptions`.
+    **options
+        See `mfhpo.search.SearchOptions`. Without a budget, the search goes on as long as the study
+        does; see `conclude`, and `certify`. A study that is run again with a larger budget goes on
+        with the search if that was not over, else with its certificate alone, which is then wrong
+        with probability at most `delta` for each budget. A trial that fails is paid for; one whose
+        worker dies counts at what others have taken. With `checkpoints`, the objective keeps its
+        checkpoint under `training_of`.
 
     Raises
     ------
@@ -118,20 +109,11 @@ class RaceSampler(FidelitySampler):
         self,
         fidelity: str | Fidelity | None = None,
         *,
-        budget: float | None = None,
-        trials: int | None = None,
-        seconds: float | None = None,
-        certify_share: float = 0.1,
-        top: int = 8,
-        delta: float = 0.05,
-        epsilon: float | None = None,
-        sigma: SigmaLike = None,
-        checkpoints: bool = False,
         proposer: BaseSampler | None = None,
-        max_failures: int = 3,
         lease: float | None = None,
         progress: bool | None = None,
         seed: int | None = None,
+        **options: Unpack[SearchOptions],
     ) -> None:
         if proposer is not None and not isinstance(proposer, BaseSampler):
             raise TypeError(
@@ -143,19 +125,7 @@ class RaceSampler(FidelitySampler):
                 f"proposer={type(proposer).__name__} enumerates a whole space and cannot draw "
                 f"single configurations; leave it out, or give another one such as RandomSampler()."
             )
-        self._declared = DeclaredSearch.of(
-            fidelity,
-            budget=budget,
-            trials=trials,
-            seconds=seconds,
-            checkpoints=checkpoints,
-            certify_share=certify_share,
-            top=top,
-            delta=delta,
-            epsilon=epsilon,
-            sigma=sigma,
-            max_failures=max_failures,
-        )
+        self._declared = DeclaredSearch.of(fidelity, **with_defaults(type(self), options))
         super().__init__(
             fidelity=self._declared.fidelity,
             arms=1,

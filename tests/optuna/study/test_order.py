@@ -14,7 +14,6 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mfhpo_optuna.study.fidelity_race import FidelityRace
 from optuna.storages import RetryFailedTrialCallback
 from optuna.trial import TrialState
 
@@ -23,6 +22,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna import IISESampler, MFTopTwoSampler, RaceSampler, certify
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.replicates import ReplicateRace
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.under_way import is_surely_dead, worker_name
 
 ARMS = [{"x": 0.0}, {"x": 1.0}]
