@@ -15,7 +15,7 @@ from optuna.trial import create_trial
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, WITHHELD_KEY
 from mfhpo_optuna.study.study_race import StudyRace
 
-__all__ = ["Answer", "add_answer"]
+__all__ = ["Answer", "add_answer", "pessimistic"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,12 @@ class Answer:
     distributions: Mapping[str, BaseDistribution]
     attributes: Mapping[str, Any]  # `CERTIFICATE_KEY` among them
     reason: str  # why the race is where it is
-    remedy: str  # what may help if there is no answer: a sentence
+    remedy: str = "Give it a larger budget, or mend the objective."  # if there is no answer
+
+
+def pessimistic(interval: tuple[float, float], sign: float) -> float:
+    """The end that is certain, which a later answer beats; `sign` is -1 where less is better."""
+    return interval[0 if sign > 0.0 else 1]
 
 
 def add_answer(
@@ -63,7 +68,7 @@ def add_answer(
     study.add_trial(
         create_trial(
             value=answer.value,
-            params=dict(answer.params),
+            params={name: answer.params[name] for name in answer.distributions},
             distributions=dict(answer.distributions),
             user_attrs=dict(answer.attributes),
         )

@@ -6,14 +6,19 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import optuna
+
 from mfhpo import Policy, Problem
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import with_defaults
+from mfhpo.regret import MFElimination
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.options import SamplerOptions
-from mfhpo_optuna.study.arms import ArmsLike
+from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 __all__ = ["DeclaredSampler"]
 
@@ -39,6 +44,7 @@ class DeclaredSampler(FidelitySampler):
             self._fidelity, own.pop("sigma"), own.pop("bias", None), kind
         )
         self._options = own
+        self._warned_of_losses = False
         levels = self._fidelity.levels or ()
         self._declaration.rehearse(self._policy_for, own, levels, (1.0, -1.0))
         objection = self._declaration.objection_to(own["budget"], levels)
@@ -49,6 +55,14 @@ class DeclaredSampler(FidelitySampler):
         """Make the policy; `sign` is -1 for a study that minimises, whose values are mirrored."""
         return self._policy_class(problem, **options)
 
-    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
-        problem = self._declaration.problem(n_arms, levels, sign)
-        return self._policy_for(problem, sign, self._options | {"seed": seed})
+    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> FidelityRace:
+        def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
+            problem = self._declaration.problem(n_arms, levels, sign)
+            policy = self._policy_for(problem, sign, self._options | {"seed": seed})
+            if sign < 0.0 and isinstance(policy, MFElimination) and not self._warned_of_losses:
+                self._warned_of_losses = True
+                warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
+            return policy
+
+        self._note_fidelity(study)
+        return FidelityRace(study, arms, self._fidelity, make_policy, self._lease)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import abc
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -12,15 +11,14 @@ from optuna.distributions import BaseDistribution
 from optuna.pruners import MedianPruner, NopPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Policy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.recommendations import StudyRecommendation
-from mfhpo_optuna.samplers.answer import Answer
+from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
 from mfhpo_optuna.samplers.study_sampler import stop
-from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.attributes import (
     CERTIFICATE_KEY,
     FIDELITY_KEY,
@@ -47,24 +45,13 @@ class FidelitySampler(PolicySampler[FidelityRace]):
         self._fidelity = as_fidelity(fidelity)
         super().__init__(owned=self._fidelity.name, arms=arms, **options)
 
-    @abc.abstractmethod
-    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
-        """Make the policy, now that the levels are known; `sign` is -1 for a study to minimise."""
-
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> StudyRecommendation:
         """The best answer so far, with its certificate once the race has ended.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If no trial has told the levels of the fidelity yet.
+        The study was run with this sampler, or with one made with the same arguments. Raises
+        ValueError if no trial has told the levels of the fidelity yet.
         """
         with self._lock:
             race = self._read(study)
@@ -105,13 +92,6 @@ class FidelitySampler(PolicySampler[FidelityRace]):
 
     # Helpers.
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> FidelityRace:
-        def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
-            return self._make_policy(n_arms, levels, seed, sign)
-
-        self._note_fidelity(study)
-        return FidelityRace(study, arms, self._fidelity, make_policy, self._lease)
-
     def _note_fidelity(self, study: optuna.Study) -> None:
         """Say in the study which parameter is the fidelity, for whoever reads its trials."""
         if study.user_attrs.get(FIDELITY_KEY) != self._fidelity.name:
@@ -138,21 +118,18 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     def _answer(self, race: FidelityRace) -> Answer:
         answer = _recommendation(race)
         distributions = {} if answer.arm is None else dict(race.arms.distributions(answer.arm))
-        params = {name: answer.params[name] for name in distributions}
+        params = dict(answer.params)
         if race.fidelity_distribution is not None:
             distributions[race.fidelity.name] = race.fidelity_distribution
             params[race.fidelity.name] = answer.level
         return Answer(
             arm=answer.arm,
             mean=answer.mean,
-            # An uncertified answer is only worth what is certain of it, so that a later one, if
-            # the race goes on with a larger budget, takes its place as the best trial.
-            value=answer.mean if answer.certified else answer.interval[0 if race.sign > 0 else 1],
+            value=answer.mean if answer.certified else pessimistic(answer.interval, race.sign),
             params=params,
             distributions=distributions,
             attributes={CERTIFICATE_KEY: answer.to_dict()},
             reason=answer.reason,
-            remedy="Give it a larger budget, or mend the objective.",
         )
 
     def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:

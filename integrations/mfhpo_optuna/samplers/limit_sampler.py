@@ -14,7 +14,7 @@ from mfhpo.censored import CensoredPolicy
 from mfhpo.censored.options import mirrored
 from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.recommendations import StudyLimitRecommendation
-from mfhpo_optuna.samplers.answer import Answer
+from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
 from mfhpo_optuna.study.arms import Arms, ArmsLike
@@ -57,10 +57,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     def recommendation(self, study: optuna.Study) -> StudyLimitRecommendation:
         """The best pair of arm and time limit so far, and its gain.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
+        The study was run with this sampler, or with one made with the same arguments.
         """
         with self._lock:
             return _recommendation(self._read(study))
@@ -68,15 +65,8 @@ class LimitSampler(PolicySampler[LimitedRace]):
     def best_limit(self, study: optuna.Study) -> float:
         """The recommended time limit in seconds, of the recommended arm.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If there is no answer yet: nothing was observed, or limits are still being derived.
+        Raises ValueError if there is no answer yet: nothing was observed, or limits are still being
+        derived.
         """
         answer = self.recommendation(study)
         if answer.limit is None:
@@ -87,18 +77,9 @@ class LimitSampler(PolicySampler[LimitedRace]):
         """Add the answer so far to the study, so that ``study.best_trial`` shows it.
 
         That is done without being asked when the horizon is reached. Later answers may be added:
-        the best trial is the one with the best guaranteed gain.
-
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If there is no answer yet, or it means nothing: no `reward_range` was declared, and no
-            two different values were seen.
+        the best trial is the one with the best guaranteed gain. Raises ValueError if there is no
+        answer yet, or it means nothing: no `reward_range` was declared, and no two different values
+        were seen.
         """
         with self._lock:
             self.best_limit(study)
@@ -143,16 +124,14 @@ class LimitSampler(PolicySampler[LimitedRace]):
     def _answer(self, race: LimitedRace) -> Answer:
         answer = _recommendation(race)
         known = {} if answer.arm is None else race.arms.distributions(answer.arm)
-        distributions = {name: known[name] for name in known if name in answer.params}
         limit = {} if answer.limit is None else {LIMIT_KEY: answer.limit}
         means_nothing = answer.arm is not None and not race.policy.range_is_known
         return Answer(
             arm=None if means_nothing else answer.arm,
             mean=answer.gain,
-            # What is certain of it, so that a later answer takes its place as the best trial.
-            value=answer.interval[0 if race.sign > 0 else 1],
-            params={name: answer.params[name] for name in distributions},
-            distributions=distributions,
+            value=pessimistic(answer.interval, race.sign),
+            params=answer.params,
+            distributions={name: known[name] for name in known if name in answer.params},
             attributes={CERTIFICATE_KEY: answer.to_dict(), **limit},
             reason=_UNKNOWN_RANGE if means_nothing else answer.reason,
             remedy=_DECLARE_RANGE if means_nothing else "Mend the objective.",

@@ -196,11 +196,6 @@ class RaceSampler(FidelitySampler):
 
         return SearchStudy(study, arms, self._fidelity, make_race, self._lease)
 
-    def _make_policy(
-        self, n_arms: int, levels: Sequence[Any], seed: int, sign: float
-    ) -> SearchRace:
-        return self._declared.race(levels, seed=seed, sign=sign)
-
     def _read(self, study: optuna.Study, ending: int | None = None) -> SearchStudy:
         race = super()._read(study, ending)
         assert isinstance(race, SearchStudy)

@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import NoNoiseWarning, Observation, Pull
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.sequential import Certification
-from mfhpo_optuna.samplers.answer import Answer
+from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
@@ -228,20 +228,16 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
     def _answer(self, race: ReplicateRace) -> Answer:
         answer = race.certificate()
         arm = answer.winner
-        pessimistic = answer.interval[0 if race.sign > 0.0 else 1]
         # The base looks its answers up by their arm.
         content = answer.to_dict() | {"arm": arm}
         return Answer(
             arm=arm,
             mean=answer.mean,
-            # An answer that is not certified is worth what is certain of it, so that a later one
-            # takes its place as the best trial.
-            value=answer.mean if answer.certified else pessimistic,
+            value=answer.mean if answer.certified else pessimistic(answer.interval, race.sign),
             params=answer.params,
             distributions={} if arm is None else dict(race.arms.distributions(arm)),
             attributes={CERTIFICATE_KEY: content},
             reason=answer.reason,
-            remedy="Give it a larger budget, or mend the objective.",
         )
 
     def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
