@@ -226,10 +226,10 @@ class NashSampler(StudySampler[NashStudy]):
                     stacklevel=4,
                 )
             if game.policy is None or not game.policy.finished:
-                self._progress.show(game)
+                self._progress.show(game.progress_text)
                 return
             if trial.number not in game.over:
-                self._progress.close(game)
+                self._progress.show(game.progress_text, is_last=True)
             stop(study)
 
     # Helpers.

@@ -33,23 +33,7 @@ _OFTEN, _MANY = 0.3, 10  # share of trials that failed, and their number, that d
 
 
 class NashStudy:
-    """Translates between the trials of one study and a policy.
-
-    Attributes
-    ----------
-    signs
-        By player, -1 where its objective is minimised: values are mirrored. Else 1.
-    space, levels
-        The parameters, as far as trials told of them, and each fidelity's levels.
-    policy
-        What chooses the queries, or None until the game is known.
-    under_way, over
-        Trials that are running, and the numbers of those that began when nothing was left for them.
-    trouble
-        Why the game cannot be played: a sentence, or nothing.
-    listener
-        Called with each trial that the policy learned from, its query, and the values; or None.
-    """
+    """Translates between the trials of one study and a policy."""
 
     def __init__(
         self, study: optuna.Study, declared: DeclaredGame, seed: int, lease: float | None
@@ -58,16 +42,19 @@ class NashStudy:
         self.players = declared.players
         self.fidelity = declared.fidelity
         maximise = StudyDirection.MAXIMIZE
+        # By player, -1 where its objective is minimised: values are mirrored.
         self.signs = tuple(1.0 if way == maximise else -1.0 for way in study.directions)
         self.space = GameSpace(self.players, self.fidelity.names, seed)
         self.levels: tuple[tuple[Any, ...], ...] = ()
-        self.policy: GamePolicy | None = None
+        self.policy: GamePolicy | None = None  # None until the game is known
         self.under_way = UnderWay(lease)
-        self.over: set[int] = set()
+        self.over: set[int] = set()  # trials that began when nothing was left for them
+        # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
         self._study_name = study.study_name
         self._earlier: dict[str, Any] = study.user_attrs.get(GAME_KEY, {})
         self._is_noted = bool(self._earlier)
+        # Why the game cannot be played: a sentence, or nothing.
         self.trouble = other_game(self._study_name, self._earlier, self._note)
         self._queries: Queries | None = None
         self._seed = seed
@@ -81,10 +68,7 @@ class NashStudy:
     # Reading the study.
 
     def read(self, study: optuna.Study) -> bool:
-        """Tell the policy of the trials that finished since the last reading.
-
-        Returns False if the study has lost trials: it was deleted and made again.
-        """
+        """Tell the policy of what has finished; False if the study was deleted and made again."""
         if self.trouble:
             return True
         news = self._news.read(study.get_trials(deepcopy=False))

@@ -17,7 +17,7 @@ from mfhpo.racing.options import with_defaults
 from mfhpo.regret import MFElimination
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.options import SamplerOptions
-from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 __all__ = ["DeclaredSampler"]
@@ -55,7 +55,9 @@ class DeclaredSampler(FidelitySampler):
         """Make the policy; `sign` is -1 for a study that minimises, whose values are mirrored."""
         return self._policy_class(problem, **options)
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> FidelityRace:
+    def _new(self, study: optuna.Study) -> FidelityRace:
+        seed = self._seed_of(study)
+
         def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
             problem = self._declaration.problem(n_arms, levels, sign)
             policy = self._policy_for(problem, sign, self._options | {"seed": seed})
@@ -65,4 +67,4 @@ class DeclaredSampler(FidelitySampler):
             return policy
 
         self._note_fidelity(study)
-        return FidelityRace(study, arms, self._fidelity, make_policy, self._lease)
+        return FidelityRace(study, self._new_arms(study), self._fidelity, make_policy, self._lease)

@@ -17,7 +17,7 @@ from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
-from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.attributes import (
     CERTIFICATE_KEY,
     ENFORCER_KEY,
@@ -90,11 +90,12 @@ class LimitSampler(PolicySampler[LimitedRace]):
 
     # Helpers.
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> LimitedRace:
+    def _new(self, study: optuna.Study) -> LimitedRace:
         def make_policy(n_arms: int, sign: float) -> CensoredPolicy:
             return self._policy_class(n_arms, **mirrored(self._options, sign))
 
         reward_range, longest = self._options["reward_range"], self._options["longest"]
+        arms = self._new_arms(study)
         return LimitedRace(study, arms, make_policy, self._lease, reward_range, longest)
 
     def _seconds_of(

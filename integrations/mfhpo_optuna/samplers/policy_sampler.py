@@ -14,7 +14,6 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Pull
 from mfhpo_optuna.samplers.answer import Answer, add_answer
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
@@ -42,17 +41,11 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 class PolicySampler(StudySampler[RaceT]):
     """Runs a policy on a study: each trial is one pull, and the state is the study's trials.
 
-    Parameters
-    ----------
-    owned
-        Name of the parameter that the sampler itself decides, which no arm may contain; empty if
-        there is none.
-    arms
-        See `IISESampler`.
-    arm_sampler, lease, progress, seed
-        See `SamplerOptions`.
+    `owned` is the parameter that the sampler itself decides, which no arm may contain, or empty.
+    For the other arguments see `IISESampler` and `SamplerOptions`.
     """
 
+    _drawn_by = "arm_sampler"  # the option
     # Of a class that runs a policy with options; see `mfhpo.racing.options.runs`.
     _policy_class: Callable[..., Any]
     _defaults: dict[str, Any]
@@ -71,24 +64,20 @@ class PolicySampler(StudySampler[RaceT]):
         super().__init__(lease, progress, seed)
         if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
             raise TypeError(
-                f"arm_sampler must be a sampler of Optuna such as TPESampler() or None, got "
+                f"{self._drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
                 f"{arm_sampler!r}."
             )
         if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
             raise TypeError(
-                f"arm_sampler={type(arm_sampler).__name__} enumerates a whole space and cannot "
-                f"draw single arms; give arms={{name: distribution}}, which takes all of a small "
-                f"space."
+                f"{self._drawn_by}={type(arm_sampler).__name__} enumerates a whole space and "
+                f"cannot draw single configurations; give another one such as RandomSampler(), or, "
+                f"to a sampler with arms, arms={{name: distribution}}: all of a small space."
             )
         self._owned = owned
         self._arms = arms
         self._arm_sampler = arm_sampler
 
     # What differs from sampler to sampler.
-
-    @abc.abstractmethod
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> RaceT:
-        """Make the race of a study, of which nothing is read yet; the same in all its workers."""
 
     def _seconds_of(
         self, study: optuna.Study, race: RaceT, trial: FrozenTrial, state: TrialState
@@ -118,8 +107,10 @@ class PolicySampler(StudySampler[RaceT]):
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
-            if self._arm_sampler is None or pull is None or not self._draws(race, pull):
+            if self._arm_sampler is None or pull is None:
                 return {}
+            if race.arms.declared or race.arms.params(pull.arm):
+                return {}  # another trial has decided what the arm is
             space = self._arm_sampler.infer_relative_search_space(self._arms_only(study), trial)
             return {name: d for name, d in space.items() if name != self._owned}
 
@@ -181,7 +172,7 @@ class PolicySampler(StudySampler[RaceT]):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
                 self._conclude(study, race)
-                self._progress.close(race)
+                self._progress.show(race.progress_text, is_last=True)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
                         f"trial {trial.number} was enqueued after the race ended: it is pruned. "
@@ -192,9 +183,7 @@ class PolicySampler(StudySampler[RaceT]):
             if waited:
                 # Its clock has run while it waited, and so would tell what it costs wrongly.
                 race.idle.add(trial.number)
-                self._write(study, trial, race.attributes_outside(trial))
-                return
-            pull = race.propose(trial)
+            pull = None if waited else race.propose(trial)
             if pull is None:
                 self._write(study, trial, race.attributes_outside(trial))
                 return
@@ -203,9 +192,7 @@ class PolicySampler(StudySampler[RaceT]):
                 self._arm_sampler.reseed_rng()
                 race.reseeded = True
             race.begin(trial, pull)
-            attributes = race.attributes(pull)
-            attributes[ARM_KEY] = {**attributes[ARM_KEY], WORKER: worker_name()}
-            self._write(study, trial, attributes)
+            self._write(study, trial, race.attributes(pull))
 
     def after_trial(
         self,
@@ -230,9 +217,9 @@ class PolicySampler(StudySampler[RaceT]):
             self._check(study, race)
             if race.policy is None:
                 return
-            self._progress.show(race)
+            self._progress.show(race.progress_text)
             if self._is_over(race):
-                self._progress.close(race)
+                self._progress.show(race.progress_text, is_last=True)
                 self._conclude(study, race)
                 stop(study)
             elif race.answer_is_stale:
@@ -250,10 +237,9 @@ class PolicySampler(StudySampler[RaceT]):
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Wait while only trials under way keep the answer from being certified; False if none do.
 
-        They may change it, so that stopping now would lose it; evaluating more would not help. It
-        ends with their lease at the latest, and is short for each trial, so that ``optimize`` looks
-        at its timeout in between. Nothing waits under ask and tell, where whoever asks may be the
-        one who is to tell.
+        It ends with their lease at the latest, and is short for each trial, so that ``optimize``
+        looks at its timeout in between. Nothing waits under ask and tell, where whoever asks may be
+        the one who is to tell.
         """
         with self._lock:
             race = self._of(study)  # as it was left: reading it is only worth it if it waits
@@ -276,8 +262,10 @@ class PolicySampler(StudySampler[RaceT]):
     def _write(
         self, study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]
     ) -> None:
+        """Tell other workers of a trial, and with a pull which process evaluates it."""
         for key, value in attributes.items():
-            write_attribute(study, trial, key, value)
+            by = {WORKER: worker_name()} if key == ARM_KEY else {}
+            write_attribute(study, trial, key, {**value, **by} if by else value)
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> RaceT:
         self._raise_error_if_multi_objective(study)
@@ -290,20 +278,12 @@ class PolicySampler(StudySampler[RaceT]):
             return anew
         return race
 
-    def _new(self, study: optuna.Study) -> RaceT:
-        seed = self._seed_of(study)
-        return self._make_race(study, self._new_arms(seed), seed)
-
-    def _new_arms(self, seed: int) -> Arms:
+    def _new_arms(self, study: optuna.Study) -> Arms:
         """The arms of a study of which nothing is read yet."""
-        return Arms(self._arms, self._owned, seed)
+        return Arms(self._arms, self._owned, self._seed_of(study))
 
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
         return drawn(self._seed or 0, trial.number, name, distribution)
-
-    def _draws(self, race: RaceT, pull: Pull) -> bool:
-        """Whether the trial is the one that decides what its arm is."""
-        return not race.arms.declared and not race.arms.params(pull.arm)
 
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import optuna
-from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
+from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mfhpo.knowledge.fidelity import Fidelity
@@ -28,7 +28,6 @@ from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.replicates import RECORD
 from mfhpo_optuna.samplers.study_sampler import stop
-from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.open_arms import OpenArms
@@ -105,6 +104,8 @@ class RaceSampler(FidelitySampler):
     True
     """
 
+    _drawn_by = "proposer"
+
     def __init__(
         self,
         fidelity: str | Fidelity | None = None,
@@ -115,16 +116,6 @@ class RaceSampler(FidelitySampler):
         seed: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> None:
-        if proposer is not None and not isinstance(proposer, BaseSampler):
-            raise TypeError(
-                f"proposer must be a sampler of Optuna such as TPESampler() or None, got "
-                f"{proposer!r}."
-            )
-        if isinstance(proposer, (GridSampler, BruteForceSampler)):
-            raise TypeError(
-                f"proposer={type(proposer).__name__} enumerates a whole space and cannot draw "
-                f"single configurations; leave it out, or give another one such as RandomSampler()."
-            )
         self._declared = DeclaredSearch.of(fidelity, **with_defaults(type(self), options))
         super().__init__(
             fidelity=self._declared.fidelity,
@@ -138,12 +129,9 @@ class RaceSampler(FidelitySampler):
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> RaceRecommendation:
-        """The best answer so far, with its certificate as far as there is one; see `IISESampler`.
+        """The best answer so far, with its certificate as far as there is one.
 
-        Raises
-        ------
-        ValueError
-            If no trial has told the levels of the fidelity yet.
+        Raises ValueError if no trial has told the levels of the fidelity yet.
         """
         with self._lock:
             answer = super().recommendation(study)
@@ -153,12 +141,7 @@ class RaceSampler(FidelitySampler):
         """Make the best answer so far ``study.best_trial``, without waiting for the budget's end.
 
         Single trials are no answers and never best trials; this adds one that stands for the
-        recommended configuration. A race that ends by itself does this, too.
-
-        Raises
-        ------
-        ValueError
-            If no trial has told the levels of the fidelity yet.
+        recommended configuration. Raises ValueError if no trial has told the levels yet.
         """
         with self._lock:
             self._conclude(study, self._race_of(study)[0])
@@ -182,11 +165,9 @@ class RaceSampler(FidelitySampler):
 
     # What differs from a race among given arms.
 
-    def _new_arms(self, seed: int) -> Arms:
-        return OpenArms(self._owned, seed)
-
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> FidelityRace:
-        assert isinstance(arms, OpenArms)
+    def _new(self, study: optuna.Study) -> SearchStudy:
+        seed = self._seed_of(study)
+        arms = OpenArms(self._owned, seed)
         if has_levels(self._fidelity):
             self._note_fidelity(study)
 
@@ -244,14 +225,9 @@ class RaceSampler(FidelitySampler):
 def training_of(trial: optuna.Trial | FrozenTrial) -> str:
     """A name for the training that a trial goes on with, to keep its checkpoint under.
 
-    Trials of one configuration at rising levels share it. Each evaluation for the certificate has
-    one of its own, since it has to begin anew, with a new seed; so has each evaluation of
-    `certify`. Call it after the trial's first suggestion.
-
-    Raises
-    ------
-    ValueError
-        If the trial is not of such a study, or nothing was suggested yet.
+    Trials of one configuration at rising levels share it. Each evaluation for the certificate, and
+    of `certify`, has one of its own, since it has to begin anew, with a new seed. Call it after the
+    trial's first suggestion: before, and in other studies, it raises ValueError.
     """
     tag = trial.user_attrs.get(ARM_KEY)
     if tag is None:

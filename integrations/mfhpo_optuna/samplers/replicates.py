@@ -107,14 +107,14 @@ class ReplicateRace(StudyRace):
                 f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
                 f"here) or stopped at a limit: it gave no value, and counts as failed",
             )
-        succeeded = state == TrialState.COMPLETE and value is not None
+        succeeded = value is not None
         if succeeded:
             missing = set(self.arms.params(pull.arm)) - set(trial.params)
             if missing:
                 self.never_asked = ", ".join(map(repr, sorted(missing)))
         belongs = self._is_of_arm(trial, pull.arm, succeeded)
         self._note_duration(pull, seconds)
-        counts = succeeded and belongs and not self.never_asked
+        counts = belongs and not self.never_asked
         observed = self.sign * value if counts and value is not None else None
         self._tell(trial, pull, Observation(observed))
         return True
@@ -202,11 +202,12 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
                 )
             return value
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> ReplicateRace:
+    def _new(self, study: optuna.Study) -> ReplicateRace:
+        arms = self._new_arms(study)
         parts = zip(self._shortlist.candidates, self._shortlist.distributions, strict=True)
         for arm, (candidate, distributions) in enumerate(parts):
             arms.adopt(arm, dict(candidate.params), distributions, whole=True)
-        certification = self._make_certification(seed)
+        certification = self._make_certification(self._seed_of(study))
         return ReplicateRace(study, arms, self._lease, self._shortlist, certification)
 
     def _check(self, study: optuna.Study, race: ReplicateRace) -> None:

@@ -1,4 +1,4 @@
-"""A race over fidelities: trials become observations of arms at levels (`finish`)."""
+"""A race over fidelities: trials become observations of arms at levels."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 class FidelityRace(StudyRace):
     """Translates between the trials of one study and a policy over fidelities.
 
-    A trial's lease is ten times what the slowest one so far would have taken at its level, and at
-    least a minute, if none is given. `make_policy` is given the number of arms, the levels, and -1
-    where the study minimises, else 1.
+    `make_policy` is given the number of arms, the levels, and -1 where the study minimises, else 1.
     """
 
     _owns_fidelity = True  # whether the objective is to ask for the fidelity
@@ -74,7 +72,7 @@ class FidelityRace(StudyRace):
     ) -> bool:
         if state == TrialState.PRUNED and trial.number not in self.over:
             self._warn_of_pruning(trial, "at the level it was to be evaluated at")
-        succeeded = state == TrialState.COMPLETE and value is not None
+        succeeded = value is not None
         asked = trial.distributions.get(self.fidelity.name)
         if asked is not None:
             self._asked_for_fidelity = True
@@ -91,7 +89,7 @@ class FidelityRace(StudyRace):
             # Cheaper levels may ask for fewer parameters, so that arms only look the same there.
             at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
             pull = replace(pull, arm=self._owner_of(pull.arm, trial)) if at_target else pull
-        observed = self.sign * value if succeeded and belongs and value is not None else None
+        observed = self.sign * value if belongs and succeeded and value is not None else None
         is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
             self._early_failures[trial.number] = pull.arm, seconds if is_measured else 0.0

@@ -1,4 +1,4 @@
-"""A race over time limits: trials become observations, censored or not (`finish`)."""
+"""A race over time limits: trials become observations, censored or not."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LimitedRace(StudyRace):
         seconds: float | None,
     ) -> bool:
         observation = self._observed(trial, state, value, seconds, pull)
-        whole = state == TrialState.COMPLETE and value is not None
+        whole = value is not None
         if not whole:
             # A trial that was stopped tells what its arm is, as far as it came.
             self.arms.begun(pull.arm, trial.number, trial.params)
@@ -101,7 +101,7 @@ class LimitedRace(StudyRace):
             if limit is None and not failed_for_memory and trial.number not in self.over:
                 self._warn_of_pruning(trial, "in time, nor was it stopped at its limit")
             return Observation(None, seconds, censored_at=limit)
-        if state != TrialState.COMPLETE or value is None or seconds is None:
+        if value is None or seconds is None:
             return Observation(None, seconds)
         if pull.limit is not None and seconds > pull.limit:
             return Observation(None, seconds, censored_at=pull.limit)

@@ -15,12 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Pull
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.search import (
-    Replicate,
-    SearchRace,
-    SearchSpace,
-    has_levels,
-)
+from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
 from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
 from mfhpo_optuna.study.open_arms import OpenArms
@@ -34,13 +29,7 @@ _MOST_OVERRIDDEN = 9  # of the first arms, which are all begun at the lowest lev
 
 
 class SearchStudy(FidelityRace):
-    """Translates between the trials of one study and a `SearchRace`.
-
-    Parameters
-    ----------
-    study, arms, fidelity, make_race, lease
-        See `FidelityRace`; the policy is a `SearchRace`.
-    """
+    """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""
 
     arms: OpenArms
 
@@ -84,9 +73,9 @@ class SearchStudy(FidelityRace):
     def give_way(self, trial: FrozenTrial) -> Pull | None:
         """Have a trial evaluate something else, which is returned, if another has chosen the same.
 
-        Two workers that choose at the same moment do not see each other, and would give the same
-        number to different arms. Ask this after the trial's attributes were written and the study
-        was read again, so that at least one of the two knows; then write them anew.
+        Workers that choose at the same moment would give the same number to different arms. Ask
+        this after the trial's attributes were written and the study was read again, so that at
+        least one of the two knows; then write them anew.
         """
         pull = self.pull(trial.number)
         if pull is None or isinstance(pull, Replicate):

@@ -31,24 +31,13 @@ __all__ = ["StudyShortlist", "shortlist_of"]
 class StudyShortlist(Shortlist):
     """A shortlist of configurations with all that an objective asks for, a fidelity at its target.
 
-    Parameters
-    ----------
-    candidates, luckiest, about, words
-        See `Shortlist`.
-    distributions
-        With which their parameters were suggested.
-    maximise
-        Whether larger values are better.
-    first_number
-        What the study's next trial would be called.
-    name
-        Of the study that records its evaluations.
+    For its other fields see `Shortlist`.
     """
 
     distributions: tuple[dict[str, BaseDistribution], ...]
     maximise: bool
-    first_number: int
-    name: str
+    first_number: int  # what the study's next trial would be called
+    name: str  # of the study that records the evaluations
 
 
 @dataclass

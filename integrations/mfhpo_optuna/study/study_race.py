@@ -111,7 +111,7 @@ class StudyRace(abc.ABC):
         value: float | None,
         seconds: float | None,
     ) -> bool:
-        """Learn from a finished pull; return whether it was a single evaluation."""
+        """Learn from a finished pull, without a value if it is not COMPLETE; see `finish`."""
 
     def _default_lease(self, pull: Pull) -> float:
         """Seconds after which a running pull is no longer waited for, if the user gave none."""
@@ -174,6 +174,8 @@ class StudyRace(abc.ABC):
             return self._is_single(trial)
         pull = self._noted(trial)
         self.begun_by.setdefault(pull.arm, trial)
+        if state != TrialState.COMPLETE:
+            value = None
         return self._take_in(trial, pull, state, value, seconds)
 
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
