@@ -1,17 +1,8 @@
 """`certify`: what the winner of a finished study is really worth.
 
-The design, in short:
-
-1. Any study that has one objective will do, whatever sampler and pruner made it. Its `top` best
-   configurations are the shortlist: complete and feasible trials, those with equal parameters as
-   one. Of a study that one of mfhpo's own samplers has run, the pulls at the highest level count.
-2. The shortlist is raced by `mfhpo.certification.sequential`. The search's values are shown beside
-   the answer, and no mean contains them.
-3. Every new evaluation is a trial of a second study in the same storage, the record. So it is seen
-   in the dashboard, goes on after a kill, and can be shared by several processes; the user's own
-   study is only read.
-4. The objective is the user's own. Parameters come from the candidate, ``should_prune`` says no,
-   and ``trial.number`` goes on from the search's trials, so that a seed derived from it is new.
+The best configurations are raced by `mfhpo.certification.sequential`. Every new evaluation is a
+trial of a second study in the same storage, the record: so it is seen in the dashboard, goes on
+after a kill, and can be shared by several processes.
 """
 
 from __future__ import annotations
@@ -85,14 +76,15 @@ def certify(
     ----------
     study
         A study with one objective and at least two different configurations, from any sampler. It
-        is not changed.
+        is not changed. Its complete and feasible trials count; of one that a sampler of mfhpo has
+        run, the pulls at the highest level.
     objective
         The objective that the study was run with. It must be noisy in the way that matters: a new
         seed or split in every call, such as one derived from ``trial.number`` (which goes on from
-        the study's numbers).
+        the study's numbers). Its ``should_prune`` says no.
     top
-        How many configurations to compare, at least 2. The best by the study's values; one that
-        has several values goes by their mean. That of the best trial is always among them.
+        How many configurations to compare, at least 2: the best by the mean of their values in the
+        study, that of the best trial among them.
     delta
         Probability of a wrong certificate, in (0, 1).
     epsilon
@@ -118,20 +110,14 @@ def certify(
         A configuration without any value leaves after so many failures (it raised, returned NaN or
         infinity, or pruned itself); one with values, once more than half of its evaluations surely
         fail. It is not compared then, and the answer says so.
-    n_jobs
-        Number of threads, as in ``study.optimize``. Several processes may also call `certify` with
-        the same study at the same time, and share the work.
-    catch
-        Exceptions that count as failures, as in ``study.optimize``; others end the call.
+    n_jobs, catch
+        As in ``study.optimize``. Several processes may also call `certify` with the same study at
+        the same time, and share the work.
     name
         Name of the study that records the evaluations; another name begins anew. None: derived
         from the study's name, `top` and its number of trials.
-    lease
-        Seconds after which a running evaluation is not waited for. That its worker is dead then is
-        a condition of the claim. None: ten times the slowest so far, and at least a minute; then
-        nothing is certified until the evaluation ends or is told as failed.
-    progress
-        Whether to write a line of progress to standard error. None: if it is a terminal.
+    lease, progress
+        See `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Returns
     -------
@@ -149,7 +135,6 @@ def certify(
 
     Notes
     -----
-    Each evaluation is a trial of another study in the same storage (`StudyCertificate.study_name`).
     After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on (an evaluation
     that Ctrl-C has ended counts as failed); `delta`, `epsilon`, `budget` and `timeout` may be
     others. A study that has got more trials since makes another shortlist, and another record.
@@ -164,8 +149,7 @@ def certify(
     noise of .5 (2) points of accuracy, the best trial promised .7 (4) points too much, and the
     certificate .04 (.16). The certified configuration was truly better than the best trial's in
     60 % (69 %) of the studies, by .2 (.75) points on average, and worse in 3 % (8 %). More trials
-    of the search, for the same cost, found better ones still in two studies out of three: `certify`
-    tells what a configuration is worth, it does not find another one.
+    of the search, for the same cost, found better ones still in two studies out of three.
 
     Examples
     --------

@@ -1,14 +1,8 @@
 """`certify`: what the winner of a fitted parameter search is really worth.
 
-The design, in short:
-
-1. The `top` best settings of ``cv_results_`` are the shortlist. Their scores are shown beside the
-   answer, and no mean contains them.
-2. All settings that are left are evaluated on the same fresh random split, of the search's own kind
-   and size. Splits are hard or easy for all of them, so that differences vary far less than scores;
-   `mfhpo.certification.paired` compares these, and needs a fraction of the fits.
-3. The splits are of one data set. The certificate is about the mean over such splits; how far that
-   is from the score on other data, no resampling can tell.
+All settings that are left are evaluated on the same fresh random split, of the search's own kind
+and size. Splits are hard or easy for all of them, so that differences vary far less than scores;
+`mfhpo.certification.paired` compares these, and needs a fraction of the fits.
 """
 
 from __future__ import annotations
@@ -84,8 +78,8 @@ def certify(
     setting may be better. This evaluates the best `top` settings again on fresh splits, until the
     best of them is known, and returns it with its mean score, an interval and the probability of
     being wrong. With probability at least 1 - `delta`, no setting of the shortlist is better by
-    more than `epsilon`, on average over random splits of this data set. Of other settings, and of
-    other data, nothing is said.
+    more than `epsilon`, on average over random splits of this data set. Nothing is said about other
+    settings, or about other data.
 
     Parameters
     ----------
@@ -132,8 +126,7 @@ def certify(
     -------
     SearchCertificate
         ``print`` it. ``best_params_``, ``best_estimator_``, ``mean``, ``interval``, ``certified``,
-        ``within``; beside it what the search's own winner had promised, and what it turned out
-        to be.
+        ``within``; beside it what the search's own winner had promised, and turned out to be.
 
     Raises
     ------

@@ -36,17 +36,14 @@ class NashSampler(StudySampler[NashStudy]):
     their own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
     dear. The study has one objective per player, in the order of `players`, each maximised or
     minimised. The answer is ``sampler.equilibrium(study)``, and not ``study.best_trials``: the
-    Pareto front holds what players would agree on if agreements could be enforced, and need not
-    hold the equilibrium.
+    Pareto front holds what players would agree on if agreements could be enforced.
 
-    The sampler learns parameters and ranges from the objective: trials are random until one has
-    told of all of them. Each trial evaluates one profile. When the budget is spent, the study
-    stops. All trials of the study are learned from and paid for out of the budget, also those of
-    another sampler, if they were at one of the levels. A trial that fails alone is no observation;
-    where one failed again, or two near each other, and none near them gave values, each player is
-    taken to have got the worst that was seen of it.
-
-    No guarantee is made: intervals are those of a model that was fitted.
+    Parameters and ranges are learned from the objective: trials are random until one has told of
+    all of them. Each trial evaluates one profile. When the budget is spent, the study stops. All
+    trials of the study are learned from and paid for, also those of another sampler, if they were
+    at one of the levels. A trial that fails alone is no observation; where one failed again, or two
+    near each other, and none near them gave values, each player is taken to have got the worst that
+    was seen of it. No guarantee is made: intervals are those of a model that was fitted.
 
     Parameters
     ----------
@@ -68,13 +65,9 @@ class NashSampler(StudySampler[NashStudy]):
     averaging
         Whether a dearer evaluation is the same one, with more repeats in proportion to its cost, so
         that levels differ in their noise alone.
-    lease
-        Seconds after which a running trial is no longer waited for. None: ten times what the
-        slowest one would have taken, and at least a minute.
-    progress
-        Whether to write a line of progress to standard error. None: if it is a terminal.
-    seed
-        Makes a study with one worker repeatable. None: derived from the study's name.
+    lease, progress, seed
+        See `mfhpo_optuna.samplers.options.SamplerOptions`. The seed makes a study with one worker
+        repeatable.
 
     Raises
     ------
@@ -141,20 +134,10 @@ class NashSampler(StudySampler[NashStudy]):
     ) -> dict[str, StudyDeviation]:
         """What each player may gain by deviating alone from any profile, and where to, by player.
 
-        Ask it of the parameters that are in use, or of those that players have agreed on.
-
-        Parameters
-        ----------
-        study
-            See `equilibrium`.
-        params
-            All players' parameters, as in a trial; others, such as fidelities, are ignored.
-
-        Raises
-        ------
-        ValueError
-            If the study is of another game, parameters are missing or out of range, or no trial has
-            given values yet.
+        Ask it of the parameters that are in use, or of those that players have agreed on: all
+        players', as in a trial; others, such as fidelities, are ignored. Raises ValueError if the
+        study is of another game, parameters are missing or out of range, or no trial has given
+        values yet.
         """
         with self._lock:
             return deviations_of(self._playable(self._read(study)), params)

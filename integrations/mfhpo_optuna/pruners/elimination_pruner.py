@@ -34,19 +34,17 @@ class MFEliminationPruner(CurvePruner):
     value plus the bound plus `noise` is below another trial's value minus that one's bound minus
     `noise`, each at the steps where that says most. While the bounds are true, no trial is stopped
     that would have ended above all the others, whatever the sampler, the order of the trials, or
-    the shape of the curves. `IISEPruner` learns its bounds instead: it needs nothing declared, but
-    it is right with a certain probability only, and that for random search.
+    the shape of the curves. `IISEPruner` learns its bounds instead, and is right with a certain
+    probability only, for random search.
 
     **Without them it is a heuristic.** At the checked step with index p = 0, 1, ... a trial stops
     when its value plus ``2^(1-p) W`` does not exceed the best value of another trial at the same
     step. W is the spread of the values at the first checked step (of their middle 80 %); if they
-    are equal there, p counts from the first step where they are not. The tolerance halves from
-    check to check as in the paper, whose guarantee does not carry over: it is about repeated noisy
-    pulls at the target. The rule is right where, from check p on, no two trials gain amounts that
-    differ by more than ``2^(1-p) W``; late bloomers break that.
+    are equal there, p counts from the first step where they are not. The paper's guarantee does not
+    carry over. The rule is right where, from check p on, no two trials gain amounts that differ by
+    more than ``2^(1-p) W``; late bloomers break that.
 
-    Works with any sampler, save those that run a race themselves, such as `IISESampler`. Needs no
-    state but the study's trials: a new process or another worker decides the same.
+    Samplers and workers are as described for `IISEPruner`.
 
     Parameters
     ----------
@@ -67,14 +65,12 @@ class MFEliminationPruner(CurvePruner):
     n_warmup_steps
         Nothing is stopped at earlier steps, and what is reported there is not used.
     reduction_factor
-        Without ``{step: bound}``, the checked steps are the final step divided by this factor once,
-        twice and so on, down to 1; above 1. A report counts for the last check before it.
+        As in `IISEPruner`, without ``{step: bound}``. A report counts for the last check before it.
     final_step
-        The step at which a curve is finished. None: the largest step that any COMPLETE trial has
-        reported, where trials that end while `bias` still allows them to gain or lose are no
-        finished curves. Declare it when trials may report beyond it, or end earlier.
+        As in `IISEPruner`, but trials that end while `bias` still allows them to gain or lose are
+        no finished curves.
     replicate_params
-        See `IISEPruner`; an arm is never stopped by its own repeats.
+        As in `IISEPruner`; an arm is never stopped by its own repeats.
 
     Raises
     ------
@@ -87,22 +83,17 @@ class MFEliminationPruner(CurvePruner):
 
     Notes
     -----
-    * What counts against a trial: COMPLETE trials that reported the final step, and RUNNING ones
-      by what they have shown so far. A running trial that fails later may have stopped others that
-      were worse than it would have been, and better than all the rest. PRUNED and FAIL trials
-      count for nothing but the spread W (PRUNED only).
-    * A trial whose worker died without a word stays RUNNING in the storage, and counts for ever by
-      what it had shown. Its bounds are as true as any other's, but it will never be the best trial.
-      Give the storage a ``heartbeat_interval``, so that Optuna marks such trials as failed, or do
-      so by ``study.tell(number, state=TrialState.FAIL)``.
+    * COMPLETE trials that reported the final step count against a trial, and RUNNING ones by what
+      they have shown so far, also if they fail later, or their worker has died without a word: give
+      the storage a ``heartbeat_interval``, so that Optuna marks such trials as failed, or do so by
+      ``study.tell(number, state=TrialState.FAIL)``. PRUNED trials count for the spread W alone.
     * "Would have ended" is about arms' mean final values. With noise, which of two arms is the
       better one by its single final value is another matter, and no pruner can tell.
     * Finished curves check the bounds. Where one contradicts them beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so once for each checked step, and the bound is widened
       as far as the curves need; trials that were stopped before stay stopped.
-    * NaN counts as not reported, and a trial is not stopped while its latest report is NaN.
-      Values that are not finite do not count against others. The value that the objective returned
-      is not used. Trials without any parameters are arms of their own.
+    * NaN counts as not reported, and values that are not finite do not count against others; for
+      the rest see `IISEPruner`.
 
     Examples
     --------

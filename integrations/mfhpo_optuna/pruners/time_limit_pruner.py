@@ -19,19 +19,15 @@ class TimeLimitPruner(BasePruner):
     """Stop a trial once it has run for longer than its limit, when it asks whether to go on.
 
     The limit is cooperative: it takes effect at the next ``trial.should_prune()``, and never for
-    an objective that does not call it, hangs between two calls, or ignores the answer. Within
-    these bounds it needs no further process and works wherever Optuna does. For everything else
-    `time_limited` kills the objective from outside; the two go together: below `time_limited` the
-    pruner is asked just the same, so that an objective that reports can end in order, and one that
-    does not is killed.
+    an objective that does not call it, hangs between two calls, or ignores the answer. It needs no
+    further process and works wherever Optuna does. For everything else `time_limited` kills the
+    objective from outside; the two go together, so that an objective that reports can end in order,
+    and one that does not is killed.
 
     A trial that is told to stop for its time has the limit in its user attribute
     ``"mfhpo:censored_at"``, from which a sampler learns that its value is censored rather than
-    bad. It is there from the first time that it is told; on a trial that is COMPLETE it means that
-    the objective did not obey, and returned a value later than its limit. What a trial takes is
-    known when it has ended: `RCUCBSampler` and `time_limited` then write ``"mfhpo:seconds"``, and
-    without them it is ``trial.duration``. Where a sampler sets the limit, ``"mfhpo:enforced_by"``
-    is written when the trial asks for the first time.
+    bad; on a trial that is COMPLETE it means that the objective did not obey. Where a sampler sets
+    the limit, ``"mfhpo:enforced_by"`` is written when the trial asks for the first time.
 
     Parameters
     ----------
@@ -52,13 +48,11 @@ class TimeLimitPruner(BasePruner):
     Notes
     -----
     The clock is the wall clock of the process that runs the trial, from the start that Optuna
-    noted; it includes the time that the sampler needs for the parameters. Below `time_limited` it
-    is the clock of that, which leaves the sampler out, so that both agree on what a trial took; a
-    trial that reaches the limit of `time_limited` is killed before it is answered, so let the
-    pruner's be the smaller one if objectives are to end in order. There is no state but
-    that of the trials, so that several workers may share a study. A study whose pruner this is
-    does not give `optuna.pruners.HyperbandPruner` as `pruner` the trials of one bracket only,
-    since Optuna looks for it at the study itself.
+    noted. Below `time_limited` it is the clock of that, which leaves the sampler out. A trial that
+    reaches the limit of `time_limited` is killed before it is answered, so let the pruner's be the
+    smaller one if objectives are to end in order. A study whose pruner this is does not give
+    `optuna.pruners.HyperbandPruner` as `pruner` the trials of one bracket only, since Optuna looks
+    for it at the study itself.
 
     Examples
     --------

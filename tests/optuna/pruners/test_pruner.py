@@ -110,17 +110,6 @@ def test_repeats_are_averaged_and_give_a_margin():
     assert pruner.prune(study, running(-1e6, x=1.0))
 
 
-def test_explored_trials_are_never_stopped_and_chosen_by_seed_and_number():
-    def chosen(seed, explore=0.3):
-        study = study_of(WORKED, small(explore=explore, seed=seed))
-        return [study.pruner.prune(study, running(0.0, number=n)) for n in range(150)]
-
-    assert chosen(1) == chosen(1)
-    assert chosen(1) != chosen(2)
-    assert 0.2 < 1 - np.mean(chosen(1)) < 0.4
-    assert not any(chosen(1, explore=1.0))
-
-
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_easy_curves_cost_much_less_and_the_best_is_kept(direction):
     sampler = optuna.samplers.TPESampler(seed=1)
@@ -189,8 +178,6 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
         ({"final_step": 0}, "final_step must be at least 1, got 0"),
         ({"replicate_params": "seed"}, r"write \('seed',\)"),
         ({"noise_level": 0.5}, "noise_level must be below 0.5, got 0.5"),
-        ({"explore": 1.5}, "explore must be between 0 and 1, got 1.5"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
     ],
 )
 def test_wrong_arguments_are_named(options, message):
