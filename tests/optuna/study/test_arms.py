@@ -17,7 +17,7 @@ from optuna.samplers import (
 )
 
 from mfhpo_optuna import Fidelity, IISESampler
-from tests.optuna.study.racing import (
+from tests.optuna.samplers.races import (
     ARMS,
     CERTIFICATE,
     PULL,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import time
 from datetime import datetime, timedelta
@@ -15,15 +12,8 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import Fidelity, IISESampler
-from tests.optuna.study.racing import (
-    ARMS,
-    PULL,
-    arms_of,
-    bowl,
-    counted_for_their_arm,
-    pulls,
-    race,
-)
+from tests.optuna.samplers.races import ARMS, PULL, arms_of, bowl, counted_for_their_arm, pulls
+from tests.optuna.workers import race, start, wait
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -99,15 +89,8 @@ def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
 def test_two_processes_on_one_sqlite_study(tmp_path):
     path = str(tmp_path / "race.db")
     study = race(path, lease=None, n_trials=1)
-    code = f"from tests.optuna.study.racing import race; race({path!r}, lease=None)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    processes = [
-        subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
-        for _ in range(2)
-    ]
-    for process in processes:
-        _, error = process.communicate(timeout=120)
-        assert process.returncode == 0, error
+    call = f"race({path!r}, lease=None)"
+    wait(start(call), start(call))
     assert {t.state for t in pulls(study)} == {TrialState.COMPLETE}
     assert len(arms_of(study)) == 4
     answer = study.sampler.recommendation(study)

@@ -15,16 +15,9 @@ from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RaceSampler, plot_race, training_of
-from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
+from tests.optuna.samplers.races import PULL, answers, configurations, noise, pulls
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-def noise(trial, scale=0.05):
-    """The k-th value has the k-th noise, whatever the numbers of the trials."""
-    trials = trial.study.get_trials(deepcopy=False)
-    done = sum(t.state.is_finished() and PULL in t.user_attrs for t in trials)
-    return scale * np.random.default_rng(done).normal()
 
 
 def valley(trial):
@@ -46,23 +39,8 @@ def run(sampler, objective=valley, n_trials=3000, direction="minimize", catch=()
     return study
 
 
-def answers(study):
-    return [trial for trial in study.trials if CERTIFICATE in trial.user_attrs]
-
-
 def paid(study, name="epochs"):
     return sum(trial.params[name] for trial in pulls(study))
-
-
-def configurations(study, fidelity="epochs"):
-    """What each arm number stands for; fails if it stands for two different configurations."""
-    arms = {}
-    for trial in pulls(study):
-        params = {name: value for name, value in trial.params.items() if name != fidelity}
-        known = arms.setdefault(trial.user_attrs[PULL]["arm"], params)
-        assert {**known, **params} == {**params, **known}, "an arm changed"
-        known.update(params)
-    return arms
 
 
 def replicates(study):
