@@ -386,7 +386,7 @@ def test_two_processes_go_on_after_one_was_killed(tmp_path):
     wait(start(call), start(call))
     study, answer = certified(path, timeout=0)
     values = values_by_candidate(record_of(study, answer)).values()
-    assert answer.certified
+    assert answer.certified, answer.reason
     # The trial that was killed has no value.
     assert answer.evaluations == sum(value is not None for found in values for value in found)
 
