@@ -170,8 +170,10 @@ def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
         trial.study._storage._get_trial(trial._trial_id).datetime_start = started
         return value
 
-    with pytest.warns(UserWarning, match="nobody enforces it"):
+    with pytest.warns(UserWarning, match="trial 0 had a limit .* nobody enforces it") as caught:
         study = run(make(), unenforced, 60)
+    assert len([w for w in caught if "enforces" in str(w.message)]) == 1
+    assert ENFORCER not in study.trials[0].user_attrs
     enforced = run(make(), n_trials=60)
     assert {t.state for t in study.trials} == {TrialState.COMPLETE}
     assert [s[:3] for s in sequence(study)] == [s[:3] for s in sequence(enforced)]
@@ -182,16 +184,6 @@ def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
         other.censored,
         other.survival,
     )
-
-
-def test_the_missing_enforcer_is_missed_once():
-    def unenforced(trial):
-        return trial.suggest_float("x", 0.0, 1.0)
-
-    with pytest.warns(UserWarning, match="trial 0 had a limit .* nobody enforces it") as caught:
-        study = run(make(), unenforced, 20)
-    assert len([w for w in caught if "enforces" in str(w.message)]) == 1
-    assert ENFORCER not in study.trials[0].user_attrs
 
 
 def test_a_limit_of_the_enforcer_s_own_counts_as_the_sampler_s():
