@@ -85,8 +85,6 @@ def certify(
     top
         How many configurations to compare, at least 2: the best by the mean of their values in the
         study, that of the best trial among them.
-    delta
-        Probability of a wrong certificate, in (0, 1).
     epsilon
         Tolerance in the unit of the objective. 0 asks for the very best, which may never be
         certain. None: one standard deviation of the noise, estimated from the first evaluations.
@@ -96,20 +94,13 @@ def certify(
     timeout
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
-    sigma
-        What is known of the noise: a sub-Gaussian scale, `mfhpo.Bounded`, `mfhpo.Gaussian`; 0 says
-        that there is none. None: Gaussian, estimated; one variance as far as the configurations
-        agree on one, else each has its own.
     fidelity
         A parameter, such as the number of epochs, that is to be at its target in all evaluations,
         whatever it was in the search: its name, with the upper bound (or the last choice) as the
         target, or a `Fidelity` whose last level is the target. None: parameters are as they were.
-    measure
-        Number of evaluations that the winner has at least, so that its value is known too.
-    max_failures
-        A configuration without any value leaves after so many failures (it raised, returned NaN or
-        infinity, or pruned itself); one with values, once more than half of its evaluations surely
-        fail. It is not compared then, and the answer says so.
+    delta, sigma, measure, max_failures
+        See `mfhpo.certification.sequential.Certification`. An evaluation fails if it raises what is
+        in `catch`, returns NaN or infinity, or prunes itself.
     n_jobs, catch
         As in ``study.optimize``. Several processes may also call `certify` with the same study at
         the same time, and share the work.
@@ -123,7 +114,7 @@ def certify(
     -------
     StudyCertificate
         ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it what
-        the study's best trial had promised, and what it turned out to be.
+        the study's best trial had promised, and turned out to be.
 
     Raises
     ------

@@ -93,8 +93,6 @@ def certify(
         How many settings to compare, at least 2. The search's ``best_params_`` are always among
         them. A halving search's resource, such as the number of trees, is set to the most that it
         gave.
-    delta
-        Probability of a wrong certificate, in (0, 1).
     epsilon
         Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
         None: one standard deviation of a setting's score over splits, as far as it is known then.
@@ -108,11 +106,8 @@ def certify(
         each round. None: one like the search's own, with shuffled data. Where neighbours in the
         data are alike (one subject's, one day's), shuffled splits look better than they are: give
         `groups`, or a splitter that keeps them together.
-    measure
-        Number of splits on which the winner is evaluated at least.
-    max_failures
-        A setting without any score leaves after so many failures; one with scores once more than
-        half of its evaluations surely fail. It is not compared then.
+    delta, measure, max_failures
+        See `mfhpo.certification.sequential.Certification`.
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params
@@ -139,11 +134,9 @@ def certify(
 
     Notes
     -----
-    All remaining settings are evaluated on the same split, and compared by their differences there,
-    which are taken as normal. A divergence that no split has shown is not excluded; the text says
-    how rare it may be. An estimator with a fixed ``random_state`` keeps it: the answer is
-    then about that seed. Give the search an estimator with ``random_state=None`` for an answer
-    that is about any.
+    All remaining settings are compared by their differences on the same split, which are taken as
+    normal. A divergence that no split has shown is not excluded; the text says how rare it may be.
+    An estimator with a fixed ``random_state`` keeps it: the answer is then about that seed.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from optuna.distributions import BaseDistribution
@@ -52,11 +51,3 @@ class OpenArms(Arms):
                 else value_at(place, distribution)
             )
         return known[name]
-
-    def matching(self, fixed: Mapping[str, Any]) -> int | None:
-        """The arm that fixed parameters belong to, or None: then it is a new one."""
-        for arm in range(len(self)):
-            known = self.params(arm)
-            if known and all(name in known and known[name] == fixed[name] for name in fixed):
-                return arm
-        return None

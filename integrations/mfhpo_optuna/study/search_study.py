@@ -199,7 +199,7 @@ class SearchStudy(FidelityRace):
         return pulls[-1] if pulls else None
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
-        known = self.arms.matching(fixed)
+        known = self.arms.known_as(fixed)
         return self._first_new_arm(trial.number) if known is None else known
 
     def _first_new_arm(self, trial_number: int) -> int:
