@@ -257,11 +257,9 @@ class StudyRace(abc.ABC):
             if not is_surely_dead(self._running[number].worker)
         ]
         now = datetime.now()
-        given_up = [
-            number
-            for number in alive
-            if self._lease is None or not self._expired(self._running[number], now)
-        ]
+        given_up = alive
+        if self._lease is not None:
+            given_up = [n for n in alive if not self._expired(self._running[n], now)]
         if len(given_up) < len(alive):
             self.policy.provisos = (
                 f"trials that run for more than lease={self._lease:g} seconds have no worker",

@@ -138,9 +138,6 @@ def test_every_kind_of_parameter(kind: str) -> None:
         assert type(value) is type(shown[0])
 
 
-# What it costs.
-
-
 # What is said.
 
 

@@ -19,6 +19,7 @@ from mfhpo_optuna import (
     MFSampler,
     MFTopTwoSampler,
     MFUCBSampler,
+    RaceSampler,
     RCUCBSampler,
 )
 from tests.optuna.samplers.races import ARMS, CLASSES
@@ -221,9 +222,12 @@ def test_arms_with_different_keys():
         IISESampler("epochs", [{"x": 0.1, "y": 1}, {"x": 0.2}])
 
 
-@pytest.mark.parametrize("make", [lambda: IISESampler("epochs", arms=4), lambda: RCUCBSampler(4)])
-def test_multi_objective_study(make):
-    sampler = make()
+@pytest.mark.parametrize(
+    "sampler",
+    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
+    ids=["race", "limits", "search"],
+)
+def test_multi_objective_study(sampler):
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     with pytest.raises(ValueError, match="multi-objective"):
         study.optimize(lambda trial: (objective(trial), 0.0), n_trials=2)

@@ -113,17 +113,6 @@ def test_without_a_budget_the_study_goes_on_and_answers_at_any_time(make):
     assert per_arm[2] == max(per_arm)
 
 
-def test_each_reward_is_played_where_it_is_earned():
-    """Per cost the best arm is played at the target; per pull at the cheapest level."""
-    declared = {"sigma": 0.05, "budget": 1500, "seed": 0}
-    per_cost = run(MFUCBSampler(EPOCHS, ARMS, bias=[0.1, 0.03, 0.0], **declared))
-    per_pull = run(MFEliminationSampler(EPOCHS, ARMS, **declared))
-    for study, level in ((per_cost, 9), (per_pull, 1)):
-        paid = [t.params["epochs"] for t in pulls(study) if t.params["x"] == 0.0]
-        assert sum(paid) > 0.5 * 1500
-        assert sum(cost for cost in paid if cost == level) > 0.5 * sum(paid)
-
-
 @both_directions
 @reward
 def test_where_nothing_is_certain_the_best_value_promises_nothing(make, direction, sign):

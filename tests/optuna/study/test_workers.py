@@ -11,7 +11,7 @@ import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import Fidelity, IISESampler
+from mfhpo_optuna import Fidelity, IISESampler, RCUCBSampler
 from tests.optuna.samplers.races import ARMS, PULL, arms_of, bowl, counted_for_their_arm, pulls
 from tests.optuna.workers import race, start, wait
 
@@ -102,26 +102,38 @@ def test_two_processes_on_one_sqlite_study(tmp_path):
 # Leases.
 
 
-def abandoned(study, ago):
-    """A running trial of a worker that died `ago` seconds ago."""
-    trial = study.ask()
-    storage_trial = study._storage._get_trial(trial._trial_id)
-    storage_trial.datetime_start = datetime.now() - timedelta(seconds=ago)
-    bowl(trial)
-    return trial
+def race_with(lease):
+    return IISESampler(Fidelity("epochs", levels=[1, 9]), ARMS, seed=0, lease=lease)
+
+
+def limited(lease):
+    return RCUCBSampler(ARMS, [1.0, 4.0], reward_range=(0.0, 1.0), seed=0, lease=lease)
+
+
+def limits_derived(lease):
+    return RCUCBSampler(ARMS, 3, seed=0, lease=lease)
 
 
 @pytest.mark.parametrize(
-    ("lease", "ago", "waits"), [(10, 5, True), (10, 20, False), (None, 3600, False)]
+    ("make", "lease", "ago", "waits"),
+    [
+        (race_with, 10, 5, True),
+        (race_with, 10, 20, False),
+        (race_with, None, 3600, False),
+        (limited, 10.0, 5, True),
+        (limited, 10.0, 20, False),
+        (limited, None, 60, True),  # a minute and twice the largest limit, 4 seconds
+        (limited, None, 70, False),
+        (limits_derived, None, 50, True),
+        (limits_derived, None, 70, False),
+    ],
 )
-def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(lease, ago, waits):
-    def make():
-        fidelity = Fidelity("epochs", levels=[1, 9])
-        return IISESampler(fidelity, ARMS, seed=0, lease=lease)
-
-    study = optuna.create_study(sampler=make())
-    lost = abandoned(study, ago)
-    study.sampler = make()  # a new process
+def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(make, lease, ago, waits):
+    study = optuna.create_study(sampler=make(lease))
+    lost = study.ask()
+    begun = datetime.now() - timedelta(seconds=ago)
+    study._storage._get_trial(lost._trial_id).datetime_start = begun
+    study.sampler = make(lease)  # a new process
     after = study.ask()
     same = after.user_attrs[PULL] == lost.user_attrs[PULL]
     assert same != waits

@@ -72,13 +72,3 @@ def test_a_fidelity_that_something_else_sets():
         study.optimize(objective, n_trials=300)
     told = [t for t in study.trials if PULL in t.user_attrs]
     assert 9 <= len(told) <= 55
-
-
-def test_several_objectives():
-    sampler = RaceSampler("epochs", budget=100)
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    with pytest.raises(ValueError, match="multi-objective"):
-        study.optimize(lambda trial: (objective(trial), 0.0), n_trials=2)
-    for call in (sampler.recommendation, sampler.conclude):
-        with pytest.raises(ValueError, match="multi-objective"):
-            call(study)
