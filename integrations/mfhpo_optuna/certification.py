@@ -186,10 +186,11 @@ def certify(
     def replicate(trial: optuna.Trial) -> Any:
         return objective(Replicate(trial, first_number))
 
-    if timeout != 0 and not sampler.is_finished(record):
+    race = sampler.race(record)
+    if timeout != 0 and (race.awaits_trials or not race.certification.finished):
         record.optimize(replicate, timeout=timeout, n_jobs=n_jobs, catch=catch)
     sampler.conclude(record)
-    answer = sampler.certificate(record)
+    answer = sampler.race(record).certificate()
     return StudyCertificate(**vars(answer), study_name=record.study_name)
 
 
@@ -216,7 +217,7 @@ def _open_record(
             load_if_exists=True,
         )
         _note_shortlist(study, record, shortlist)
-        if not (anew and sampler.noise_is_hidden(record)):
+        if not (anew and sampler.race(record).certification.noise_is_hidden):
             break
     return record
 

@@ -1,10 +1,9 @@
-"""What trials evaluate, a profile at levels of the fidelity, and which are waited for."""
+"""What trials evaluate: a profile at levels of the fidelity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from optuna.trial import FrozenTrial
@@ -13,9 +12,8 @@ from mfhpo.games import Query
 from mfhpo.search import Point
 from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
-from mfhpo_optuna.study.under_way import default_lease
 
-__all__ = ["QUERY_KEY", "Plan", "Queries", "UnderWay"]
+__all__ = ["QUERY_KEY", "Plan", "Queries"]
 
 QUERY_KEY = "mfhpo:query"
 """User attribute of a trial: the query that it is."""
@@ -97,62 +95,3 @@ class Queries:
         if plan is None or not plan.levels[player] < len(known):
             return None
         return plan.levels[player]
-
-
-class UnderWay:
-    """Running trials and their plans.
-
-    They are waited for until their lease in seconds is over; None: ten times what the slowest one
-    so far would have taken, and at least a minute.
-    """
-
-    def __init__(self, lease: float | None) -> None:
-        self._lease = lease
-        self._seconds_per_cost = 0.0
-        self._running: dict[int, tuple[FrozenTrial, Plan]] = {}
-
-    def __len__(self) -> int:
-        return len(self._running)
-
-    def add(self, trial: FrozenTrial, plan: Plan) -> None:
-        """Note what a trial evaluates, as it is known now."""
-        self._running[trial.number] = trial, plan
-
-    def remove(self, trial_number: int) -> None:
-        """Forget a trial: it has ended, or nothing is planned for it any more."""
-        self._running.pop(trial_number, None)
-
-    def plan(self, trial_number: int) -> Plan | None:
-        """What a trial is to evaluate."""
-        return self._running[trial_number][1] if trial_number in self._running else None
-
-    def ahead_of(self, trial_number: int) -> dict[int, Plan]:
-        """Plans of trials with lower numbers: those to which this one gives way."""
-        return {
-            number: plan for number, (_, plan) in self._running.items() if number < trial_number
-        }
-
-    def took(self, trial: FrozenTrial, ended: datetime | None, cost: float) -> None:
-        """Learn from a trial of this cost how long trials take."""
-        if ended is not None and trial.datetime_start is not None:
-            rate = (ended - trial.datetime_start).total_seconds() / cost
-            self._seconds_per_cost = max(self._seconds_per_cost, rate)
-
-    def waited_for(
-        self, trial_number: int, cost_of: Callable[[FrozenTrial, Plan], float]
-    ) -> list[tuple[FrozenTrial, Plan]]:
-        """All but the given trial, and but those whose lease is over, by their numbers."""
-        now = datetime.now()
-        return [
-            (trial, plan)
-            for number, (trial, plan) in sorted(self._running.items())
-            if number != trial_number and not self._expired(trial, cost_of(trial, plan), now)
-        ]
-
-    def _expired(self, trial: FrozenTrial, cost: float, now: datetime) -> bool:
-        if trial.datetime_start is None:
-            return False
-        lease = self._lease
-        if lease is None:
-            lease = default_lease(self._seconds_per_cost * cost)
-        return (now - trial.datetime_start).total_seconds() > lease

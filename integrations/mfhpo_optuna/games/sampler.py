@@ -168,16 +168,16 @@ class NashSampler(StudySampler[NashStudy]):
             if game.trouble:
                 return
             for _ in range(_CHOICES):
-                ahead = game.under_way.ahead_of(trial.number)
+                ahead = game.ahead_of(trial.number)
                 plan = game.propose(trial)
                 if plan is None:
                     self._end(study, game, trial)
                     return
-                game.under_way.add(trial, plan)
+                game.under_way[trial.number] = trial, plan
                 write_attribute(study, trial, QUERY_KEY, plan.tag)
                 # Of workers that choose at the same moment, those that came later choose again.
                 game = self._read(study)
-                if game.under_way.ahead_of(trial.number) == ahead:
+                if game.ahead_of(trial.number) == ahead:
                     return
 
     def after_trial(
@@ -248,7 +248,7 @@ class NashSampler(StudySampler[NashStudy]):
     def _end(self, study: optuna.Study, game: NashStudy, trial: FrozenTrial) -> None:
         """End the loop when nothing is left to begin, though trials may still be under way."""
         game.over.add(trial.number)
-        game.under_way.remove(trial.number)
+        game.under_way.pop(trial.number, None)
         write_attribute(study, trial, QUERY_KEY, {"over": True})
         if "fixed_params" in trial.system_attrs:
             warnings.warn(

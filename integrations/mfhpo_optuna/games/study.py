@@ -16,10 +16,11 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.faults import fault_of, other_game, unowned
-from mfhpo_optuna.games.queries import QUERY_KEY, Plan, Queries, UnderWay
+from mfhpo_optuna.games.queries import QUERY_KEY, Plan, Queries
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
+from mfhpo_optuna.study.under_way import default_lease
 
 __all__ = ["GAME_KEY", "Listener", "NashStudy"]
 
@@ -47,7 +48,7 @@ class NashStudy:
         self.space = GameSpace(self.players, self.fidelity.names, seed)
         self.levels: tuple[tuple[Any, ...], ...] = ()
         self.policy: GamePolicy | None = None  # None until the game is known
-        self.under_way = UnderWay(lease)
+        self.under_way: dict[int, tuple[FrozenTrial, Plan]] = {}  # by number
         self.over: set[int] = set()  # trials that began when nothing was left for them
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
@@ -58,6 +59,8 @@ class NashStudy:
         self.trouble = other_game(self._study_name, self._earlier, self._note)
         self._queries: Queries | None = None
         self._seed = seed
+        self._lease = lease
+        self._seconds_per_cost = 0.0  # of the slowest trial
         self._news = TrialNews()
         self._told = 0
         self._failed = 0
@@ -77,9 +80,9 @@ class NashStudy:
         for trial in news:
             plan = Plan.of(trial)
             if trial.state == TrialState.RUNNING and plan is not None:
-                self.under_way.add(trial, plan)
+                self.under_way[trial.number] = trial, plan
             elif not trial.state.is_finished():
-                self.under_way.remove(trial.number)  # its worker gave up what was planned
+                self.under_way.pop(trial.number, None)  # its worker gave up what was planned
         for trial in by_their_ends(news):
             fault = self.finish(trial, trial.state, trial.values, trial.datetime_complete)
             if fault:
@@ -95,7 +98,7 @@ class NashStudy:
     ) -> str:
         """Take in a trial that ended; return what is wrong with its parameters, if anything is."""
         self._news.close(trial.number)
-        self.under_way.remove(trial.number)
+        self.under_way.pop(trial.number, None)
         plan = Plan.of(trial)
         if plan is None and QUERY_KEY in trial.user_attrs:
             return ""  # it began when nothing was left
@@ -150,7 +153,9 @@ class NashStudy:
             if values is not None:
                 self._warn_of_outside(trial)
             return
-        self.under_way.took(trial, ended, policy.cost_of(query))
+        if ended is not None and trial.datetime_start is not None:
+            rate = (ended - trial.datetime_start).total_seconds() / policy.cost_of(query)
+            self._seconds_per_cost = max(self._seconds_per_cost, rate)
         told: list[float | None] = [None] * len(self.signs)
         if values is not None:
             told = [sign * value for sign, value in zip(self.signs, values, strict=True)]
@@ -193,7 +198,7 @@ class NashStudy:
         change = self.space.change(name, distribution)
         if change:
             raise ValueError(f"trial {trial.number}: {change}")
-        plan = self.under_way.plan(trial.number)
+        _, plan = self.under_way.get(trial.number, (trial, None))
         if name in self.fidelity.names:
             position = self.fidelity.names.index(name)
             levels = levels_in(self.fidelity.fidelities[position], distribution)
@@ -202,11 +207,25 @@ class NashStudy:
             return self.space.drawn(trial.number, name, distribution)
         return self.space.value(name, plan.profile[name])
 
+    def ahead_of(self, trial_number: int) -> dict[int, Plan]:
+        """Plans of trials with lower numbers: those to which this one gives way."""
+        items = self.under_way.items()
+        return {number: plan for number, (_, plan) in items if number < trial_number}
+
     def _pending(self, trial_number: int) -> list[Query]:
         """Queries under way, but for the given trial's and those whose lease is over."""
-        waited_for = self.under_way.waited_for(trial_number, self._cost_of)
+        others = [of for number, of in sorted(self.under_way.items()) if number != trial_number]
+        waited_for = [(trial, plan) for trial, plan in others if not self._expired(trial, plan)]
         queries = (self._query_of(trial, plan) for trial, plan in waited_for)
         return [query for query in queries if query is not None]
+
+    def _expired(self, trial: FrozenTrial, plan: Plan) -> bool:
+        if trial.datetime_start is None:
+            return False
+        lease = self._lease
+        if lease is None:
+            lease = default_lease(self._seconds_per_cost * self._cost_of(trial, plan))
+        return (datetime.now() - trial.datetime_start).total_seconds() > lease
 
     def _query_of(self, trial: FrozenTrial, plan: Plan | None) -> Query | None:
         return None if self._queries is None else self._queries.of(trial, plan)

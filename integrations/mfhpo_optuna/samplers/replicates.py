@@ -150,21 +150,10 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             seed=None,
         )
 
-    def certificate(self, study: optuna.Study) -> Certificate:
-        """The answer so far."""
+    def race(self, study: optuna.Study) -> ReplicateRace:
+        """The race as it stands."""
         with self._lock:
-            return self._read(study).certificate()
-
-    def is_finished(self, study: optuna.Study) -> bool:
-        """Whether no evaluation is wanted any more, and none is waited for."""
-        with self._lock:
-            race = self._read(study)
-            return race.certification.finished and not race.awaits_trials
-
-    def noise_is_hidden(self, study: optuna.Study) -> bool:
-        """Whether the recorded values say that the objective's seed is fixed."""
-        with self._lock:
-            return self._read(study).certification.noise_is_hidden
+            return self._read(study)
 
     def conclude(self, study: optuna.Study) -> None:
         """See that ``study.best_trial`` is the answer, if the race is over."""

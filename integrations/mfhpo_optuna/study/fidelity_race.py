@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +16,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY
-from mfhpo_optuna.study.levels import contains, levels_in
+from mfhpo_optuna.study.levels import contains, did_you_mean, levels_in
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 
@@ -54,6 +53,9 @@ class FidelityRace(StudyRace):
         self._overridden = 0
         self._levels_told: set[int] = set()
         self._asked_for_fidelity = False
+        # Trials that may fail before the fidelity is known, and in which something else may set it.
+        self._most_early_failures = 3 * len(arms)
+        self._most_overridden = max(10, len(arms))
         if fidelity.levels is not None:
             self._set_levels(tuple(fidelity.levels))
 
@@ -260,7 +262,7 @@ class FidelityRace(StudyRace):
     @property
     def hopeless(self) -> bool:
         """Whether so many trials failed before they asked for the fidelity that none may ever."""
-        return self.policy is None and len(self._early_failures) >= 3 * len(self.arms)
+        return self.policy is None and len(self._early_failures) >= self._most_early_failures
 
     def check_fidelity_is_free(self) -> None:
         """Raise if the sampler's choice of the fidelity is never followed."""
@@ -273,20 +275,14 @@ class FidelityRace(StudyRace):
                 f"contains all levels {list(self.levels)}, and do not fix it."
             )
 
-    @property
-    def _most_overridden(self) -> int:
-        """Trials in which something else may set the fidelity before it is an error."""
-        return max(10, len(self.arms))
-
     def _note_missing_fidelity(self, trial: FrozenTrial) -> None:
         self._without_fidelity += 1
         name = self.fidelity.name
-        close = difflib.get_close_matches(name, trial.params, n=1)
-        hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
         self._missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
             f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
-            f"in the objective, and name that parameter.{hint}"
+            f"in the objective, and name that "
+            f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
         )
         if self._without_fidelity == 1 or self._asked_for_fidelity:
             self._warn_once(f"fidelity of trial {trial.number}", self._missing_fidelity)

@@ -24,9 +24,6 @@ from mfhpo_optuna.study.under_way import Running
 
 __all__ = ["SearchStudy"]
 
-_HOPELESS = 30
-_MOST_OVERRIDDEN = 9  # of the first arms, which are all begun at the lowest level
-
 
 class SearchStudy(FidelityRace):
     """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""
@@ -44,6 +41,8 @@ class SearchStudy(FidelityRace):
         self._owns_fidelity = has_levels(fidelity)
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
         super().__init__(study, arms, fidelity, make_race, lease)
+        self._most_early_failures = 30
+        self._most_overridden = 9  # of the first arms, which are all begun at the lowest level
 
     @property
     def race(self) -> SearchRace | None:
@@ -100,11 +99,6 @@ class SearchStudy(FidelityRace):
         """Whether trials are under way that this process has begun."""
         return any(number in self._begun_here for number, _ in self._under_way(-1))
 
-    @property
-    def hopeless(self) -> bool:
-        """Whether so many trials failed before they asked for the fidelity that none may ever."""
-        return self.policy is None and len(self._early_failures) >= _HOPELESS
-
     def progress_text(self) -> str:
         """What was tried, what it cost, and the leader."""
         race = self.race
@@ -156,10 +150,6 @@ class SearchStudy(FidelityRace):
         if self._without_fidelity and not self._asked_for_fidelity:
             raise ValueError(self._missing_fidelity)
         super().check_fidelity_is_free()
-
-    @property
-    def _most_overridden(self) -> int:
-        return _MOST_OVERRIDDEN
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
         super()._set_levels(levels)

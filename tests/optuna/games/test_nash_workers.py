@@ -88,14 +88,14 @@ def test_who_comes_later_gives_way() -> None:
 
     def propose_before_the_first_is_seen(trial: FrozenTrial) -> Any:
         if not seen:
-            read.under_way.remove(first.number)
+            read.under_way.pop(first.number)
         plan = propose(trial)
         seen.append(plan)
         return plan
 
-    ahead_of = read.under_way.ahead_of
+    ahead_of = read.ahead_of
     read.propose = propose_before_the_first_is_seen
-    read.under_way.ahead_of = lambda number: ahead_of(number) if seen else {}
+    read.ahead_of = lambda number: ahead_of(number) if seen else {}
     second = two.ask()
     assert len(seen) == 2
     assert seen[0].tag == hidden
