@@ -12,7 +12,7 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import IISEOptions, MFGradOptions, MFLUCBOptions, MFTopTwoOptions, runs
-from mfhpo_optuna.samplers.declared import DeclaredSampler
+from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 

@@ -17,7 +17,7 @@ from mfhpo.certification.choice import (
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import ChoiceOptions, runs
-from mfhpo_optuna.samplers.declared import DeclaredSampler
+from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.fidelity_race import FidelityRace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import MFEliminationOptions, MFUCBOptions, runs
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo_optuna.samplers.declared import DeclaredSampler
+from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 

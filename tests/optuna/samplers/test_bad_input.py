@@ -97,16 +97,8 @@ def test_the_signature_shows_each_option_with_its_default(cls):
 
 def test_defaults_are_those_of_races_that_certify():
     shown = inspect.signature(IISESampler).parameters
-    for name, default in {
-        "arms": 32,
-        "epsilon": None,
-        "measure": 10,
-        "estimated_bias": "steer",
-        "pilot_arms": 10,
-        "pilot_pulls": 2,
-        "variant": None,
-        "radius": None,
-    }.items():
+    defaults = {"arms": 32, "epsilon": None, "measure": 10, "estimated_bias": "steer"}
+    for name, default in defaults.items():
         assert shown[name].default == default
 
 
@@ -185,6 +177,12 @@ def test_bad_arguments_of_one_sampler(cls, options, error, words):
 
 def test_numpy_numbers_are_numbers():
     IISESampler("epochs", arms=np.int64(4), delta=np.float64(0.1))
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_sampler_that_enumerates_a_space_draws_no_arms():
+    with pytest.raises(TypeError, match="arm_sampler=BruteForceSampler enumerates"):
+        IISESampler("epochs", arm_sampler=optuna.samplers.BruteForceSampler())
 
 
 def test_bias_twice():

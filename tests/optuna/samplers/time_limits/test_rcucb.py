@@ -17,12 +17,7 @@ from optuna.trial import TrialState
 from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
-from mfhpo_optuna import (
-    IISESampler,
-    TimeLimitPruner,
-    ZoomingRCUCBSampler,
-    time_limited,
-)
+from mfhpo_optuna import IISESampler, TimeLimitPruner, ZoomingRCUCBSampler
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     CENSORED,
@@ -482,32 +477,7 @@ def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
         study.ask()
 
 
-# With real time.
-
-
-def test_hanging_trials_are_stopped_and_the_sampler_turns_away_from_them():
-    """One configuration sleeps for ever; with the best one, every fifth trial does."""
-
-    def objective(trial):
-        kind = trial.suggest_categorical("kind", ["quick", "hangs", "best"])
-        if kind == "hangs" or (kind == "best" and trial.number % 5 == 4):
-            time.sleep(1000.0)
-        return {"quick": 0.3, "hangs": 1.0, "best": 0.9}[kind]
-
-    arms = [{"kind": kind} for kind in ("quick", "hangs", "best")]
-    sampler = make(arms=arms, limits=[0.05, 0.1], horizon=40, cost=Linear(1.0))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    with time_limited(objective) as limited:
-        study.optimize(limited)
-    assert study.best_params == {"kind": "best"}
-    assert sampler.best_limit(study) == 0.05
-    kinds = [trial.params["kind"] for trial in pulls(study)]
-    assert kinds.count("hangs") < kinds.count("best")
-    for trial in pulls(study):
-        stopped = trial.state == TrialState.PRUNED
-        assert stopped == (CENSORED in trial.user_attrs)
-        assert stopped or trial.params["kind"] != "hangs"
-        assert trial.user_attrs[SECONDS] < trial.user_attrs[LIMIT] + 0.5
+# With real time; trials that hang are in the example of `RCUCBSampler`.
 
 
 def test_cooperative_limits_teach_the_sampler_as_well():
