@@ -218,7 +218,6 @@ class NashSampler(StudySampler[NashStudy]):
     # Helpers.
 
     def _read(self, study: optuna.Study) -> NashStudy:
-        """The game of a study, as it is now."""
         game = self._of(study)
         if not game.read(study):
             game = self._anew(study)

@@ -55,8 +55,6 @@ class IISEPruner(CurvePruner):
         reported. Declare it when trials may report beyond it, or end earlier.
     replicate_params
         Names of parameters that distinguish repeats of the same arm, such as a seed or a fold.
-    noise_level
-        Probability with which one mean may lie beyond its noise margin, between 0 and 0.5.
 
     Raises
     ------
@@ -110,7 +108,6 @@ class IISEPruner(CurvePruner):
         reduction_factor: float = 3.0,
         final_step: int | None = None,
         replicate_params: Iterable[str] = (),
-        noise_level: float = 0.05,
     ) -> None:
         super().__init__(
             n_startup_trials=n_startup_trials,
@@ -120,11 +117,6 @@ class IISEPruner(CurvePruner):
             replicate_params=replicate_params,
         )
         self._coverage = check_probability("coverage", check_number("coverage", coverage))
-        self._noise_level = check_probability(
-            "noise_level", check_number("noise_level", noise_level)
-        )
-        if noise_level >= 0.5:
-            raise ValueError(f"noise_level must be below 0.5, got {noise_level!r}; try 0.05.")
 
     def _new_history(self, sign: float) -> CurveHistory:
         return _FinishedCurves(self, sign)
@@ -136,8 +128,7 @@ class _FinishedCurves(CurveHistory):
     _pruner: IISEPruner
 
     def _restart(self) -> None:
-        pruner = self._pruner
-        self._race = CurveRace(len(self.steps), pruner._coverage, pruner._noise_level)
+        self._race = CurveRace(len(self.steps), self._pruner._coverage)
 
     def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
         self._race.add(self._pruner._arm(trial), curve)

@@ -41,7 +41,7 @@ def add_answer(
     study: optuna.Study,
     race: StudyRace,
     answer: Answer,
-    is_repeat: Callable[[Answer, Mapping[str, Any]], bool],
+    is_repeat: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
 ) -> None:
     """Add an answer to the study, unless there is none or an earlier one says the same.
 
@@ -63,7 +63,7 @@ def add_answer(
         for trial in race.certificates
         if (WITHHELD_KEY in trial.user_attrs) == withheld
     )
-    if any(is_repeat(answer, certificate) for certificate in earlier):
+    if any(is_repeat(answer.attributes[CERTIFICATE_KEY], one) for one in earlier):
         return
     study.add_trial(
         create_trial(

@@ -137,8 +137,7 @@ class FidelitySampler(PolicySampler[FidelityRace]):
             reason=answer.reason,
         )
 
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        now = answer.attributes[CERTIFICATE_KEY]
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         if (earlier["arm"], earlier["certified"]) != (now["arm"], now["certified"]):
             return False
         if now["certified"]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,6 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.limited_race import LimitedRace
 
 __all__ = ["LimitSampler"]
-
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 _UNKNOWN_RANGE = "the range of the values is unknown, because no two different ones were seen"
 _DECLARE_RANGE = "Declare reward_range=(least, largest)."
@@ -111,17 +108,6 @@ class LimitSampler(PolicySampler[LimitedRace]):
         race.warn_of_enforcer(trial, state)
         return seconds
 
-    def _check(self, study: optuna.Study, race: LimitedRace) -> None:
-        limits = race.policy.limits
-        derived = isinstance(self._options.get("limits"), Integral)
-        if derived and limits is not None and not race.announced:
-            race.announced = True
-            _logger.info(
-                "Time limits of study %r, in seconds: %s.",
-                study.study_name,
-                ", ".join(f"{limit:.4g}" for limit in limits),
-            )
-
     def _answer(self, race: LimitedRace) -> Answer:
         answer = _recommendation(race)
         known = {} if answer.arm is None else race.arms.distributions(answer.arm)
@@ -138,8 +124,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
             remedy=_DECLARE_RANGE if means_nothing else "Mend the objective.",
         )
 
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        now = answer.attributes[CERTIFICATE_KEY]
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         if (earlier["arm"], earlier["limit"]) != (now["arm"], now["limit"]):
             return False
         # Workers that end after the horizon change the bounds a little, but not the answer.

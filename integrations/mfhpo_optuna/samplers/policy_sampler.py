@@ -90,8 +90,8 @@ class PolicySampler(StudySampler[RaceT]):
         """What the race's answer is at the moment."""
 
     @abc.abstractmethod
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        """Whether an earlier answer, as it was recorded, says all that this one says."""
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+        """Whether an earlier answer says all that this one says, both as they are recorded."""
 
     def _values_of_arms(self, race: RaceT) -> list[tuple[int, float]]:
         """Arms and their values, comparable with each other, for the sampler that draws arms."""

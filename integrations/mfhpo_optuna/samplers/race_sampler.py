@@ -28,7 +28,7 @@ from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.replicates import RECORD
 from mfhpo_optuna.samplers.study_sampler import stop
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.search_study import SearchStudy
@@ -183,7 +183,6 @@ class RaceSampler(FidelitySampler):
         return race
 
     def _race_of(self, study: optuna.Study) -> tuple[SearchStudy, SearchRace]:
-        """The study as it is now, and its race."""
         read = self._read(study)
         if read.race is None:
             raise ValueError("no trial has asked for the fidelity yet.")
@@ -216,10 +215,9 @@ class RaceSampler(FidelitySampler):
         answer = super()._answer(race)
         return answer if math.isfinite(answer.value) else replace(answer, value=answer.mean)
 
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        now = answer.attributes[CERTIFICATE_KEY]
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
-        return same or super()._is_repeat(answer, earlier)
+        return same or super()._is_repeat(now, earlier)
 
 
 def training_of(trial: optuna.Trial | FrozenTrial) -> str:

@@ -230,8 +230,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             reason=answer.reason,
         )
 
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        now = answer.attributes[CERTIFICATE_KEY]
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         if any(earlier[name] != now[name] for name in ("winner", "certified", "delta", "epsilon")):
             return False
         # Workers that end after the certificate change the mean a little, but not the claim.

@@ -184,7 +184,6 @@ class FidelityRace(StudyRace):
         return (pulls[0].arm, pulls[0].fidelity) if pulls else (None, 0)
 
     def _cost_of(self, pull: Pull) -> float:
-        """What a pull costs, as far as the levels say."""
         return self.fidelity.guessed_costs(self.levels)[pull.fidelity] if self.levels else 1.0
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:

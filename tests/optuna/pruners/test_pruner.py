@@ -198,7 +198,6 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
         ({"reduction_factor": 1.0}, "reduction_factor must be above 1, got 1.0"),
         ({"final_step": 0}, "final_step must be at least 1, got 0"),
         ({"replicate_params": "seed"}, r"write \('seed',\)"),
-        ({"noise_level": 0.5}, "noise_level must be below 0.5, got 0.5"),
     ],
 )
 def test_wrong_arguments_are_named(options, message):
