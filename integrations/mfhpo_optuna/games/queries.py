@@ -9,37 +9,28 @@ from typing import Any
 from optuna.trial import FrozenTrial
 
 from mfhpo.games import Query
-from mfhpo.search import Point
 from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
 
-__all__ = ["QUERY_KEY", "Plan", "Queries"]
+__all__ = ["QUERY_KEY", "Queries", "planned", "tag_of"]
 
+# User attribute of a trial: the query that it is.
 QUERY_KEY = "mfhpo:query"
-"""User attribute of a trial: the query that it is."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a trial is to evaluate, at the level of each player, given by its index.
+def planned(trial: FrozenTrial) -> Query | None:
+    """What was noted on a trial, or None if nothing was planned for it.
 
-    The profile is None while the game is not known: parameters are drawn at random.
+    The profile is empty while the game is not known: parameters are drawn at random.
     """
+    tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
+    return Query(tag.get("profile", {}), tuple(tag["levels"])) if "levels" in tag else None
 
-    levels: tuple[int, ...]
-    profile: Point | None = None
 
-    @classmethod
-    def of(cls, trial: FrozenTrial) -> Plan | None:
-        """What was noted on a trial, or None if nothing was planned for it."""
-        tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
-        return cls(tuple(tag["levels"]), tag.get("profile")) if "levels" in tag else None
-
-    @property
-    def tag(self) -> dict[str, Any]:
-        """What tells other workers of it, as plain JSON values."""
-        tag: dict[str, Any] = {"levels": list(self.levels)}
-        return tag if self.profile is None else tag | {"profile": dict(self.profile)}
+def tag_of(plan: Query) -> dict[str, Any]:
+    """What tells other workers of a plan, as plain JSON values."""
+    tag: dict[str, Any] = {"levels": list(plan.levels)}
+    return tag | {"profile": dict(plan.profile)} if plan.profile else tag
 
 
 @dataclass(frozen=True)
@@ -52,7 +43,7 @@ class Queries:
     levels: tuple[tuple[Any, ...], ...]
     n_players: int
 
-    def of(self, trial: FrozenTrial, plan: Plan | None) -> Query | None:
+    def of(self, trial: FrozenTrial, plan: Query | None) -> Query | None:
         """What a trial evaluates, or None if that is no profile of the game at one of its levels.
 
         What was asked for counts, then what it was enqueued with, then what was planned for it (if
@@ -74,18 +65,18 @@ class Queries:
         return Query(profile, tuple(levels))
 
     def _place(
-        self, trial: FrozenTrial, name: str, set_by: Mapping[str, Any], plan: Plan | None
+        self, trial: FrozenTrial, name: str, set_by: Mapping[str, Any], plan: Query | None
     ) -> float | None:
         if name in set_by:
             return self.space.place(name, set_by[name])
         if plan is None:
             return None
-        if plan.profile is not None and name in plan.profile:
+        if name in plan.profile:
             return plan.profile[name]
         drawn = self.space.drawn(trial.number, name, self.space.distributions[name])
         return self.space.place(name, drawn)
 
-    def _level(self, player: int, set_by: Mapping[str, Any], plan: Plan | None) -> int | None:
+    def _level(self, player: int, set_by: Mapping[str, Any], plan: Query | None) -> int | None:
         if not self.levels:
             return 0
         position = 0 if self.fidelity.joint else player

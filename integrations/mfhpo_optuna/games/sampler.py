@@ -19,7 +19,7 @@ from mfhpo_optuna.games.equilibrium import (
     answer_of,
     deviations_of,
 )
-from mfhpo_optuna.games.queries import QUERY_KEY
+from mfhpo_optuna.games.queries import QUERY_KEY, tag_of
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.attributes import write_attribute
@@ -174,7 +174,7 @@ class NashSampler(StudySampler[NashStudy]):
                     self._end(study, game, trial)
                     return
                 game.under_way[trial.number] = trial, plan
-                write_attribute(study, trial, QUERY_KEY, plan.tag)
+                write_attribute(study, trial, QUERY_KEY, tag_of(plan))
                 # Of workers that choose at the same moment, those that came later choose again.
                 game = self._read(study)
                 if game.ahead_of(trial.number) == ahead:

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.faults import fault_of, other_game, unowned
-from mfhpo_optuna.games.queries import QUERY_KEY, Plan, Queries
+from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
@@ -48,7 +48,7 @@ class NashStudy:
         self.space = GameSpace(self.players, self.fidelity.names, seed)
         self.levels: tuple[tuple[Any, ...], ...] = ()
         self.policy: GamePolicy | None = None  # None until the game is known
-        self.under_way: dict[int, tuple[FrozenTrial, Plan]] = {}  # by number
+        self.under_way: dict[int, tuple[FrozenTrial, Query]] = {}  # by number
         self.over: set[int] = set()  # trials that began when nothing was left for them
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
@@ -78,7 +78,7 @@ class NashStudy:
         if news is None:
             return False
         for trial in news:
-            plan = Plan.of(trial)
+            plan = planned(trial)
             if trial.state == TrialState.RUNNING and plan is not None:
                 self.under_way[trial.number] = trial, plan
             elif not trial.state.is_finished():
@@ -99,7 +99,7 @@ class NashStudy:
         """Take in a trial that ended; return what is wrong with its parameters, if anything is."""
         self._news.close(trial.number)
         self.under_way.pop(trial.number, None)
-        plan = Plan.of(trial)
+        plan = planned(trial)
         if plan is None and QUERY_KEY in trial.user_attrs:
             return ""  # it began when nothing was left
         if state != TrialState.COMPLETE:
@@ -148,7 +148,7 @@ class NashStudy:
         values: Sequence[float] | None,
         ended: datetime | None,
     ) -> None:
-        query = self._query_of(trial, Plan.of(trial))
+        query = self._query_of(trial, planned(trial))
         if query is None:
             if values is not None:
                 self._warn_of_outside(trial)
@@ -174,18 +174,13 @@ class NashStudy:
 
     # What trials evaluate.
 
-    def propose(self, trial: FrozenTrial) -> Plan | None:
+    def propose(self, trial: FrozenTrial) -> Query | None:
         """What a trial that begins is to evaluate; None if nothing is left of the budget."""
         if self.policy is None:
-            return Plan((0,) * len(self.signs))
-        query = self.policy.ask(self._pending(trial.number))
-        if query is None:
-            return None
-        plan = Plan(query.levels, query.profile)
-        if "fixed_params" in trial.system_attrs:
-            enqueued = self._query_of(trial, plan)
-            if enqueued is not None:
-                plan = Plan(enqueued.levels, enqueued.profile)
+            return Query({}, (0,) * len(self.signs))
+        plan = self.policy.ask(self._pending(trial.number))
+        if plan is not None and "fixed_params" in trial.system_attrs:
+            return self._query_of(trial, plan) or plan
         return plan
 
     def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
@@ -203,11 +198,11 @@ class NashStudy:
             position = self.fidelity.names.index(name)
             levels = levels_in(self.fidelity.fidelities[position], distribution)
             return levels[plan.levels[position] if plan else 0]
-        if plan is None or plan.profile is None or name not in plan.profile:
+        if plan is None or name not in plan.profile:
             return self.space.drawn(trial.number, name, distribution)
         return self.space.value(name, plan.profile[name])
 
-    def ahead_of(self, trial_number: int) -> dict[int, Plan]:
+    def ahead_of(self, trial_number: int) -> dict[int, Query]:
         """Plans of trials with lower numbers: those to which this one gives way."""
         items = self.under_way.items()
         return {number: plan for number, (_, plan) in items if number < trial_number}
@@ -219,7 +214,7 @@ class NashStudy:
         queries = (self._query_of(trial, plan) for trial, plan in waited_for)
         return [query for query in queries if query is not None]
 
-    def _expired(self, trial: FrozenTrial, plan: Plan) -> bool:
+    def _expired(self, trial: FrozenTrial, plan: Query) -> bool:
         if trial.datetime_start is None:
             return False
         lease = self._lease
@@ -227,10 +222,10 @@ class NashStudy:
             lease = default_lease(self._seconds_per_cost * self._cost_of(trial, plan))
         return (datetime.now() - trial.datetime_start).total_seconds() > lease
 
-    def _query_of(self, trial: FrozenTrial, plan: Plan | None) -> Query | None:
+    def _query_of(self, trial: FrozenTrial, plan: Query | None) -> Query | None:
         return None if self._queries is None else self._queries.of(trial, plan)
 
-    def _cost_of(self, trial: FrozenTrial, plan: Plan) -> float:
+    def _cost_of(self, trial: FrozenTrial, plan: Query) -> float:
         query = self._query_of(trial, plan)
         return 0.0 if query is None or self.policy is None else self.policy.cost_of(query)
 

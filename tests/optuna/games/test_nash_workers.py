@@ -12,6 +12,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo_optuna import NashSampler
+from mfhpo_optuna.games.queries import tag_of
 from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
 from tests.optuna.workers import game, start, wait
 
@@ -98,8 +99,8 @@ def test_who_comes_later_gives_way() -> None:
     read.ahead_of = lambda number: ahead_of(number) if seen else {}
     second = two.ask()
     assert len(seen) == 2
-    assert seen[0].tag == hidden
-    assert second.user_attrs[QUERY] == seen[1].tag != hidden
+    assert tag_of(seen[0]) == hidden
+    assert second.user_attrs[QUERY] == tag_of(seen[1]) != hidden
 
 
 def test_nothing_is_left_for_who_comes_later() -> None:
