@@ -35,11 +35,9 @@ class StudyEquilibrium:
     ----------
     params
         All players' parameters, without fidelities; empty while nothing was observed.
-    dissatisfaction
-        By player, what it may gain by deviating while the others stay: in the unit of its
-        objective, never negative, whether that is maximised or minimised.
-    utilities
-        By player, its objective at the profile, in the study's own sign and unit.
+    dissatisfaction, utilities
+        By player, what it may gain by deviating while the others stay, never negative; and its
+        objective at the profile. Both are in the unit of its objective, in the study's own sign.
     probability
         With which the model that was fitted believes in each interval.
     finished, reason

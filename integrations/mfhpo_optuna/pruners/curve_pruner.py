@@ -35,10 +35,7 @@ _ENOUGH = 3
 class CurvePruner(BasePruner):
     """Judges trials by their reports at a few steps, with no state but the study's trials.
 
-    Parameters
-    ----------
-    n_startup_trials, n_warmup_steps, reduction_factor, final_step, replicate_params
-        See `IISEPruner`.
+    For the arguments see `IISEPruner`.
     """
 
     def __init__(
@@ -74,10 +71,7 @@ class CurvePruner(BasePruner):
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """Whether to stop a trial, by what it has reported; see `optuna.pruners.BasePruner.prune`.
 
-        Raises
-        ------
-        ValueError
-            If the study has several objectives.
+        Raises ValueError if the study has several objectives.
         """
         if len(study.directions) > 1:
             raise ValueError(

@@ -74,12 +74,10 @@ class MFEliminationPruner(CurvePruner):
 
     Raises
     ------
-    ValueError
-        If an argument is out of its range, the bounds grow with the step, no step is left to check
-        before `final_step`, or the study has several objectives. Where only the trials show that
-        none is left, a warning says so once for each study.
-    TypeError
-        If an argument is no number where one is needed.
+    ValueError, TypeError
+        If an argument is out of its range or no number, the bounds grow with the step, no step is
+        left to check before `final_step`, or the study has several objectives. Where only the
+        trials show that none is left, a warning says so once for each study.
 
     Notes
     -----
@@ -87,8 +85,7 @@ class MFEliminationPruner(CurvePruner):
       they have shown so far, also if they fail later, or their worker has died without a word: give
       the storage a ``heartbeat_interval``, so that Optuna marks such trials as failed, or do so by
       ``study.tell(number, state=TrialState.FAIL)``. PRUNED trials count for the spread W alone.
-    * "Would have ended" is about arms' mean final values. With noise, which of two arms is the
-      better one by its single final value is another matter, and no pruner can tell.
+    * "Would have ended" is about arms' mean final values, and not about single noisy ones.
     * Finished curves check the bounds. Where one contradicts them beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so once for each checked step, and the bound is widened
       as far as the curves need; trials that were stopped before stay stopped.

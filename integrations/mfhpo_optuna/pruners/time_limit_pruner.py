@@ -40,10 +40,8 @@ class TimeLimitPruner(BasePruner):
 
     Raises
     ------
-    TypeError
-        If `limit` is no number, or `pruner` no pruner.
-    ValueError
-        If `limit` is not positive.
+    TypeError, ValueError
+        If `limit` is no positive number, or `pruner` no pruner.
 
     Notes
     -----
@@ -82,10 +80,7 @@ class TimeLimitPruner(BasePruner):
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Whether to stop a trial; see `optuna.pruners.BasePruner.prune`.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If the limit that the trial's user attribute tells is no positive number.
+        Raises TypeError or ValueError if the limit that the sampler tells is no positive number.
         """
         if LIMIT_KEY in trial.user_attrs and ENFORCER_KEY not in trial.user_attrs:
             write_attribute(study, trial, ENFORCER_KEY, "TimeLimitPruner")

@@ -93,8 +93,7 @@ class IISESampler(DeclaredSampler):
     Ending ``optimize`` early (``n_trials``, ``timeout``, Ctrl-C) leaves a study without a best
     trial; `recommendation` answers at any time. The value of an uncertified best trial, after a
     budget ran out, is the pessimistic end of its interval (infinite while nothing is certain), so
-    that a later answer, with a larger budget, takes its place. If an earlier answer still looks
-    better, a warning says so, and `recommendation` has the right one.
+    that a later answer takes its place. If an earlier one still looks better, a warning says so.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.

@@ -36,14 +36,11 @@ class RCUCBSampler(LimitSampler):
     find the best configuration only, use `MFSampler`. To keep an ordinary study from hanging, use
     `time_limited` alone.
 
-    The limit has to be enforced, by `time_limited`, which stops any objective, or by
-    `TimeLimitPruner`, for objectives that report while they run::
-
-        study.optimize(time_limited(objective))
-
-    A trial that is stopped ends PRUNED; that it took longer than its limit is what the sampler
-    learns from it. Without an enforcer a warning says so, trials run to their end, and those that
-    took longer than their limit count as stopped.
+    The limit has to be enforced, by ``study.optimize(time_limited(objective))``, which stops any
+    objective, or by `TimeLimitPruner`, for objectives that report while they run. A trial that is
+    stopped ends PRUNED; that it took longer than its limit is what the sampler learns from it.
+    Without an enforcer a warning says so, trials run to their end, and those that took longer than
+    their limit count as stopped.
 
     The sampler maximises the sum of all gains: RCUCB of paper 004. See
     `mfhpo.censored.options.LimitOptions` for what a gain is.
@@ -77,12 +74,12 @@ class RCUCBSampler(LimitSampler):
     **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone.
     Single trials are no answers, and marked as infeasible. Once the horizon is reached, or
     `conclude` is called, a trial is added: the configuration that is surest to gain much, with the
-    pessimistic end of its interval, charges included, for a value. Its user attributes have the
-    limit, and the rest under ``mfhpo:certificate``. Where all trials of the configuration hang
-    before they suggest anything, ``study.best_params`` is empty, and `recommendation` alone has
-    the configuration. Resumed with a larger horizon, the study gets another answer, which takes
-    its place when more is certain of it; else a warning says so. There is none while no
-    `reward_range` is declared and no two different values were seen.
+    pessimistic end of its interval, charges included, for a value, and its limit among its user
+    attributes. Where all trials of the configuration hang before they suggest anything, it has no
+    parameters, and `recommendation` alone names the configuration. Resumed with a larger horizon,
+    the study gets another answer, which takes its place when more is certain of it; else a warning
+    says so. There is none while no `reward_range` is declared and no two different values were
+    seen.
 
     **Workers and resuming** are as described for `IISESampler`. An arm may be enqueued with
     ``study.enqueue_trial``; it runs with the largest limit, or with one that is given along:
