@@ -1,4 +1,4 @@
-"""The sampler that all races over fidelities share; only the policy differs."""
+"""The base of all samplers over a fidelity, and of those whose problem is declared."""
 
 from __future__ import annotations
 

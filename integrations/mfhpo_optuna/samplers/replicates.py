@@ -80,9 +80,7 @@ class ReplicateRace(StudyRace):
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no candidate is left."""
-        assert self.policy is not None
-        pulls = self.policy.ask(1, self._pending(trial.number))
-        return pulls[0] if pulls else None
+        return self._ask(trial.number)
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attributes that tell of a pull: which candidate, and for other workers."""

@@ -53,8 +53,10 @@ class FidelityRace(StudyRace):
         self._overridden = 0
         self._levels_told: set[int] = set()
         self._asked_for_fidelity = False
-        # Trials that may fail before the fidelity is known, and in which something else may set it.
+        # Trials that may fail before the fidelity is known, succeed without it, and in which
+        # something else may set it, before it is an error.
         self._most_early_failures = 3 * len(arms)
+        self._most_without_fidelity = len(arms)
         self._most_overridden = max(10, len(arms))
         if fidelity.levels is not None:
             self._set_levels(tuple(fidelity.levels))
@@ -111,7 +113,8 @@ class FidelityRace(StudyRace):
         self.resolve_levels(distribution)
         if running.blind:
             # The arm was chosen blindly; where to evaluate it is the policy's choice already.
-            _, fidelity = self._next(trial_number)
+            chosen = self._next(trial_number)
+            fidelity = 0 if chosen is None else chosen.fidelity
             running = replace(running, pull=Pull(running.pull.arm, fidelity), blind=False)
             self._running[trial_number] = running
         level = self.levels[running.pull.fidelity]
@@ -129,7 +132,8 @@ class FidelityRace(StudyRace):
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
         fixed = dict(trial.system_attrs.get("fixed_params", {}))
         level = fixed.pop(self.fidelity.name, None)
-        arm, fidelity = self._next(trial.number)
+        chosen = self._next(trial.number)
+        arm, fidelity = (None, 0) if chosen is None else (chosen.arm, chosen.fidelity)
         if fixed:
             arm = self._enqueued_arm(trial, fixed)
         if arm is None:
@@ -177,11 +181,10 @@ class FidelityRace(StudyRace):
         at_target = pull.fidelity == len(self.levels) - 1
         return at_target and self.arms.may_be_equal(arm, pull.arm)
 
-    def _next(self, trial_number: int) -> tuple[int | None, int]:
+    def _next(self, trial_number: int) -> Pull | None:
         if self.policy is None:
-            return self._begun % len(self.arms), 0
-        pulls = self.policy.ask(1, self._pending(trial_number))
-        return (pulls[0].arm, pulls[0].fidelity) if pulls else (None, 0)
+            return Pull(self._begun % len(self.arms), 0)
+        return self._ask(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
         return self.fidelity.guessed_costs(self.levels)[pull.fidelity] if self.levels else 1.0
@@ -265,7 +268,7 @@ class FidelityRace(StudyRace):
 
     def check_fidelity_is_free(self) -> None:
         """Raise if the sampler's choice of the fidelity is never followed."""
-        if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
+        if not self._asked_for_fidelity and self._without_fidelity >= self._most_without_fidelity:
             raise ValueError(self._missing_fidelity)
         if self._overridden >= self._most_overridden:
             raise ValueError(

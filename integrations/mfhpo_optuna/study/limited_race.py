@@ -158,8 +158,8 @@ class LimitedRace(StudyRace):
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
-        pulls = self.policy.ask(1, self._pending(trial.number))
-        arm, limit = (int(pulls[0].arm), pulls[0].limit) if pulls else (None, None)
+        chosen = self._ask(trial.number)
+        arm, limit = (None, None) if chosen is None else (int(chosen.arm), chosen.limit)
         fixed = trial.system_attrs.get("fixed_params", {})
         if fixed:
             arm = self._enqueued_arm(trial, fixed)

@@ -42,6 +42,7 @@ class SearchStudy(FidelityRace):
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
         super().__init__(study, arms, fidelity, make_race, lease)
         self._most_early_failures = 30
+        self._most_without_fidelity = 1
         self._most_overridden = 9  # of the first arms, which are all begun at the lowest level
 
     @property
@@ -86,7 +87,7 @@ class SearchStudy(FidelityRace):
             return None
         # The others choose again, too, if they have seen this trial: each takes another place.
         place = 1 + sum(number < trial.number for number in rivals)
-        other = self._next_pull(trial.number, place)
+        other = self._next(trial.number, place)
         if is_enqueued:
             other = replace(pull, arm=self._first_new_arm(trial.number) + place - 1)
         if other is not None:
@@ -129,7 +130,7 @@ class SearchStudy(FidelityRace):
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if the race is over or it cannot be in it."""
-        pull = self._next_pull(trial.number)
+        pull = self._next(trial.number)
         if pull is not None and "fixed_params" in trial.system_attrs:
             pull = super().propose(trial)
             if pull is None:
@@ -144,12 +145,6 @@ class SearchStudy(FidelityRace):
         if pull is None:
             self.over.add(trial.number)
         return pull
-
-    def check_fidelity_is_free(self) -> None:
-        """Raise if the sampler's choice of the fidelity is never followed; see `FidelityRace`."""
-        if self._without_fidelity and not self._asked_for_fidelity:
-            raise ValueError(self._missing_fidelity)
-        super().check_fidelity_is_free()
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
         super()._set_levels(levels)
@@ -177,16 +172,11 @@ class SearchStudy(FidelityRace):
         if changes and self.race is not None:
             self.race.agree(shortlist)
 
-    def _next(self, trial_number: int) -> tuple[int | None, int]:
-        pull = self._next_pull(trial_number)
-        return (None, 0) if pull is None else (pull.arm, pull.fidelity)
-
-    def _next_pull(self, trial_number: int, place: int = 1) -> Pull | None:
+    def _next(self, trial_number: int, place: int = 1) -> Pull | None:
         """The pull for a trial, or for the one in this place of several that choose at once."""
         if self.policy is None:
             return Pull(self._first_new_arm(trial_number) + place - 1, 0)
-        pulls = self.policy.ask(place, self._pending(trial_number))
-        return pulls[-1] if pulls else None
+        return self._ask(trial_number, place)
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
         known = self.arms.known_as(fixed)

@@ -278,6 +278,12 @@ class StudyRace(abc.ABC):
         waiting = [ended.pull for ended in self._turns.waiting.values()]
         return [*(pull for _, pull in self._under_way(trial_number)), *waiting]
 
+    def _ask(self, trial_number: int, n: int = 1) -> Pull | None:
+        """What the policy wants of a trial, or of the last of `n` that choose at once."""
+        assert self.policy is not None
+        pulls = self.policy.ask(n, self._pending(trial_number))
+        return pulls[-1] if pulls else None
+
     def _under_way(self, trial_number: int) -> list[tuple[int, Pull]]:
         """Numbers and pulls of the other trials under way whose lease is not over."""
         now = datetime.now()
