@@ -42,6 +42,12 @@ def bowl(trial, sign=1.0):
     return sign * (x**2 + 0.1 / epochs + noise(trial))
 
 
+def valley(trial):
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 9)
+    return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
+
+
 def run(sampler, objective=bowl, n_trials=3000, direction="minimize", catch=(), **options):
     study = optuna.create_study(sampler=sampler, direction=direction, **options)
     study.optimize(objective, n_trials=n_trials, catch=catch)

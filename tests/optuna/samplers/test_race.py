@@ -296,16 +296,6 @@ def test_when_every_arm_fails_the_study_stops_and_says_so():
         _ = study.best_trial
 
 
-def test_when_every_arm_fails_before_it_asks_for_the_fidelity_the_study_stops_too():
-    def objective(trial):
-        trial.suggest_float("x", -1, 1)
-        raise optuna.TrialPruned
-
-    with pytest.warns(UserWarning, match="every trial failed before it asked for the fidelity"):
-        study = run(IISESampler("epochs", ARMS, seed=0), objective, n_trials=200)
-    assert len(study.trials) < 200
-
-
 def test_failures_before_the_fidelity_is_asked_for_count():
     def objective(trial):
         if trial.suggest_float("x", -1, 1) == 0.0:

@@ -20,6 +20,7 @@ from mfhpo_optuna import (
     MFSampler,
     MFTopTwoSampler,
     MFUCBSampler,
+    RaceSampler,
 )
 from tests.optuna.samplers.races import (
     ARMS,
@@ -251,6 +252,21 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_ended(make):
     hidden = any("best_trial still shows" in str(warning.message) for warning in caught)
     assert hidden == (study.best_trial.number != newest.number)
     assert not hidden or np.isinf(answer.interval).any()
+
+
+@pytest.mark.parametrize(
+    ("sampler", "most"),
+    [(IISESampler("epochs", ARMS, seed=0), 12), (RaceSampler("epochs", budget=60, seed=0), 30)],
+    ids=["race", "search"],
+)
+def test_a_study_ends_whose_every_trial_fails_before_it_asks_for_the_fidelity(sampler, most):
+    def objective(trial):
+        trial.suggest_float("x", -1, 1)
+        raise ArithmeticError
+
+    with pytest.warns(UserWarning, match="every trial failed before it asked for the fidelity"):
+        study = run(sampler, objective, catch=(ArithmeticError,))
+    assert len(study.trials) == most
 
 
 # The choice.

@@ -15,15 +15,9 @@ from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RaceSampler, plot_race, training_of
-from tests.optuna.samplers.races import PULL, answers, configurations, noise, pulls
+from tests.optuna.samplers.races import PULL, answers, configurations, noise, pulls, valley
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-def valley(trial):
-    x = trial.suggest_float("x", -1, 1)
-    epochs = trial.suggest_int("epochs", 1, 9)
-    return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
 
 def flat(trial):
@@ -298,16 +292,6 @@ def test_failures(way):
     assert answer.mean > -1.0
     assert paid(study) <= 200  # failures are paid for, too
     configurations(study)
-
-
-def test_everything_fails_before_the_fidelity_is_asked_for():
-    def objective(trial):
-        trial.suggest_float("x", -1, 1)
-        raise Broken
-
-    with pytest.warns(UserWarning, match="every trial failed before it asked for the fidelity"):
-        study = run(RaceSampler("epochs", budget=60, seed=0), objective, catch=(Broken,))
-    assert len(study.trials) == 30
 
 
 # Configurations that users bring.

@@ -14,19 +14,12 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, RaceSampler
-from tests.optuna.samplers.races import PULL, answers, configurations, pulls
+from tests.optuna.samplers.races import PULL, answers, configurations, pulls, valley
 from tests.optuna.workers import kill, search, start, wait
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
-
-
-def valley(trial):
-    x = trial.suggest_float("x", -1, 1)
-    epochs = trial.suggest_int("epochs", 1, 9)
-    noise = 0.05 * np.random.default_rng(trial.number).normal()
-    return (x - 0.3) ** 2 + 0.2 / epochs + noise
 
 
 def finished(study):
