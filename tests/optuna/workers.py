@@ -61,7 +61,11 @@ def storage_at(path):
 def study_at(path, sampler, **options):
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna.create_study(
-        storage=storage_at(path), study_name="s", load_if_exists=True, sampler=sampler, **options
+        storage=storage_at(path),
+        study_name="search",
+        load_if_exists=True,
+        sampler=sampler,
+        **options,
     )
 
 
