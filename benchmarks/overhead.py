@@ -44,7 +44,7 @@ from mfhpo_optuna import (
     MFUCBSampler,
     RaceSampler,
 )
-from mfhpo_optuna.samplers.base import FidelitySampler
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.attributes import ARM_KEY
 
 __all__ = ["OURS", "SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]

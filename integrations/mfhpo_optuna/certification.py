@@ -1,17 +1,8 @@
 """`certify`: what the winner of a finished study is really worth.
 
-The design, in short:
-
-1. Any study that has one objective will do, whatever sampler and pruner made it. Its `top` best
-   configurations are the shortlist: complete and feasible trials, those with equal parameters as
-   one. Of a study that one of mfhpo's own samplers has run, the pulls at the highest level count.
-2. The shortlist is raced by `mfhpo.certification.sequential`. The search's values are shown beside
-   the answer, and no mean contains them.
-3. Every new evaluation is a trial of a second study in the same storage, the record. So it is seen
-   in the dashboard, goes on after a kill, and can be shared by several processes; the user's own
-   study is only read.
-4. The objective is the user's own. Parameters come from the candidate, ``should_prune`` says no,
-   and ``trial.number`` goes on from the search's trials, so that a seed derived from it is new.
+The best configurations are raced by `mfhpo.certification.sequential`. Every new evaluation is a
+trial of a second study in the same storage, the record: so it is seen in the dashboard, goes on
+after a kill, and can be shared by several processes.
 """
 
 from __future__ import annotations
@@ -85,16 +76,15 @@ def certify(
     ----------
     study
         A study with one objective and at least two different configurations, from any sampler. It
-        is not changed.
+        is not changed. Its complete and feasible trials count; of one that a sampler of mfhpo has
+        run, the pulls at the highest level.
     objective
         The objective that the study was run with. It must be noisy in the way that matters: a new
         seed or split in every call, such as one derived from ``trial.number`` (which goes on from
-        the study's numbers).
+        the study's numbers). Its ``should_prune`` says no.
     top
-        How many configurations to compare, at least 2. The best by the study's values; one that
-        has several values goes by their mean. That of the best trial is always among them.
-    delta
-        Probability of a wrong certificate, in (0, 1).
+        How many configurations to compare, at least 2: the best by the mean of their values in the
+        study, that of the best trial among them.
     epsilon
         Tolerance in the unit of the objective. 0 asks for the very best, which may never be
         certain. None: one standard deviation of the noise, estimated from the first evaluations.
@@ -104,40 +94,27 @@ def certify(
     timeout
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
-    sigma
-        What is known of the noise: a sub-Gaussian scale, `mfhpo.Bounded`, `mfhpo.Gaussian`; 0 says
-        that there is none. None: Gaussian, estimated; one variance as far as the configurations
-        agree on one, else each has its own.
     fidelity
         A parameter, such as the number of epochs, that is to be at its target in all evaluations,
         whatever it was in the search: its name, with the upper bound (or the last choice) as the
         target, or a `Fidelity` whose last level is the target. None: parameters are as they were.
-    measure
-        Number of evaluations that the winner has at least, so that its value is known too.
-    max_failures
-        A configuration without any value leaves after so many failures (it raised, returned NaN or
-        infinity, or pruned itself); one with values, once more than half of its evaluations surely
-        fail. It is not compared then, and the answer says so.
-    n_jobs
-        Number of threads, as in ``study.optimize``. Several processes may also call `certify` with
-        the same study at the same time, and share the work.
-    catch
-        Exceptions that count as failures, as in ``study.optimize``; others end the call.
+    delta, sigma, measure, max_failures
+        See `mfhpo.certification.sequential.Certification`. An evaluation fails if it raises what is
+        in `catch`, returns NaN or infinity, or prunes itself.
+    n_jobs, catch
+        As in ``study.optimize``. Several processes may also call `certify` with the same study at
+        the same time, and share the work.
     name
         Name of the study that records the evaluations; another name begins anew. None: derived
         from the study's name, `top` and its number of trials.
-    lease
-        Seconds after which a running evaluation is not waited for. That its worker is dead then is
-        a condition of the claim. None: ten times the slowest so far, and at least a minute; then
-        nothing is certified until the evaluation ends or is told as failed.
-    progress
-        Whether to write a line of progress to standard error. None: if it is a terminal.
+    lease, progress
+        See `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Returns
     -------
     StudyCertificate
         ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it what
-        the study's best trial had promised, and what it turned out to be.
+        the study's best trial had promised, and turned out to be.
 
     Raises
     ------
@@ -149,7 +126,6 @@ def certify(
 
     Notes
     -----
-    Each evaluation is a trial of another study in the same storage (`StudyCertificate.study_name`).
     After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on (an evaluation
     that Ctrl-C has ended counts as failed); `delta`, `epsilon`, `budget` and `timeout` may be
     others. A study that has got more trials since makes another shortlist, and another record.
@@ -164,8 +140,7 @@ def certify(
     noise of .5 (2) points of accuracy, the best trial promised .7 (4) points too much, and the
     certificate .04 (.16). The certified configuration was truly better than the best trial's in
     60 % (69 %) of the studies, by .2 (.75) points on average, and worse in 3 % (8 %). More trials
-    of the search, for the same cost, found better ones still in two studies out of three: `certify`
-    tells what a configuration is worth, it does not find another one.
+    of the search, for the same cost, found better ones still in two studies out of three.
 
     Examples
     --------
@@ -211,10 +186,11 @@ def certify(
     def replicate(trial: optuna.Trial) -> Any:
         return objective(Replicate(trial, first_number))
 
-    if timeout != 0 and not sampler.is_finished(record):
+    race = sampler.race(record)
+    if timeout != 0 and (race.awaits_trials or not race.certification.finished):
         record.optimize(replicate, timeout=timeout, n_jobs=n_jobs, catch=catch)
     sampler.conclude(record)
-    answer = sampler.certificate(record)
+    answer = sampler.race(record).certificate()
     return StudyCertificate(**vars(answer), study_name=record.study_name)
 
 
@@ -241,7 +217,7 @@ def _open_record(
             load_if_exists=True,
         )
         _note_shortlist(study, record, shortlist)
-        if not (anew and sampler.noise_is_hidden(record)):
+        if not (anew and sampler.race(record).certification.noise_is_hidden):
             break
     return record
 

@@ -13,37 +13,25 @@ __all__ = ["RaceRecommendation", "StudyLimitRecommendation", "StudyRecommendatio
 
 
 class StudyLimitRecommendation(UserLimitRecommendation):
-    """Which configuration to run, for how long, and the gain of that.
-
-    See `UserLimitRecommendation` for its fields. Under ``study.ask`` and ``study.tell``,
-    ``finished`` is when to stop.
-    """
+    """Which configuration to run, and for how long; see `UserLimitRecommendation`."""
 
 
 class StudyRecommendation(UserRecommendation):
-    """Which configuration a study should be content with, and how sure that is.
-
-    See `UserRecommendation` for its fields. Under ``study.ask`` and ``study.tell``, ``finished``
-    is when to stop.
-    """
+    """Which configuration to be content with, and how sure that is; see `UserRecommendation`."""
 
 
 @dataclass(frozen=True)
 class RaceRecommendation(StudyRecommendation):
     """Which of the configurations that a search has tried to be content with, and how sure that is.
 
-    See `UserRecommendation` for the other fields; what they say of a certificate is about the
-    shortlist alone.
+    What the fields of `UserRecommendation` say of a certificate is about the shortlist alone.
 
     Parameters
     ----------
-    tried
-        Number of configurations that were tried, at any level.
-    at_target
-        Number of configurations that were evaluated at the target level.
+    tried, at_target
+        Number of configurations that were tried at any level, and at the target.
     certificate
-        What the evaluations of the shortlist say: each candidate, and the luckiest beside the
-        winner. None during the search.
+        What the evaluations of the shortlist say. None during the search.
     """
 
     tried: int = 0

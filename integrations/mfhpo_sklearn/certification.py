@@ -1,14 +1,8 @@
 """`certify`: what the winner of a fitted parameter search is really worth.
 
-The design, in short:
-
-1. The `top` best settings of ``cv_results_`` are the shortlist. Their scores are shown beside the
-   answer, and no mean contains them.
-2. All settings that are left are evaluated on the same fresh random split, of the search's own kind
-   and size. Splits are hard or easy for all of them, so that differences vary far less than scores;
-   `mfhpo.certification.paired` compares these, and needs a fraction of the fits.
-3. The splits are of one data set. The certificate is about the mean over such splits; how far that
-   is from the score on other data, no resampling can tell.
+All settings that are left are evaluated on the same fresh random split, of the search's own kind
+and size. Splits are hard or easy for all of them, so that differences vary far less than scores;
+`mfhpo.certification.paired` compares these, and needs a fraction of the fits.
 """
 
 from __future__ import annotations
@@ -84,8 +78,8 @@ def certify(
     setting may be better. This evaluates the best `top` settings again on fresh splits, until the
     best of them is known, and returns it with its mean score, an interval and the probability of
     being wrong. With probability at least 1 - `delta`, no setting of the shortlist is better by
-    more than `epsilon`, on average over random splits of this data set. Of other settings, and of
-    other data, nothing is said.
+    more than `epsilon`, on average over random splits of this data set. Nothing is said about other
+    settings, or about other data.
 
     Parameters
     ----------
@@ -99,8 +93,6 @@ def certify(
         How many settings to compare, at least 2. The search's ``best_params_`` are always among
         them. A halving search's resource, such as the number of trees, is set to the most that it
         gave.
-    delta
-        Probability of a wrong certificate, in (0, 1).
     epsilon
         Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
         None: one standard deviation of a setting's score over splits, as far as it is known then.
@@ -114,11 +106,8 @@ def certify(
         each round. None: one like the search's own, with shuffled data. Where neighbours in the
         data are alike (one subject's, one day's), shuffled splits look better than they are: give
         `groups`, or a splitter that keeps them together.
-    measure
-        Number of splits on which the winner is evaluated at least.
-    max_failures
-        A setting without any score leaves after so many failures; one with scores once more than
-        half of its evaluations surely fail. It is not compared then.
+    delta, measure, max_failures
+        See `mfhpo.certification.sequential.Certification`.
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params
@@ -132,8 +121,7 @@ def certify(
     -------
     SearchCertificate
         ``print`` it. ``best_params_``, ``best_estimator_``, ``mean``, ``interval``, ``certified``,
-        ``within``; beside it what the search's own winner had promised, and what it turned out
-        to be.
+        ``within``; beside it what the search's own winner had promised, and turned out to be.
 
     Raises
     ------
@@ -146,11 +134,9 @@ def certify(
 
     Notes
     -----
-    All remaining settings are evaluated on the same split, and compared by their differences there,
-    which are taken as normal. A divergence that no split has shown is not excluded; the text says
-    how rare it may be. An estimator with a fixed ``random_state`` keeps it: the answer is
-    then about that seed. Give the search an estimator with ``random_state=None`` for an answer
-    that is about any.
+    All remaining settings are compared by their differences on the same split, which are taken as
+    normal. A divergence that no split has shown is not excluded; the text says how rare it may be.
+    An estimator with a fixed ``random_state`` keeps it: the answer is then about that seed.
 
     Examples
     --------

@@ -17,13 +17,7 @@ Split = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 class Splits:
-    """Splits by their number, and in `words` what they are; arguments are those of `certify`.
-
-    Raises
-    ------
-    ValueError
-        If there is no telling how fresh splits can be made.
-    """
+    """Splits by their number, and in `words` what they are; arguments are those of `certify`."""
 
     def __init__(self, search: Any, cv: Any, X: Any, y: Any, groups: Any, seed: int | None) -> None:
         self._data = (X, y, groups)

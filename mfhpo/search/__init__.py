@@ -2,7 +2,7 @@
 
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 from mfhpo.search.budget import BudgetUnit
-from mfhpo.search.declared import DeclaredSearch, has_levels
+from mfhpo.search.declared import DeclaredSearch, SearchOptions, has_levels
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import Begin, Replicate, SearchPolicy
@@ -18,6 +18,7 @@ __all__ = [
     "OneOf",
     "Point",
     "Replicate",
+    "SearchOptions",
     "SearchPolicy",
     "SearchRace",
     "SearchSpace",

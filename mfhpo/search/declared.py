@@ -4,19 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from mfhpo._validation import check_count, check_number
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
 from mfhpo.search.race import SearchRace
 
-__all__ = ["DeclaredSearch", "has_levels"]
+__all__ = ["DeclaredSearch", "SearchOptions", "has_levels"]
 
 # They stand for the fidelity of an objective that has none.
 _ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
 _TIMED_LEVEL = replace(_ONE_LEVEL, costs="measured")
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of every search that certifies what it has found.
+
+    Parameters
+    ----------
+    budget
+        What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
+        sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
+        None, as `trials` and `seconds` are: the search goes on until whoever runs it stops, and
+        nothing is certified.
+    trials
+        The budget in trials, instead of `budget`. A cheap trial counts as much as a dear one then,
+        so that all are at the target.
+    seconds
+        The budget in seconds of evaluation, summed over workers, instead of `budget`. Prices are
+        measured on the way, so the total may be missed by one evaluation per worker. The first
+        evaluation above the lowest level may exceed it further, because its price is not known yet.
+    certify_share, top, delta, epsilon, sigma, max_failures
+        Of the certificate; see `mfhpo.search.SearchRace`.
+    checkpoints
+        Whether trials go on from the same configuration's last level, so that only the difference
+        of the costs is paid.
+    """
+
+    budget: float | None
+    trials: int | None
+    seconds: float | None
+    certify_share: float
+    top: int
+    delta: float
+    epsilon: float | None
+    sigma: SigmaLike
+    checkpoints: bool
+    max_failures: int
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,7 @@ Costs: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]]
 
 
 class Players:
-    """The players of a game, in the order of the study's directions, and what each of them owns.
-
-    Examples
-    --------
-    >>> players = Players({"trainer": ["workers", "batch"], "server": ["threads"]})
-    >>> players.names, players.owners["threads"]
-    (('trainer', 'server'), 'server')
-    """
+    """The players of a game, in the order of the study's directions, and what each of them owns."""
 
     def __init__(self, owned: Mapping[str, Sequence[str]]) -> None:
         right = (

@@ -19,12 +19,8 @@ __all__ = ["StudyDeviation", "StudyEquilibrium", "answer_of", "deviations_of"]
 class StudyDeviation:
     """The best deviation of one player from a profile, all others staying.
 
-    Parameters
-    ----------
-    gain
-        What it may bring the player, in the unit of its objective; never negative.
-    params
-        Where it leads, by the model's means: all players' parameters.
+    `gain` is what it may bring the player, in the unit of its objective; `params`, all players'
+    parameters, are where it leads by the model's means.
     """
 
     gain: Dissatisfaction
@@ -39,11 +35,9 @@ class StudyEquilibrium:
     ----------
     params
         All players' parameters, without fidelities; empty while nothing was observed.
-    dissatisfaction
-        By player, what it may gain by deviating while the others stay: in the unit of its
-        objective, never negative, whether that is maximised or minimised.
-    utilities
-        By player, its objective at the profile, in the study's own sign and unit.
+    dissatisfaction, utilities
+        By player, what it may gain by deviating while the others stay, never negative; and its
+        objective at the profile. Both are in the unit of its objective, in the study's own sign.
     probability
         With which the model that was fitted believes in each interval.
     finished, reason
@@ -67,10 +61,7 @@ class StudyEquilibrium:
 
     @property
     def epsilon(self) -> float:
-        """The largest mean dissatisfaction, in standard deviations of the player's objective.
-
-        Infinite while nothing is known of one of them.
-        """
+        """The largest mean dissatisfaction, in standard deviations; infinite if one is unknown."""
         return max((gain.relative for gain in self.dissatisfaction.values()), default=math.inf)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.games.declared import GameFidelity, Players
 from mfhpo_optuna.games.space import GameSpace
+from mfhpo_optuna.study.levels import did_you_mean
 
 __all__ = ["fault_of", "other_game", "unowned"]
 
@@ -25,14 +25,14 @@ def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space
                 return (
                     f"players[{player!r}] owns {name!r}, but the objective did not ask for it in "
                     f"trial {trial.number}; it asked for {sorted(asked)}. Suggest it in every "
-                    f"trial, or leave it out of the players.{_hint(name, foreign)}"
+                    f"trial, or leave it out of the players.{did_you_mean(name, foreign)}"
                 )
     for name in fidelity.names:
         if name not in asked:
             return (
                 f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; "
                 f"it asked for {sorted(asked)}. Call trial.suggest_int({name!r}, ...) or the like "
-                f"in every trial.{_hint(name, foreign)}"
+                f"in every trial.{did_you_mean(name, foreign)}"
             )
     if foreign:
         return unowned(trial, foreign, players, fidelity)
@@ -49,7 +49,7 @@ def unowned(
     return (
         f"the objective suggests {', '.join(map(repr, names))} in trial {trial.number}, which no "
         f"player owns; players={ {player: list(own) for player, own in players.owned.items()} }. "
-        f"Give it to one of them, or set it without suggesting it.{_hint(names[0], known)}"
+        f"Give it to one of them, or set it without suggesting it.{did_you_mean(names[0], known)}"
     )
 
 
@@ -70,8 +70,3 @@ def other_game(study_name: str, earlier: Mapping[str, Any], now: Mapping[str, An
                 f"with {name}={now[name]}; give the same, or begin another study."
             )
     return ""
-
-
-def _hint(name: str, others: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, others, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,49 +1,36 @@
-"""What trials evaluate, a profile at levels of the fidelity, and which are waited for."""
+"""What trials evaluate: a profile at levels of the fidelity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from optuna.trial import FrozenTrial
 
 from mfhpo.games import Query
-from mfhpo.search import Point
 from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
 
-__all__ = ["QUERY_KEY", "Plan", "Queries", "UnderWay"]
+__all__ = ["QUERY_KEY", "Queries", "planned", "tag_of"]
 
+# User attribute of a trial: the query that it is.
 QUERY_KEY = "mfhpo:query"
-"""User attribute of a trial: the query that it is."""
-
-_LEAST_LEASE = 60.0  # seconds
-_PATIENCE = 10.0  # times what the slowest trial would have taken
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a trial is to evaluate, at the level of each player, given by its index.
+def planned(trial: FrozenTrial) -> Query | None:
+    """What was noted on a trial, or None if nothing was planned for it.
 
-    The profile is None while the game is not known: parameters are drawn at random.
+    The profile is empty while the game is not known: parameters are drawn at random.
     """
+    tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
+    return Query(tag.get("profile", {}), tuple(tag["levels"])) if "levels" in tag else None
 
-    levels: tuple[int, ...]
-    profile: Point | None = None
 
-    @classmethod
-    def of(cls, trial: FrozenTrial) -> Plan | None:
-        """What was noted on a trial, or None if nothing was planned for it."""
-        tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
-        return cls(tuple(tag["levels"]), tag.get("profile")) if "levels" in tag else None
-
-    @property
-    def tag(self) -> dict[str, Any]:
-        """What tells other workers of it, as plain JSON values."""
-        tag: dict[str, Any] = {"levels": list(self.levels)}
-        return tag if self.profile is None else tag | {"profile": dict(self.profile)}
+def tag_of(plan: Query) -> dict[str, Any]:
+    """What tells other workers of a plan, as plain JSON values."""
+    tag: dict[str, Any] = {"levels": list(plan.levels)}
+    return tag | {"profile": dict(plan.profile)} if plan.profile else tag
 
 
 @dataclass(frozen=True)
@@ -56,7 +43,7 @@ class Queries:
     levels: tuple[tuple[Any, ...], ...]
     n_players: int
 
-    def of(self, trial: FrozenTrial, plan: Plan | None) -> Query | None:
+    def of(self, trial: FrozenTrial, plan: Query | None) -> Query | None:
         """What a trial evaluates, or None if that is no profile of the game at one of its levels.
 
         What was asked for counts, then what it was enqueued with, then what was planned for it (if
@@ -78,18 +65,18 @@ class Queries:
         return Query(profile, tuple(levels))
 
     def _place(
-        self, trial: FrozenTrial, name: str, set_by: Mapping[str, Any], plan: Plan | None
+        self, trial: FrozenTrial, name: str, set_by: Mapping[str, Any], plan: Query | None
     ) -> float | None:
         if name in set_by:
             return self.space.place(name, set_by[name])
         if plan is None:
             return None
-        if plan.profile is not None and name in plan.profile:
+        if name in plan.profile:
             return plan.profile[name]
         drawn = self.space.drawn(trial.number, name, self.space.distributions[name])
         return self.space.place(name, drawn)
 
-    def _level(self, player: int, set_by: Mapping[str, Any], plan: Plan | None) -> int | None:
+    def _level(self, player: int, set_by: Mapping[str, Any], plan: Query | None) -> int | None:
         if not self.levels:
             return 0
         position = 0 if self.fidelity.joint else player
@@ -99,62 +86,3 @@ class Queries:
         if plan is None or not plan.levels[player] < len(known):
             return None
         return plan.levels[player]
-
-
-class UnderWay:
-    """Running trials and their plans.
-
-    They are waited for until their lease in seconds is over; None: ten times what the slowest one
-    so far would have taken, and at least a minute.
-    """
-
-    def __init__(self, lease: float | None) -> None:
-        self._lease = lease
-        self._seconds_per_cost = 0.0
-        self._running: dict[int, tuple[FrozenTrial, Plan]] = {}
-
-    def __len__(self) -> int:
-        return len(self._running)
-
-    def add(self, trial: FrozenTrial, plan: Plan) -> None:
-        """Note what a trial evaluates, as it is known now."""
-        self._running[trial.number] = trial, plan
-
-    def remove(self, trial_number: int) -> None:
-        """Forget a trial: it has ended, or nothing is planned for it any more."""
-        self._running.pop(trial_number, None)
-
-    def plan(self, trial_number: int) -> Plan | None:
-        """What a trial is to evaluate."""
-        return self._running[trial_number][1] if trial_number in self._running else None
-
-    def ahead_of(self, trial_number: int) -> dict[int, Plan]:
-        """Plans of trials with lower numbers: those to which this one gives way."""
-        return {
-            number: plan for number, (_, plan) in self._running.items() if number < trial_number
-        }
-
-    def took(self, trial: FrozenTrial, ended: datetime | None, cost: float) -> None:
-        """Learn from a trial of this cost how long trials take."""
-        if ended is not None and trial.datetime_start is not None:
-            rate = (ended - trial.datetime_start).total_seconds() / cost
-            self._seconds_per_cost = max(self._seconds_per_cost, rate)
-
-    def waited_for(
-        self, trial_number: int, cost_of: Callable[[FrozenTrial, Plan], float]
-    ) -> list[tuple[FrozenTrial, Plan]]:
-        """All but the given trial, and but those whose lease is over, by their numbers."""
-        now = datetime.now()
-        return [
-            (trial, plan)
-            for number, (trial, plan) in sorted(self._running.items())
-            if number != trial_number and not self._expired(trial, cost_of(trial, plan), now)
-        ]
-
-    def _expired(self, trial: FrozenTrial, cost: float, now: datetime) -> bool:
-        if trial.datetime_start is None:
-            return False
-        lease = self._lease
-        if lease is None:
-            lease = max(_LEAST_LEASE, _PATIENCE * self._seconds_per_cost * cost)
-        return (now - trial.datetime_start).total_seconds() > lease

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_limit
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.equilibrium import (
@@ -23,34 +19,31 @@ from mfhpo_optuna.games.equilibrium import (
     answer_of,
     deviations_of,
 )
-from mfhpo_optuna.games.queries import QUERY_KEY
-from mfhpo_optuna.games.study import Listener, NashStudy
-from mfhpo_optuna.samplers.policy_sampler import stop, write_attribute
-from mfhpo_optuna.study.progress import ProgressLine
+from mfhpo_optuna.games.queries import QUERY_KEY, tag_of
+from mfhpo_optuna.games.study import NashStudy
+from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
+from mfhpo_optuna.study.attributes import write_attribute
 
 __all__ = ["NashSampler"]
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
 
-class NashSampler(BaseSampler):
+class NashSampler(StudySampler[NashStudy]):
     """Looks for a profile from which no player wants to deviate: a pure Nash equilibrium.
 
     Use it where several parties each decide over parameters of their own and have an objective of
     their own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
     dear. The study has one objective per player, in the order of `players`, each maximised or
     minimised. The answer is ``sampler.equilibrium(study)``, and not ``study.best_trials``: the
-    Pareto front holds what players would agree on if agreements could be enforced, and need not
-    hold the equilibrium.
+    Pareto front holds what players would agree on if agreements could be enforced.
 
-    The sampler learns parameters and ranges from the objective: trials are random until one has
-    told of all of them. Each trial evaluates one profile. When the budget is spent, the study
-    stops. All trials of the study are learned from and paid for out of the budget, also those of
-    another sampler, if they were at one of the levels. A trial that fails alone is no observation;
-    where one failed again, or two near each other, and none near them gave values, each player is
-    taken to have got the worst that was seen of it.
-
-    No guarantee is made: intervals are those of a model that was fitted.
+    Parameters and ranges are learned from the objective: trials are random until one has told of
+    all of them. Each trial evaluates one profile. When the budget is spent, the study stops. All
+    trials of the study are learned from and paid for, also those of another sampler, if they were
+    at one of the levels. A trial that fails alone is no observation; where one failed again, or two
+    near each other, and none near them gave values, each player is taken to have got the worst that
+    was seen of it. No guarantee is made: intervals are those of a model that was fitted.
 
     Parameters
     ----------
@@ -72,13 +65,9 @@ class NashSampler(BaseSampler):
     averaging
         Whether a dearer evaluation is the same one, with more repeats in proportion to its cost, so
         that levels differ in their noise alone.
-    lease
-        Seconds after which a running trial is no longer waited for. None: ten times what the
-        slowest one would have taken, and at least a minute.
-    progress
-        Whether to write a line of progress to standard error. None: if it is a terminal.
-    seed
-        Makes a study with one worker repeatable. None: derived from the study's name.
+    lease, progress, seed
+        See `mfhpo_optuna.samplers.options.SamplerOptions`. The seed makes a study with one worker
+        repeatable.
 
     Raises
     ------
@@ -126,13 +115,7 @@ class NashSampler(BaseSampler):
         seed: int | None = None,
     ) -> None:
         self._declared = DeclaredGame(players, fidelity, budget, beta, probability, averaging)
-        if progress is not None and not isinstance(progress, bool):
-            raise TypeError(f"progress must be True, False or None, got {progress!r}.")
-        self._lease = check_limit("lease", lease)
-        self._seed = None if seed is None else check_count("seed", seed, 0)
-        self._progress = ProgressLine(progress)
-        self._games: dict[tuple[int, int], tuple[object, NashStudy]] = {}
-        self._lock = threading.RLock()
+        super().__init__(lease, progress, seed)
 
     # What users call.
 
@@ -151,52 +134,15 @@ class NashSampler(BaseSampler):
     ) -> dict[str, StudyDeviation]:
         """What each player may gain by deviating alone from any profile, and where to, by player.
 
-        Ask it of the parameters that are in use, or of those that players have agreed on.
-
-        Parameters
-        ----------
-        study
-            See `equilibrium`.
-        params
-            All players' parameters, as in a trial; others, such as fidelities, are ignored.
-
-        Raises
-        ------
-        ValueError
-            If the study is of another game, parameters are missing or out of range, or no trial has
-            given values yet.
+        Ask it of the parameters that are in use, or of those that players have agreed on: all
+        players', as in a trial; others, such as fidelities, are ignored. Raises ValueError if the
+        study is of another game, parameters are missing or out of range, or no trial has given
+        values yet.
         """
         with self._lock:
             return deviations_of(self._playable(self._read(study)), params)
 
-    def replay(self, study: optuna.Study, listen: Callable[[NashStudy], Listener]) -> NashStudy:
-        """Go through a study's observations once more, as plots do.
-
-        Given the game, `listen` returns what is called after each observation.
-        """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            game = self._new_game(study)
-            game.listener = listen(game)
-            game.read(study)
-        return game
-
     # What Optuna calls.
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """Nothing: each parameter is given as it is asked for."""
-        return {}
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Values of the parameters in the search space."""
-        return {
-            name: self.sample_independent(study, trial, name, distribution)
-            for name, distribution in search_space.items()
-        }
 
     def sample_independent(
         self,
@@ -208,7 +154,7 @@ class NashSampler(BaseSampler):
         """The profile's value of a parameter, or a level at which it is to be evaluated."""
         self._check_objectives(study)
         with self._lock:
-            game = self._playable(self._game_of(study))
+            game = self._playable(self._of(study))
             if trial.number in game.over:
                 raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
             return game.value_for(trial, param_name, param_distribution)
@@ -222,16 +168,16 @@ class NashSampler(BaseSampler):
             if game.trouble:
                 return
             for _ in range(_CHOICES):
-                ahead = game.under_way.ahead_of(trial.number)
+                ahead = game.ahead_of(trial.number)
                 plan = game.propose(trial)
                 if plan is None:
                     self._end(study, game, trial)
                     return
-                game.under_way.add(trial, plan)
-                write_attribute(study, trial, QUERY_KEY, plan.tag)
+                game.under_way[trial.number] = trial, plan
+                write_attribute(study, trial, QUERY_KEY, tag_of(plan))
                 # Of workers that choose at the same moment, those that came later choose again.
                 game = self._read(study)
-                if game.under_way.ahead_of(trial.number) == ahead:
+                if game.ahead_of(trial.number) == ahead:
                     return
 
     def after_trial(
@@ -263,49 +209,24 @@ class NashSampler(BaseSampler):
                     stacklevel=4,
                 )
             if game.policy is None or not game.policy.finished:
-                self._progress.show(game)
+                self._progress.show(game.progress_text)
                 return
             if trial.number not in game.over:
-                self._progress.close(game)
+                self._progress.show(game.progress_text, is_last=True)
             stop(study)
-
-    def reseed_rng(self) -> None:
-        """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__ | {"_games": {}}  # a function of the studies' trials
-        del state["_lock"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
 
     # Helpers.
 
-    def _game_of(self, study: optuna.Study) -> NashStudy:
-        """The game of a study, as it was last read: only what is new has to be read."""
-        # The storage is kept along, so that no other one can take its identity.
-        key = (study._study_id, id(study._storage))
-        if key not in self._games:
-            self._games[key] = (study._storage, self._new_game(study))
-        return self._games[key][1]
-
     def _read(self, study: optuna.Study) -> NashStudy:
-        """The game of a study, as it is now."""
-        game = self._game_of(study)
+        game = self._of(study)
         if not game.read(study):
-            del self._games[study._study_id, id(study._storage)]
-            game = self._game_of(study)
+            game = self._anew(study)
             game.read(study)
         return game
 
-    def _new_game(self, study: optuna.Study) -> NashStudy:
-        """The game of a study of which nothing is read yet."""
+    def _new(self, study: optuna.Study) -> NashStudy:
         self._check_objectives(study)
-        # Without a seed, the study's name gives one that all its workers agree on.
-        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
-        return NashStudy(study, self._declared, seed, self._lease)
+        return NashStudy(study, self._declared, self._seed_of(study), self._lease)
 
     def _check_objectives(self, study: optuna.Study) -> None:
         """Raise ValueError unless the study has one objective for each player."""
@@ -326,7 +247,7 @@ class NashSampler(BaseSampler):
     def _end(self, study: optuna.Study, game: NashStudy, trial: FrozenTrial) -> None:
         """End the loop when nothing is left to begin, though trials may still be under way."""
         game.over.add(trial.number)
-        game.under_way.remove(trial.number)
+        game.under_way.pop(trial.number, None)
         write_attribute(study, trial, QUERY_KEY, {"over": True})
         if "fixed_params" in trial.system_attrs:
             warnings.warn(

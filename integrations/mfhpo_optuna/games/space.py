@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
 from mfhpo.search import Numeric, OneOf, Point
 from mfhpo_optuna.games.declared import Players
 from mfhpo_optuna.study.levels import contains
-from mfhpo_optuna.study.places import kind_of, place_of, value_at
-from mfhpo_optuna.study.unit import from_unit
+from mfhpo_optuna.study.places import drawn, kind_of, place_of, value_at
 
 __all__ = ["GameSpace"]
 
@@ -92,5 +89,4 @@ class GameSpace:
 
     def drawn(self, trial_number: int, name: str, distribution: BaseDistribution) -> Any:
         """The value of a trial that nothing is known for; the same whoever asks."""
-        key = [self._seed, trial_number, zlib.crc32(name.encode())]
-        return from_unit(float(np.random.default_rng(key).random()), distribution)
+        return drawn(self._seed, trial_number, name, distribution)

@@ -16,9 +16,11 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.faults import fault_of, other_game, unowned
-from mfhpo_optuna.games.queries import QUERY_KEY, Plan, Queries, UnderWay
+from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.levels import levels_in
+from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
+from mfhpo_optuna.study.under_way import default_lease
 
 __all__ = ["GAME_KEY", "Listener", "NashStudy"]
 
@@ -32,23 +34,7 @@ _OFTEN, _MANY = 0.3, 10  # share of trials that failed, and their number, that d
 
 
 class NashStudy:
-    """Translates between the trials of one study and a policy.
-
-    Attributes
-    ----------
-    signs
-        By player, -1 where its objective is minimised: values are mirrored. Else 1.
-    space, levels
-        The parameters, as far as trials told of them, and each fidelity's levels.
-    policy
-        What chooses the queries, or None until the game is known.
-    under_way, over
-        Trials that are running, and the numbers of those that began when nothing was left for them.
-    trouble
-        Why the game cannot be played: a sentence, or nothing.
-    listener
-        Called with each trial that the policy learned from, its query, and the values; or None.
-    """
+    """Translates between the trials of one study and a policy."""
 
     def __init__(
         self, study: optuna.Study, declared: DeclaredGame, seed: int, lease: float | None
@@ -57,21 +43,25 @@ class NashStudy:
         self.players = declared.players
         self.fidelity = declared.fidelity
         maximise = StudyDirection.MAXIMIZE
+        # By player, -1 where its objective is minimised: values are mirrored.
         self.signs = tuple(1.0 if way == maximise else -1.0 for way in study.directions)
         self.space = GameSpace(self.players, self.fidelity.names, seed)
         self.levels: tuple[tuple[Any, ...], ...] = ()
-        self.policy: GamePolicy | None = None
-        self.under_way = UnderWay(lease)
-        self.over: set[int] = set()
+        self.policy: GamePolicy | None = None  # None until the game is known
+        self.under_way: dict[int, tuple[FrozenTrial, Query]] = {}  # by number
+        self.over: set[int] = set()  # trials that began when nothing was left for them
+        # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
         self._study_name = study.study_name
         self._earlier: dict[str, Any] = study.user_attrs.get(GAME_KEY, {})
         self._is_noted = bool(self._earlier)
+        # Why the game cannot be played: a sentence, or nothing.
         self.trouble = other_game(self._study_name, self._earlier, self._note)
         self._queries: Queries | None = None
         self._seed = seed
-        self._unread: set[int] = set()
-        self._read_up_to = 0
+        self._lease = lease
+        self._seconds_per_cost = 0.0  # of the slowest trial
+        self._news = TrialNews()
         self._told = 0
         self._failed = 0
         self._early_failures: list[FrozenTrial] = []
@@ -81,32 +71,19 @@ class NashStudy:
     # Reading the study.
 
     def read(self, study: optuna.Study) -> bool:
-        """Tell the policy of the trials that finished since the last reading.
-
-        Returns False if the study has lost trials: it was deleted and made again.
-        """
+        """Tell the policy of what has finished; False if the study was deleted and made again."""
         if self.trouble:
             return True
-        trials = study.get_trials(deepcopy=False)
-        if len(trials) < self._read_up_to:
+        news = self._news.read(study.get_trials(deepcopy=False))
+        if news is None:
             return False
-        new = range(self._read_up_to, len(trials))
-        self._read_up_to = len(trials)
-        finished: list[FrozenTrial] = []
-        for number in sorted(self._unread) + list(new):
-            trial = trials[number]
-            if trial.state.is_finished():
-                self._unread.discard(number)
-                finished.append(trial)
-                continue
-            self._unread.add(number)
-            plan = Plan.of(trial)
+        for trial in news:
+            plan = planned(trial)
             if trial.state == TrialState.RUNNING and plan is not None:
-                self.under_way.add(trial, plan)
-            else:
-                self.under_way.remove(number)  # its worker gave up what was planned
-        finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
-        for trial in finished:
+                self.under_way[trial.number] = trial, plan
+            elif not trial.state.is_finished():
+                self.under_way.pop(trial.number, None)  # its worker gave up what was planned
+        for trial in by_their_ends(news):
             fault = self.finish(trial, trial.state, trial.values, trial.datetime_complete)
             if fault:
                 self._warn("fault", f"{fault} It does not count, nor do others like it.")
@@ -120,9 +97,9 @@ class NashStudy:
         ended: datetime | None,
     ) -> str:
         """Take in a trial that ended; return what is wrong with its parameters, if anything is."""
-        self._unread.discard(trial.number)
-        self.under_way.remove(trial.number)
-        plan = Plan.of(trial)
+        self._news.close(trial.number)
+        self.under_way.pop(trial.number, None)
+        plan = planned(trial)
         if plan is None and QUERY_KEY in trial.user_attrs:
             return ""  # it began when nothing was left
         if state != TrialState.COMPLETE:
@@ -171,12 +148,14 @@ class NashStudy:
         values: Sequence[float] | None,
         ended: datetime | None,
     ) -> None:
-        query = self._query_of(trial, Plan.of(trial))
+        query = self._query_of(trial, planned(trial))
         if query is None:
             if values is not None:
                 self._warn_of_outside(trial)
             return
-        self.under_way.took(trial, ended, policy.cost_of(query))
+        if ended is not None and trial.datetime_start is not None:
+            rate = (ended - trial.datetime_start).total_seconds() / policy.cost_of(query)
+            self._seconds_per_cost = max(self._seconds_per_cost, rate)
         told: list[float | None] = [None] * len(self.signs)
         if values is not None:
             told = [sign * value for sign, value in zip(self.signs, values, strict=True)]
@@ -195,18 +174,13 @@ class NashStudy:
 
     # What trials evaluate.
 
-    def propose(self, trial: FrozenTrial) -> Plan | None:
+    def propose(self, trial: FrozenTrial) -> Query | None:
         """What a trial that begins is to evaluate; None if nothing is left of the budget."""
         if self.policy is None:
-            return Plan((0,) * len(self.signs))
-        query = self.policy.ask(self._pending(trial.number))
-        if query is None:
-            return None
-        plan = Plan(query.levels, query.profile)
-        if "fixed_params" in trial.system_attrs:
-            enqueued = self._query_of(trial, plan)
-            if enqueued is not None:
-                plan = Plan(enqueued.levels, enqueued.profile)
+            return Query({}, (0,) * len(self.signs))
+        plan = self.policy.ask(self._pending(trial.number))
+        if plan is not None and "fixed_params" in trial.system_attrs:
+            return self._query_of(trial, plan) or plan
         return plan
 
     def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
@@ -219,25 +193,39 @@ class NashStudy:
         change = self.space.change(name, distribution)
         if change:
             raise ValueError(f"trial {trial.number}: {change}")
-        plan = self.under_way.plan(trial.number)
+        _, plan = self.under_way.get(trial.number, (trial, None))
         if name in self.fidelity.names:
             position = self.fidelity.names.index(name)
             levels = levels_in(self.fidelity.fidelities[position], distribution)
             return levels[plan.levels[position] if plan else 0]
-        if plan is None or plan.profile is None or name not in plan.profile:
+        if plan is None or name not in plan.profile:
             return self.space.drawn(trial.number, name, distribution)
         return self.space.value(name, plan.profile[name])
 
+    def ahead_of(self, trial_number: int) -> dict[int, Query]:
+        """Plans of trials with lower numbers: those to which this one gives way."""
+        items = self.under_way.items()
+        return {number: plan for number, (_, plan) in items if number < trial_number}
+
     def _pending(self, trial_number: int) -> list[Query]:
         """Queries under way, but for the given trial's and those whose lease is over."""
-        waited_for = self.under_way.waited_for(trial_number, self._cost_of)
+        others = [of for number, of in sorted(self.under_way.items()) if number != trial_number]
+        waited_for = [(trial, plan) for trial, plan in others if not self._expired(trial, plan)]
         queries = (self._query_of(trial, plan) for trial, plan in waited_for)
         return [query for query in queries if query is not None]
 
-    def _query_of(self, trial: FrozenTrial, plan: Plan | None) -> Query | None:
+    def _expired(self, trial: FrozenTrial, plan: Query) -> bool:
+        if trial.datetime_start is None:
+            return False
+        lease = self._lease
+        if lease is None:
+            lease = default_lease(self._seconds_per_cost * self._cost_of(trial, plan))
+        return (datetime.now() - trial.datetime_start).total_seconds() > lease
+
+    def _query_of(self, trial: FrozenTrial, plan: Query | None) -> Query | None:
         return None if self._queries is None else self._queries.of(trial, plan)
 
-    def _cost_of(self, trial: FrozenTrial, plan: Plan) -> float:
+    def _cost_of(self, trial: FrozenTrial, plan: Query) -> float:
         query = self._query_of(trial, plan)
         return 0.0 if query is None or self.policy is None else self.policy.cost_of(query)
 

@@ -12,14 +12,19 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+import optuna
 from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_number
-from mfhpo.identification.curves.curves import check_steps, read_curve
+from mfhpo.identification.curves.curves import Verdict, check_steps, read_curve
+from mfhpo_optuna.study.trial_news import TrialNews
 
-__all__ = ["CurveHistory", "CurvePruner", "last_check"]
+__all__ = ["CurveHistory", "CurvePruner"]
+
+# Below "optuna.", so that optuna.logging.set_verbosity governs it.
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -30,10 +35,7 @@ _ENOUGH = 3
 class CurvePruner(BasePruner):
     """Judges trials by their reports at a few steps, with no state but the study's trials.
 
-    Parameters
-    ----------
-    n_startup_trials, n_warmup_steps, reduction_factor, final_step, replicate_params
-        See `IISEPruner`.
+    For the arguments see `IISEPruner`.
     """
 
     def __init__(
@@ -69,10 +71,7 @@ class CurvePruner(BasePruner):
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """Whether to stop a trial, by what it has reported; see `optuna.pruners.BasePruner.prune`.
 
-        Raises
-        ------
-        ValueError
-            If the study has several objectives.
+        Raises ValueError if the study has several objectives.
         """
         if len(study.directions) > 1:
             raise ValueError(
@@ -142,34 +141,68 @@ class CurveHistory(abc.ABC):
     def __init__(self, pruner: CurvePruner, sign: float) -> None:
         self._pruner = pruner
         self._sign = sign
-        self._n_read = 0
         self._n_complete = 0
         self._longest = 0
         self._warned_of_steps = False
-        self._unfinished: set[int] = set()
-        self.running: list[FrozenTrial] = []  # those that have reported something
+        self._news = TrialNews()
+        self._running: list[FrozenTrial] = []  # those that have reported something
         self._begin(pruner._final_step or 0)
 
     @abc.abstractmethod
     def _restart(self) -> None:
         """Begin a race with the present steps."""
 
-    @abc.abstractmethod
-    def _take(self, trial: FrozenTrial) -> None:
-        """Take in a finished trial that has reported something."""
+    def _begin_run(self, curve: FloatArray) -> None:
+        """Take note of a trial that came past the first check, and may have been stopped."""
+        self._n_begun += 1
 
     @abc.abstractmethod
+    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
+        """Add a finished curve."""
+
+    @abc.abstractmethod
+    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
+        """What the race says of a curve whose last value is at `fidelity`."""
+
+    def _others(self, trial: FrozenTrial) -> list[tuple[Hashable, FloatArray]]:
+        """Arms and curves of the other trials under way."""
+        running = (other for other in self._running if other.number != trial.number)
+        return [(self._pruner._arm(other), self.curve(other)) for other in running]
+
+    @property
+    def _n_startup(self) -> int:
+        """How many trials count for `n_startup_trials`."""
+        return self._n_begun
+
     def is_hopeless(self, trial: FrozenTrial) -> bool:
-        """Whether the race would stop the trial by what it has shown."""
+        """Whether the race would stop the trial at the last check that it has passed."""
+        curve = self.curve(trial)
+        checked = np.flatnonzero(~np.isnan(curve))
+        if (
+            self._n_startup < self._pruner._n_startup_trials
+            or not checked.size
+            or checked[-1] == len(curve) - 1
+        ):
+            return False
+        fidelity = int(checked[-1])
+        verdict = self._verdict(trial, curve, fidelity)
+        if verdict.stop:
+            _logger.debug(
+                "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and %s to "
+                "%.6g (noise included).",
+                trial.number,
+                self.steps[fidelity],
+                self._sign * curve[fidelity],
+                self._sign * verdict.reach,
+                verdict.incumbent,
+                self._sign * verdict.bar,
+            )
+        return verdict.stop
 
     def update(self, trials: Sequence[FrozenTrial]) -> None:
         """Read the trials that have finished since the last call."""
-        news = [trials[number] for number in sorted(self._unfinished)] + list(
-            trials[self._n_read :]
-        )
-        self._n_read = len(trials)
-        self._unfinished = {trial.number for trial in news if not trial.state.is_finished()}
-        self.running = [
+        news = self._news.read(trials) or []
+        self._running = [
             trial
             for trial in news
             if trial.state == TrialState.RUNNING and trial.intermediate_values
@@ -183,7 +216,11 @@ class CurveHistory(abc.ABC):
             self._begin(longest)
             finished = _finished(trials)
         for trial in finished:
-            self._take(trial)
+            curve = self.curve(trial)
+            if trial.state != TrialState.FAIL and not np.isnan(curve).all():
+                self._begin_run(curve)
+            if trial.state == TrialState.COMPLETE and np.isfinite(curve[-1]):
+                self._add(trial, curve)
 
     def curve(self, trial: FrozenTrial) -> FloatArray:
         """Values at the fidelities, larger is better, shape (M,), NaN where none."""
@@ -203,16 +240,9 @@ class CurveHistory(abc.ABC):
 
     def _begin(self, final_step: int) -> None:
         self._final_step = final_step
+        self._n_begun = 0
         self.steps = self._pruner._steps(final_step)
         self._restart()
-
-
-def last_check(curve: FloatArray) -> int | None:
-    """The last fidelity that a curve has reached, None if it is the final one or there is none."""
-    checked = np.flatnonzero(~np.isnan(curve))
-    if not checked.size or checked[-1] == len(curve) - 1:
-        return None
-    return int(checked[-1])
 
 
 def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import abc
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
-import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_nonnegative, check_number
-from mfhpo.identification.curves.curve_elimination import (
-    BoundedCurves,
-    PhasedCurves,
-    Run,
-)
+from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, FloatArray
 
 __all__ = ["MFEliminationPruner"]
-
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
-
-FloatArray = npt.NDArray[np.float64]
 
 # Stands for the final step while it is not known: no report reaches it.
 _NEVER = sys.maxsize
@@ -46,19 +34,17 @@ class MFEliminationPruner(CurvePruner):
     value plus the bound plus `noise` is below another trial's value minus that one's bound minus
     `noise`, each at the steps where that says most. While the bounds are true, no trial is stopped
     that would have ended above all the others, whatever the sampler, the order of the trials, or
-    the shape of the curves. `IISEPruner` learns its bounds instead: it needs nothing declared, but
-    it is right with a certain probability only, and that for random search.
+    the shape of the curves. `IISEPruner` learns its bounds instead, and is right with a certain
+    probability only, for random search.
 
     **Without them it is a heuristic.** At the checked step with index p = 0, 1, ... a trial stops
     when its value plus ``2^(1-p) W`` does not exceed the best value of another trial at the same
     step. W is the spread of the values at the first checked step (of their middle 80 %); if they
-    are equal there, p counts from the first step where they are not. The tolerance halves from
-    check to check as in the paper, whose guarantee does not carry over: it is about repeated noisy
-    pulls at the target. The rule is right where, from check p on, no two trials gain amounts that
-    differ by more than ``2^(1-p) W``; late bloomers break that.
+    are equal there, p counts from the first step where they are not. The paper's guarantee does not
+    carry over. The rule is right where, from check p on, no two trials gain amounts that differ by
+    more than ``2^(1-p) W``; late bloomers break that.
 
-    Works with any sampler, save those that run a race themselves, such as `IISESampler`. Needs no
-    state but the study's trials: a new process or another worker decides the same.
+    Samplers and workers are as described for `IISEPruner`.
 
     Parameters
     ----------
@@ -79,42 +65,32 @@ class MFEliminationPruner(CurvePruner):
     n_warmup_steps
         Nothing is stopped at earlier steps, and what is reported there is not used.
     reduction_factor
-        Without ``{step: bound}``, the checked steps are the final step divided by this factor once,
-        twice and so on, down to 1; above 1. A report counts for the last check before it.
+        As in `IISEPruner`, without ``{step: bound}``. A report counts for the last check before it.
     final_step
-        The step at which a curve is finished. None: the largest step that any COMPLETE trial has
-        reported, where trials that end while `bias` still allows them to gain or lose are no
-        finished curves. Declare it when trials may report beyond it, or end earlier.
+        As in `IISEPruner`, but trials that end while `bias` still allows them to gain or lose are
+        no finished curves.
     replicate_params
-        See `IISEPruner`; an arm is never stopped by its own repeats.
+        As in `IISEPruner`; an arm is never stopped by its own repeats.
 
     Raises
     ------
-    ValueError
-        If an argument is out of its range, the bounds grow with the step, no step is left to check
-        before `final_step`, or the study has several objectives. Where only the trials show that
-        none is left, a warning says so once for each study.
-    TypeError
-        If an argument is no number where one is needed.
+    ValueError, TypeError
+        If an argument is out of its range or no number, the bounds grow with the step, no step is
+        left to check before `final_step`, or the study has several objectives. Where only the
+        trials show that none is left, a warning says so once for each study.
 
     Notes
     -----
-    * What counts against a trial: COMPLETE trials that reported the final step, and RUNNING ones
-      by what they have shown so far. A running trial that fails later may have stopped others that
-      were worse than it would have been, and better than all the rest. PRUNED and FAIL trials
-      count for nothing but the spread W (PRUNED only).
-    * A trial whose worker died without a word stays RUNNING in the storage, and counts for ever by
-      what it had shown. Its bounds are as true as any other's, but it will never be the best trial.
-      Give the storage a ``heartbeat_interval``, so that Optuna marks such trials as failed, or do
-      so by ``study.tell(number, state=TrialState.FAIL)``.
-    * "Would have ended" is about arms' mean final values. With noise, which of two arms is the
-      better one by its single final value is another matter, and no pruner can tell.
+    * COMPLETE trials that reported the final step count against a trial, and RUNNING ones by what
+      they have shown so far, also if they fail later, or their worker has died without a word: give
+      the storage a ``heartbeat_interval``, so that Optuna marks such trials as failed, or do so by
+      ``study.tell(number, state=TrialState.FAIL)``. PRUNED trials count for the spread W alone.
+    * "Would have ended" is about arms' mean final values, and not about single noisy ones.
     * Finished curves check the bounds. Where one contradicts them beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so once for each checked step, and the bound is widened
       as far as the curves need; trials that were stopped before stay stopped.
-    * NaN counts as not reported, and a trial is not stopped while its latest report is NaN.
-      Values that are not finite do not count against others. The value that the objective returned
-      is not used. Trials without any parameters are arms of their own.
+    * NaN counts as not reported, and values that are not finite do not count against others; for
+      the rest see `IISEPruner`.
 
     Examples
     --------
@@ -169,7 +145,8 @@ class MFEliminationPruner(CurvePruner):
             raise ValueError(self._nothing_to_check(_NEVER))
 
     def _new_history(self, sign: float) -> CurveHistory:
-        return _Phases(self, sign) if self._bias is None else _Bounds(self, sign)
+        kind = _HalvingTolerance if self._bias is None else _DeclaredBounds
+        return kind(self, sign)
 
     def _steps(self, final_step: int) -> tuple[int, ...]:
         last = final_step or _NEVER
@@ -194,66 +171,10 @@ class MFEliminationPruner(CurvePruner):
         )
 
 
-class _EliminationHistory(CurveHistory):
-    """One study's curves, finished or under way, and what is logged of them."""
+class _DeclaredBounds(CurveHistory):
+    """Judges by declared bounds on what curves still gain."""
 
     _pruner: MFEliminationPruner
-
-    def _begin(self, final_step: int) -> None:
-        self._n_begun = 0
-        super()._begin(final_step)
-
-    def _take(self, trial: FrozenTrial) -> None:
-        curve = self.curve(trial)
-        if trial.state != TrialState.FAIL and not np.isnan(curve).all():
-            self._n_begun += 1
-            self._note(curve)
-        if trial.state == TrialState.COMPLETE and np.isfinite(curve[-1]):
-            self._add(trial, curve)
-
-    @abc.abstractmethod
-    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
-        """Add a finished curve."""
-
-    @abc.abstractmethod
-    def _judge(
-        self, trial: FrozenTrial, curve: FloatArray, fidelity: int, others: Sequence[Run]
-    ) -> Verdict:
-        """Judge a curve whose last value is at `fidelity`."""
-
-    def _note(self, curve: FloatArray) -> None:
-        """Take note of a trial that came past the first check, and may have been stopped."""
-
-    def is_hopeless(self, trial: FrozenTrial) -> bool:
-        """Whether the trial is surely, or probably, worse than another."""
-        if self._n_begun < self._pruner._n_startup_trials:
-            return False
-        curve = self.curve(trial)
-        fidelity = last_check(curve)
-        if fidelity is None:
-            return False
-        others = [
-            (self._pruner._arm(other), self.curve(other))
-            for other in self.running
-            if other.number != trial.number
-        ]
-        verdict = self._judge(trial, curve, fidelity, others)
-        if verdict.stop:
-            _logger.debug(
-                "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and %s is "
-                "beyond %.6g.",
-                trial.number,
-                self.steps[fidelity],
-                self._sign * curve[fidelity],
-                self._sign * verdict.reach,
-                verdict.incumbent,
-                self._sign * verdict.bar,
-            )
-        return verdict.stop
-
-
-class _Bounds(_EliminationHistory):
-    """By declared bounds."""
 
     def __init__(self, pruner: MFEliminationPruner, sign: float) -> None:
         self._warned: set[int] = set()
@@ -280,29 +201,26 @@ class _Bounds(_EliminationHistory):
                 f"declared one may have been stopped in error. Declare a wider bound, or larger "
                 f"noise.",
                 BiasContradictedWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
 
-    def _judge(
-        self, trial: FrozenTrial, curve: FloatArray, fidelity: int, others: Sequence[Run]
-    ) -> Verdict:
-        return self._race.judge(self._pruner._arm(trial), curve, others)
+    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
+        return self._race.judge(self._pruner._arm(trial), curve, self._others(trial))
 
 
-class _Phases(_EliminationHistory):
-    """By a tolerance that halves from check to check."""
+class _HalvingTolerance(CurveHistory):
+    """Judges by a tolerance that halves from check to check."""
 
     def _restart(self) -> None:
         self._race = PhasedCurves(len(self.steps))
 
-    def _note(self, curve: FloatArray) -> None:
+    def _begin_run(self, curve: FloatArray) -> None:
+        super()._begin_run(curve)
         self._race.begin(curve)
 
     def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
         self._race.add(self._pruner._arm(trial), curve)
 
-    def _judge(
-        self, trial: FrozenTrial, curve: FloatArray, fidelity: int, others: Sequence[Run]
-    ) -> Verdict:
-        value = float(curve[fidelity])
-        return self._race.judge(self._pruner._arm(trial), fidelity, value, others)
+    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
+        arm, value = self._pruner._arm(trial), float(curve[fidelity])
+        return self._race.judge(arm, fidelity, value, self._others(trial))

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
-import numpy as np
-import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_count, check_number, check_probability
-from mfhpo.identification.curves.curves import CurveRace
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, last_check
+from mfhpo._validation import check_number, check_probability
+from mfhpo.identification.curves.curves import CurveRace, Verdict
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, FloatArray
 
 __all__ = ["IISEPruner"]
-
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 class IISEPruner(CurvePruner):
@@ -24,25 +18,22 @@ class IISEPruner(CurvePruner):
 
     A trial is one arm, trained through its fidelities with ``trial.report(value, step)``. At a few
     steps, a geometric grid below the final one, the pruner asks how much a curve may still gain
-    from there. The answer is learned from the finished curves: bounds that a new curve respects at
-    all these steps together with probability `coverage`. A trial stops when even its value plus
+    from there: at most what bounds learned from the finished curves say, which a new curve respects
+    at all these steps together with probability `coverage`. A trial stops when even its value plus
     the bound does not exceed the final value of the incumbent. This is the elimination rule of
     IISE-gamma (Multi-Fidelity Best-Arm Identification, NeurIPS 2022, Section 5) with conformal
     order bounds; `mfhpo.identification.curves.curves` has the details.
 
-    The incumbent is the arm with the best final mean, not the luckiest trial: trials whose
-    parameters are equal, those in `replicate_params` aside, are repeats of one arm, and their
-    curves are averaged. Repeats also tell how noisy the values are, and every comparison then gets
-    a margin for it. Without any repeats there is no margin; the noise of single trials is then
-    inside the bounds, but a lucky incumbent sets the bar.
+    The incumbent is the arm with the best final mean: trials whose parameters are equal, those in
+    `replicate_params` aside, are repeats of one arm, and their curves are averaged. Repeats also
+    tell how noisy the values are, and every comparison then gets a margin for it. Without repeats
+    there is none, and a lucky incumbent sets the bar. Repeats of arms other than the incumbent that
+    were stopped leave the better ones behind, and so flatter those arms' means.
 
     Where bounds on what curves still gain are known, `MFEliminationPruner` takes them, and is then
-    never wrong.
-
-    Works with any sampler, save those that run a race themselves, such as `IISESampler`: there a
-    pruned trial is one without a value. Needs no state but the study's trials: a new process or
-    another worker decides the same. Repeats of arms other than the incumbent that were stopped
-    leave the better ones behind, and so flatter those arms' means.
+    never wrong. Works with any sampler, save those that run a race themselves, such as
+    `IISESampler`: there a pruned trial is one without a value. Needs no state but the study's
+    trials: a new process or another worker decides the same.
 
     Parameters
     ----------
@@ -55,7 +46,7 @@ class IISEPruner(CurvePruner):
         Nothing is stopped before this many curves have finished.
     n_warmup_steps
         Nothing is stopped, and nothing is learned, at earlier steps. The lowest steps often order
-        the arms wrongly; when they do, their bounds are wide, but they still cost confidence.
+        the arms wrongly; then their bounds are wide, but they still cost confidence.
     reduction_factor
         The checked steps are the final step divided by this factor once, twice and so on, down to
         1; above 1. A trial is checked at its first report at or after such a step.
@@ -64,12 +55,6 @@ class IISEPruner(CurvePruner):
         reported. Declare it when trials may report beyond it, or end earlier.
     replicate_params
         Names of parameters that distinguish repeats of the same arm, such as a seed or a fold.
-    noise_level
-        Probability with which one mean may lie beyond its noise margin, between 0 and 0.5.
-    explore
-        Share of trials, chosen by `seed` and the trial's number, that are never stopped.
-    seed
-        Seed of that choice, a non-negative integer.
 
     Raises
     ------
@@ -78,29 +63,20 @@ class IISEPruner(CurvePruner):
 
     Notes
     -----
-    What the coverage means, and what it does not:
+    The coverage is exact while all trials finish and their curves are exchangeable (random search).
+    A stopped trial never shows what it would have gained, so that the finished curves become a
+    selected sample, and a sampler that learns shifts it further. In simulations with random search
+    the bounds kept their coverage after 200 trials.
 
-    * It is exact while all trials finish and their curves are exchangeable (random search). A
-      stopped trial never shows what it would have gained, so that later on the finished curves
-      are a selected sample, and a sampler that learns shifts it further. In simulations with
-      random search the bounds kept their coverage after 200 trials without any exploration, which
-      is why `explore` is 0 by default: each explored trial costs a whole curve.
-      ``explore=0.05`` is the insurance against bounds that an unlucky start made too tight.
-    * It is about all trials, not about those that would have won. When late bloomers win, the
-      share of would-be winners that are stopped can be far above 1 - coverage: about one half at
-      coverage 0.8 in a simulation where slow learners end higher, 3-5% in one where
-      the curves differ by noise alone. If late bloomers matter, raise `coverage` or
-      `n_warmup_steps`.
-    * With several workers a trial is judged again when others finish; each time by bounds with
-      this coverage.
+    It is about all trials, not about those that would have won. When late bloomers win, the share
+    of would-be winners that are stopped can be far above 1 - coverage: about one half at coverage
+    0.8 in a simulation where slow learners end higher, 3-5% in one where the curves differ by noise
+    alone. If late bloomers matter, raise `coverage` or `n_warmup_steps`.
 
-    What counts: a COMPLETE trial that reported the final step is a finished curve, and the value
-    reported there is its final value. The value that the objective returned is not used, because
-    it need not be comparable with the reports: if it is the best value so far, report the best
-    value so far. COMPLETE trials that ended earlier, PRUNED and FAIL trials, and curves that end
-    with NaN or an infinite value are left out. A trial is not stopped while its latest report is
-    NaN. All trials should report at the same steps. Trials without any parameters are arms of
-    their own.
+    A finished curve is a COMPLETE trial that reported the final step, with a finite value there;
+    that counts, and not the value that the objective returned. A trial is not stopped while its
+    latest report is NaN. All trials should report at the same steps. Trials without any parameters
+    are arms of their own.
 
     Examples
     --------
@@ -132,9 +108,6 @@ class IISEPruner(CurvePruner):
         reduction_factor: float = 3.0,
         final_step: int | None = None,
         replicate_params: Iterable[str] = (),
-        noise_level: float = 0.05,
-        explore: float = 0.0,
-        seed: int = 0,
     ) -> None:
         super().__init__(
             n_startup_trials=n_startup_trials,
@@ -143,63 +116,26 @@ class IISEPruner(CurvePruner):
             final_step=final_step,
             replicate_params=replicate_params,
         )
-        if not 0.0 <= check_number("explore", explore) <= 1.0:
-            raise ValueError(f"explore must be between 0 and 1, got {explore!r}; try 0.05.")
         self._coverage = check_probability("coverage", check_number("coverage", coverage))
-        self._noise_level = check_probability(
-            "noise_level", check_number("noise_level", noise_level)
-        )
-        if noise_level >= 0.5:
-            raise ValueError(f"noise_level must be below 0.5, got {noise_level!r}; try 0.05.")
-        self._explore = explore
-        self._seed = check_count("seed", seed, 0)
 
     def _new_history(self, sign: float) -> CurveHistory:
-        return _History(self, sign)
-
-    def _explored(self, number: int) -> bool:
-        if self._explore == 0.0:
-            return False
-        return bool(np.random.default_rng((self._seed, number)).random() < self._explore)
+        return _FinishedCurves(self, sign)
 
 
-class _History(CurveHistory):
-    """One study's finished curves."""
+class _FinishedCurves(CurveHistory):
+    """Judges by bounds that finished curves have taught."""
 
     _pruner: IISEPruner
 
     def _restart(self) -> None:
-        pruner = self._pruner
-        self._race = CurveRace(len(self.steps), pruner._coverage, pruner._noise_level)
+        self._race = CurveRace(len(self.steps), self._pruner._coverage)
 
-    def _take(self, trial: FrozenTrial) -> None:
-        if trial.state == TrialState.COMPLETE:
-            curve = self.curve(trial)
-            if math.isfinite(curve[-1]):
-                self._race.add(self._pruner._arm(trial), curve)
+    def _add(self, trial: FrozenTrial, curve: FloatArray) -> None:
+        self._race.add(self._pruner._arm(trial), curve)
 
-    def is_hopeless(self, trial: FrozenTrial) -> bool:
-        """Whether the race would stop the trial at the last check that it has passed."""
-        pruner, race = self._pruner, self._race
-        if race.n_curves < pruner._n_startup_trials:
-            return False
-        curve = self.curve(trial)
-        fidelity = last_check(curve)
-        if fidelity is None:
-            return False
-        verdict = race.judge(pruner._arm(trial), fidelity, float(curve[fidelity]))
-        if not verdict.stop or pruner._explored(trial.number):
-            return False
-        _logger.debug(
-            "Trial %d is hopeless at step %d: from %.6g it gets to %.6g at best, and the "
-            "incumbent %s ends at %.6g (noise margins included, coverage %g, %d curves).",
-            trial.number,
-            self.steps[fidelity],
-            self._sign * curve[fidelity],
-            self._sign * verdict.reach,
-            verdict.incumbent,
-            self._sign * verdict.bar,
-            pruner._coverage,
-            race.n_curves,
-        )
-        return True
+    @property
+    def _n_startup(self) -> int:
+        return self._race.n_curves
+
+    def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
+        return self._race.judge(self._pruner._arm(trial), fidelity, float(curve[fidelity]))

@@ -9,7 +9,7 @@ from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_limit
-from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY
+from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, write_attribute
 from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
 
 __all__ = ["TimeLimitPruner"]
@@ -19,19 +19,15 @@ class TimeLimitPruner(BasePruner):
     """Stop a trial once it has run for longer than its limit, when it asks whether to go on.
 
     The limit is cooperative: it takes effect at the next ``trial.should_prune()``, and never for
-    an objective that does not call it, hangs between two calls, or ignores the answer. Within
-    these bounds it needs no further process and works wherever Optuna does. For everything else
-    `time_limited` kills the objective from outside; the two go together: below `time_limited` the
-    pruner is asked just the same, so that an objective that reports can end in order, and one that
-    does not is killed.
+    an objective that does not call it, hangs between two calls, or ignores the answer. It needs no
+    further process and works wherever Optuna does. For everything else `time_limited` kills the
+    objective from outside; the two go together, so that an objective that reports can end in order,
+    and one that does not is killed.
 
     A trial that is told to stop for its time has the limit in its user attribute
     ``"mfhpo:censored_at"``, from which a sampler learns that its value is censored rather than
-    bad. It is there from the first time that it is told; on a trial that is COMPLETE it means that
-    the objective did not obey, and returned a value later than its limit. What a trial takes is
-    known when it has ended: `RCUCBSampler` and `time_limited` then write ``"mfhpo:seconds"``, and
-    without them it is ``trial.duration``. Where a sampler sets the limit, ``"mfhpo:enforced_by"``
-    is written when the trial asks for the first time.
+    bad; on a trial that is COMPLETE it means that the objective did not obey. Where a sampler sets
+    the limit, ``"mfhpo:enforced_by"`` is written when the trial asks for the first time.
 
     Parameters
     ----------
@@ -44,21 +40,17 @@ class TimeLimitPruner(BasePruner):
 
     Raises
     ------
-    TypeError
-        If `limit` is no number, or `pruner` no pruner.
-    ValueError
-        If `limit` is not positive.
+    TypeError, ValueError
+        If `limit` is no positive number, or `pruner` no pruner.
 
     Notes
     -----
     The clock is the wall clock of the process that runs the trial, from the start that Optuna
-    noted; it includes the time that the sampler needs for the parameters. Below `time_limited` it
-    is the clock of that, which leaves the sampler out, so that both agree on what a trial took; a
-    trial that reaches the limit of `time_limited` is killed before it is answered, so let the
-    pruner's be the smaller one if objectives are to end in order. There is no state but
-    that of the trials, so that several workers may share a study. A study whose pruner this is
-    does not give `optuna.pruners.HyperbandPruner` as `pruner` the trials of one bracket only,
-    since Optuna looks for it at the study itself.
+    noted. Below `time_limited` it is the clock of that, which leaves the sampler out. A trial that
+    reaches the limit of `time_limited` is killed before it is answered, so let the pruner's be the
+    smaller one if objectives are to end in order. A study whose pruner this is does not give
+    `optuna.pruners.HyperbandPruner` as `pruner` the trials of one bracket only, since Optuna looks
+    for it at the study itself.
 
     Examples
     --------
@@ -88,17 +80,14 @@ class TimeLimitPruner(BasePruner):
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Whether to stop a trial; see `optuna.pruners.BasePruner.prune`.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If the limit that the trial's user attribute tells is no positive number.
+        Raises TypeError or ValueError if the limit that the sampler tells is no positive number.
         """
         if LIMIT_KEY in trial.user_attrs and ENFORCER_KEY not in trial.user_attrs:
-            _note(study, trial, ENFORCER_KEY, "TimeLimitPruner")
+            write_attribute(study, trial, ENFORCER_KEY, "TimeLimitPruner")
         limit = limit_of(trial.user_attrs, trial.number, self._limit)
         if limit is not None and _seconds(trial) > limit:
             if CENSORED_KEY not in trial.user_attrs:
-                _note(study, trial, CENSORED_KEY, limit)
+                write_attribute(study, trial, CENSORED_KEY, limit)
             return True
         return self._pruner is not None and self._pruner.prune(study, trial)
 
@@ -111,9 +100,3 @@ def _seconds(trial: FrozenTrial) -> float:
     if trial.datetime_start is None:
         return 0.0
     return (datetime.now() - trial.datetime_start).total_seconds()
-
-
-def _note(study: optuna.Study, trial: FrozenTrial, key: str, value: float | str) -> None:
-    # No public way leads from a pruner to the attributes of a running trial.
-    study._storage.set_trial_user_attr(trial._trial_id, key, value)
-    trial.user_attrs[key] = value

@@ -15,7 +15,7 @@ from optuna.trial import create_trial
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, WITHHELD_KEY
 from mfhpo_optuna.study.study_race import StudyRace
 
-__all__ = ["Answer", "add_answer"]
+__all__ = ["Answer", "add_answer", "pessimistic"]
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,19 @@ class Answer:
     distributions: Mapping[str, BaseDistribution]
     attributes: Mapping[str, Any]  # `CERTIFICATE_KEY` among them
     reason: str  # why the race is where it is
-    remedy: str  # what may help if there is no answer: a sentence
+    remedy: str = "Give it a larger budget, or mend the objective."  # if there is no answer
+
+
+def pessimistic(interval: tuple[float, float], sign: float) -> float:
+    """The end that is certain, which a later answer beats; `sign` is -1 where less is better."""
+    return interval[0 if sign > 0.0 else 1]
 
 
 def add_answer(
     study: optuna.Study,
     race: StudyRace,
     answer: Answer,
-    is_repeat: Callable[[Answer, Mapping[str, Any]], bool],
+    is_repeat: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
 ) -> None:
     """Add an answer to the study, unless there is none or an earlier one says the same.
 
@@ -58,12 +63,12 @@ def add_answer(
         for trial in race.certificates
         if (WITHHELD_KEY in trial.user_attrs) == withheld
     )
-    if any(is_repeat(answer, certificate) for certificate in earlier):
+    if any(is_repeat(answer.attributes[CERTIFICATE_KEY], one) for one in earlier):
         return
     study.add_trial(
         create_trial(
             value=answer.value,
-            params=dict(answer.params),
+            params={name: answer.params[name] for name in answer.distributions},
             distributions=dict(answer.distributions),
             user_attrs=dict(answer.attributes),
         )

@@ -11,14 +11,9 @@ from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import runs
-from mfhpo_optuna.samplers.declared import DeclaredSampler
-from mfhpo_optuna.samplers.options import (
-    IISESamplerOptions,
-    MFGradSamplerOptions,
-    MFLUCBSamplerOptions,
-    MFTopTwoSamplerOptions,
-)
+from mfhpo.racing.options import IISEOptions, MFGradOptions, MFLUCBOptions, MFTopTwoOptions, runs
+from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
+from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 
 if TYPE_CHECKING:
@@ -27,7 +22,23 @@ if TYPE_CHECKING:
 __all__ = ["IISESampler", "MFGradSampler", "MFLUCBSampler", "MFTopTwoSampler"]
 
 
-@runs(IISE, IISESamplerOptions, epsilon=None, measure=10)
+class _IISE(IISEOptions, SamplerOptions):
+    pass
+
+
+class _MFTopTwo(MFTopTwoOptions, SamplerOptions):
+    pass
+
+
+class _MFGrad(MFGradOptions, SamplerOptions):
+    pass
+
+
+class _MFLUCB(MFLUCBOptions, SamplerOptions):
+    pass
+
+
+@runs(IISE, _IISE, epsilon=None, measure=10)
 class IISESampler(DeclaredSampler):
     """Finds the best of a set of configurations and certifies it, by elimination.
 
@@ -35,16 +46,14 @@ class IISESampler(DeclaredSampler):
     Configurations that cannot be the best any more are not evaluated again; the study stops by
     itself when one is left, or when the leader is within `epsilon` of all others. Then
     ``study.best_trial`` is a trial that the sampler adds: the certified configuration with its
-    estimated mean. The single evaluations are marked as infeasible, so that none of them, however
-    lucky, is ever the best trial.
+    estimated mean. Single evaluations are marked as infeasible, so that none, however lucky, is
+    the best trial.
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Noise that was not declared is
     estimated, and the certificate says so. Without bounds on the bias, only values at the target
-    are evidence (see `estimated_bias`).
-
-    The objective must be noisy in the way that matters: draw a new split or seed in every
-    evaluation. With a fixed one, the certificate is about that split alone.
+    are evidence (see `estimated_bias`). Draw a new split or seed in every evaluation: with a fixed
+    one, the certificate is about that one alone.
 
     Parameters
     ----------
@@ -69,23 +78,22 @@ class IISESampler(DeclaredSampler):
     Notes
     -----
     Several workers, threads or processes, may run one study. A study in a database goes on where
-    it stopped, whatever stopped it: run the same code again. Only what an `arm_sampler` draws may
-    then differ from an uninterrupted study.
+    it stopped: run the same code again. Only what an `arm_sampler` draws may then differ from an
+    uninterrupted study.
 
     Values count in the order in which their trials began. If a trial under way is the only reason
-    why nothing can be certified yet, workers wait for it, at most until its lease is over. Then the
-    study stops without a certificate; if the trial ends later, the answer is brought up to date. A
-    worker that has waited ends its trial as pruned, and begins another one.
+    why nothing can be certified yet, workers wait for it, at most until its lease is over, and end
+    their own trials as pruned. Then the study stops without a certificate; if the trial ends later,
+    the answer is brought up to date.
 
-    As in any study, an exception ends ``optimize`` unless it is caught:
-    ``study.optimize(objective, catch=(Exception,))``. Such a trial, or one that is interrupted,
-    counts as failed. Nothing is certified if the leader leaves the race because its trials fail.
+    An exception ends ``optimize`` unless it is caught: ``study.optimize(objective,
+    catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed. Nothing is
+    certified if the leader leaves the race because its trials fail.
 
     Ending ``optimize`` early (``n_trials``, ``timeout``, Ctrl-C) leaves a study without a best
     trial; `recommendation` answers at any time. The value of an uncertified best trial, after a
     budget ran out, is the pessimistic end of its interval (infinite while nothing is certain), so
-    that a later answer, with a larger budget, takes its place. If an earlier answer still looks
-    better, a warning says so, and `recommendation` has the right one.
+    that a later answer takes its place. If an earlier one still looks better, a warning says so.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.
@@ -107,7 +115,7 @@ class IISESampler(DeclaredSampler):
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[IISESamplerOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_IISE]
     ) -> None:
         super().__init__(fidelity, arms, options)
 
@@ -115,7 +123,7 @@ class IISESampler(DeclaredSampler):
         return make_elimination(problem, sign, options)
 
 
-@runs(MFTopTwo, MFTopTwoSamplerOptions, epsilon=None, measure=10)
+@runs(MFTopTwo, _MFTopTwo, epsilon=None, measure=10)
 class MFTopTwoSampler(DeclaredSampler):
     """Finds and certifies the best configuration by pulling the leader and its nearest rival.
 
@@ -124,44 +132,23 @@ class MFTopTwoSampler(DeclaredSampler):
     which evaluates all that are left equally often. Use `IISESampler` for many workers, which need
     no single leader to gather around, or to repeat published results.
 
-    What it guarantees: the same as `IISESampler`, which also describes trials,
-    ``study.best_trial``, workers and resuming.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFTopTwoOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Guarantee, trials, arguments, workers, resuming and errors are as described for `IISESampler`;
+    the options are `mfhpo.racing.options.MFTopTwoOptions` and
+    `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Examples
     --------
-    >>> import numpy as np, optuna
     >>> from mfhpo_optuna import MFTopTwoSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", -1, 1)
-    ...     epochs = trial.suggest_int("epochs", 1, 27)
-    ...     return x**2 + 0.2 / epochs + 0.05 * rng.normal()
     >>> sampler = MFTopTwoSampler("epochs", arms=8, epsilon=0.05, seed=0)
-    >>> study = optuna.create_study(sampler=sampler)
-    >>> study.optimize(objective)
-    >>> sampler.recommendation(study).certified, abs(study.best_params["x"]) < 0.3
-    (True, True)
     """
 
     def __init__(
-        self,
-        fidelity: str | Fidelity,
-        arms: ArmsLike = 32,
-        **options: Unpack[MFTopTwoSamplerOptions],
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFTopTwo]
     ) -> None:
         super().__init__(fidelity, arms, options)
 
 
-@runs(MFGrad, MFGradSamplerOptions, epsilon=None, measure=10)
+@runs(MFGrad, _MFGrad, epsilon=None, measure=10)
 class MFGradSampler(DeclaredSampler):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
@@ -170,40 +157,23 @@ class MFGradSampler(DeclaredSampler):
     optimal. It begins with one trial of every pair of those configurations that are left, and a
     step takes more computing than one of `MFTopTwoSampler`, which is the better choice elsewhere.
 
-    What it guarantees: the same as `IISESampler`, which also describes trials,
-    ``study.best_trial``, workers and resuming. With ``stop="published"`` delta is not proven.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFGradOptions` and `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Guarantee, trials, arguments, workers, resuming and errors are as described for `IISESampler`,
+    but with ``stop="published"`` delta is not proven; the options are
+    `mfhpo.racing.options.MFGradOptions` and `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Examples
     --------
-    >>> import numpy as np, optuna
     >>> from mfhpo_optuna import MFGradSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", -1, 1)
-    ...     epochs = trial.suggest_int("epochs", 1, 27)
-    ...     return x**2 + 0.2 / epochs + 0.05 * rng.normal()
-    >>> sampler = MFGradSampler("epochs", arms=8, epsilon=0.05, seed=0)
-    >>> study = optuna.create_study(sampler=sampler)
-    >>> study.optimize(objective)
-    >>> sampler.recommendation(study).certified, abs(study.best_params["x"]) < 0.3
-    (True, True)
+    >>> sampler = MFGradSampler("epochs", arms=8, delta=1e-6, epsilon=0.05, seed=0)
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFGradSamplerOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFGrad]
     ) -> None:
         super().__init__(fidelity, arms, options)
 
 
-@runs(MFLUCB, MFLUCBSamplerOptions, epsilon=None, measure=10)
+@runs(MFLUCB, _MFLUCB, epsilon=None, measure=10)
 class MFLUCBSampler(DeclaredSampler):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
@@ -212,16 +182,10 @@ class MFLUCBSampler(DeclaredSampler):
     "B" picks the levels that pay), or to repeat published results. Else `MFTopTwoSampler` usually
     needs less.
 
-    What it guarantees: the same as `IISESampler`, which also describes trials,
-    ``study.best_trial``, workers and resuming. What is said about the two best means only chooses
-    levels: if it is wrong the race costs more, and the certificate is as good.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFLUCBOptions` and `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Guarantee, trials, arguments, workers, resuming and errors are as described for `IISESampler`;
+    the options are `mfhpo.racing.options.MFLUCBOptions` and
+    `mfhpo_optuna.samplers.options.SamplerOptions`. What is said about the two best means only
+    chooses levels: if it is wrong the race costs more, and the certificate is as good.
 
     Raises
     ------
@@ -235,26 +199,15 @@ class MFLUCBSampler(DeclaredSampler):
     No loss is below 0, and a second arm below 0.3 is sure to be among these. After 9 epochs, losses
     are at most 0.02 above those after 27:
 
-    >>> import numpy as np, optuna
     >>> from mfhpo_optuna import Fidelity, MFLUCBSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", -1, 1)
-    ...     epochs = trial.suggest_int("epochs", 1, 27)
-    ...     return x**2 + 0.2 / epochs + 0.05 * rng.normal()
     >>> sampler = MFLUCBSampler(
     ...     Fidelity("epochs", levels=[9, 27], bias=[0.02, 0.0]), arms=8, explore="A",
     ...     best_no_better_than=0.0, second_no_worse_than=0.3, epsilon=0.05, seed=0,
     ... )
-    >>> study = optuna.create_study(sampler=sampler)
-    >>> study.optimize(objective)
-    >>> sampler.recommendation(study).certified, abs(study.best_params["x"]) < 0.3
-    (True, True)
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFLUCBSamplerOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFLUCB]
     ) -> None:
         super().__init__(fidelity, arms, options)
 

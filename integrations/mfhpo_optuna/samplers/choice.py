@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import optuna
 
 from mfhpo import Policy, Problem
 from mfhpo.certification.choice import (
-    LOSSES_ARE_MAXIMISED,
     PolicyChoice,
     check_parts,
     make_best_policy,
@@ -18,11 +16,11 @@ from mfhpo.certification.choice import (
 )
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import runs
-from mfhpo_optuna.samplers.declared import DeclaredSampler
-from mfhpo_optuna.samplers.options import MFSamplerOptions
+from mfhpo.racing.options import ChoiceOptions, runs
+from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
+from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
-from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,7 +31,11 @@ __all__ = ["MFSampler"]
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
-@runs(MFTopTwo, MFSamplerOptions, aim="best arm", epsilon=None, measure=None)
+class _Options(ChoiceOptions, SamplerOptions):
+    pass
+
+
+@runs(MFTopTwo, _Options, aim="best arm", epsilon=None, measure=None)
 class MFSampler(DeclaredSampler):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
@@ -43,9 +45,8 @@ class MFSampler(DeclaredSampler):
     is resumed, as long as the arguments are the same.
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
-    `IISESampler` describes: with probability at least 1 - `delta` the certified configuration is at
-    most `epsilon` worse than the best arm. With the other aims nothing is certified; see
-    `MFUCBSampler` and `MFEliminationSampler`.
+    `IISESampler` describes. With the other aims nothing is certified; see `MFUCBSampler` and
+    `MFEliminationSampler`.
 
     Parameters
     ----------
@@ -73,31 +74,21 @@ class MFSampler(DeclaredSampler):
     >>> sampler = MFSampler("epochs", arms=8, epsilon=0.05, seed=0)
     >>> study = optuna.create_study(sampler=sampler)
     >>> study.optimize(objective)
-    >>> sampler.choice(study).policy.__name__
-    'MFTopTwo'
-    >>> sampler.recommendation(study).certified, abs(study.best_params["x"]) < 0.3
-    (True, True)
+    >>> sampler.choice(study).policy.__name__, sampler.recommendation(study).certified
+    ('MFTopTwo', True)
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFSamplerOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_Options]
     ) -> None:
         check_parts(options)
-        self._warned_of_losses = False
         super().__init__(fidelity, arms, options)
 
     def choice(self, study: optuna.Study) -> PolicyChoice:
         """Which policy was chosen for a study, and why.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If no trial has told the levels of the fidelity yet, so that nothing is chosen.
+        Raises ValueError if no trial has told the levels of the fidelity yet, so that nothing is
+        chosen.
         """
         with self._lock:
             race = self._read(study)
@@ -109,20 +100,14 @@ class MFSampler(DeclaredSampler):
                 )
             return self._choice_for(race)
 
-    def _choice_for(self, race: Race) -> PolicyChoice:
+    def _choice_for(self, race: FidelityRace) -> PolicyChoice:
         problem = self._declaration.problem(len(race.arms), race.levels, race.sign)
         return recommend_policy(problem, self._options["aim"])
-
-    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
-        if self._options["aim"] == "reward per pull" and sign < 0.0 and not self._warned_of_losses:
-            self._warned_of_losses = True
-            warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=3)
-        return super()._make_policy(n_arms, levels, seed, sign)
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return make_best_policy(problem, sign, options)
 
-    def _read(self, study: optuna.Study, ending: int | None = None) -> Race:
+    def _read(self, study: optuna.Study, ending: int | None = None) -> FidelityRace:
         race = super()._read(study, ending)
         if race.policy is not None and not race.announced:
             race.announced = True

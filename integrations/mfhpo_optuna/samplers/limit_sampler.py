@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,20 +13,20 @@ from mfhpo.censored import CensoredPolicy
 from mfhpo.censored.options import mirrored
 from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.recommendations import StudyLimitRecommendation
-from mfhpo_optuna.samplers.answer import Answer
+from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
-from mfhpo_optuna.samplers.policy_sampler import (
-    PolicySampler,
-    seconds_since_start,
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
+from mfhpo_optuna.study.arms import ArmsLike
+from mfhpo_optuna.study.attributes import (
+    CERTIFICATE_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    SECONDS_KEY,
     write_attribute,
 )
-from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from mfhpo_optuna.study.limited_race import LimitedRace
 
 __all__ = ["LimitSampler"]
-
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 _UNKNOWN_RANGE = "the range of the values is unknown, because no two different ones were seen"
 _DECLARE_RANGE = "Declare reward_range=(least, largest)."
@@ -42,7 +41,6 @@ class LimitSampler(PolicySampler[LimitedRace]):
     """
 
     _policy_class: Callable[..., CensoredPolicy]
-    _defaults: dict[str, Any]
 
     def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:
         own = with_defaults(type(self), options) | explicit
@@ -56,10 +54,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     def recommendation(self, study: optuna.Study) -> StudyLimitRecommendation:
         """The best pair of arm and time limit so far, and its gain.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
+        The study was run with this sampler, or with one made with the same arguments.
         """
         with self._lock:
             return _recommendation(self._read(study))
@@ -67,15 +62,8 @@ class LimitSampler(PolicySampler[LimitedRace]):
     def best_limit(self, study: optuna.Study) -> float:
         """The recommended time limit in seconds, of the recommended arm.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If there is no answer yet: nothing was observed, or limits are still being derived.
+        Raises ValueError if there is no answer yet: nothing was observed, or limits are still being
+        derived.
         """
         answer = self.recommendation(study)
         if answer.limit is None:
@@ -86,18 +74,9 @@ class LimitSampler(PolicySampler[LimitedRace]):
         """Add the answer so far to the study, so that ``study.best_trial`` shows it.
 
         That is done without being asked when the horizon is reached. Later answers may be added:
-        the best trial is the one with the best guaranteed gain.
-
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If there is no answer yet, or it means nothing: no `reward_range` was declared, and no
-            two different values were seen.
+        the best trial is the one with the best guaranteed gain. Raises ValueError if there is no
+        answer yet, or it means nothing: no `reward_range` was declared, and no two different values
+        were seen.
         """
         with self._lock:
             self.best_limit(study)
@@ -108,22 +87,18 @@ class LimitSampler(PolicySampler[LimitedRace]):
 
     # Helpers.
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> LimitedRace:
+    def _new(self, study: optuna.Study) -> LimitedRace:
         def make_policy(n_arms: int, sign: float) -> CensoredPolicy:
             return self._policy_class(n_arms, **mirrored(self._options, sign))
 
         reward_range, longest = self._options["reward_range"], self._options["longest"]
+        arms = self._new_arms(study)
         return LimitedRace(study, arms, make_policy, self._lease, reward_range, longest)
 
-    def _learn(
-        self,
-        study: optuna.Study,
-        race: LimitedRace,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-    ) -> bool:
-        seconds = trial.user_attrs.get(SECONDS_KEY)
+    def _seconds_of(
+        self, study: optuna.Study, race: LimitedRace, trial: FrozenTrial, state: TrialState
+    ) -> float | None:
+        seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
         # Others may have noted it before the trial ended; a trial that is tried again inherits it.
         if seconds is None or trial.user_attrs.get(ENFORCER_KEY) != "time_limited":
             seconds = seconds_since_start(trial)
@@ -131,39 +106,25 @@ class LimitSampler(PolicySampler[LimitedRace]):
                 # Who reads the trial later is to read the same.
                 write_attribute(study, trial, SECONDS_KEY, seconds)
         race.warn_of_enforcer(trial, state)
-        return race.finish(trial, state, value, seconds)
-
-    def _check(self, study: optuna.Study, race: LimitedRace) -> None:
-        limits = race.policy.limits
-        derived = isinstance(self._options.get("limits"), Integral)
-        if derived and limits is not None and not race.announced:
-            race.announced = True
-            _logger.info(
-                "Time limits of study %r, in seconds: %s.",
-                study.study_name,
-                ", ".join(f"{limit:.4g}" for limit in limits),
-            )
+        return seconds
 
     def _answer(self, race: LimitedRace) -> Answer:
         answer = _recommendation(race)
         known = {} if answer.arm is None else race.arms.distributions(answer.arm)
-        distributions = {name: known[name] for name in known if name in answer.params}
         limit = {} if answer.limit is None else {LIMIT_KEY: answer.limit}
         means_nothing = answer.arm is not None and not race.policy.range_is_known
         return Answer(
             arm=None if means_nothing else answer.arm,
             mean=answer.gain,
-            # What is certain of it, so that a later answer takes its place as the best trial.
-            value=answer.interval[0 if race.sign > 0 else 1],
-            params={name: answer.params[name] for name in distributions},
-            distributions=distributions,
+            value=pessimistic(answer.interval, race.sign),
+            params=answer.params,
+            distributions={name: known[name] for name in known if name in answer.params},
             attributes={CERTIFICATE_KEY: answer.to_dict(), **limit},
             reason=_UNKNOWN_RANGE if means_nothing else answer.reason,
             remedy=_DECLARE_RANGE if means_nothing else "Mend the objective.",
         )
 
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        now = answer.attributes[CERTIFICATE_KEY]
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         if (earlier["arm"], earlier["limit"]) != (now["arm"], now["limit"]):
             return False
         # Workers that end after the horizon change the bounds a little, but not the answer.

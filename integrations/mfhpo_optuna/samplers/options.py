@@ -1,7 +1,4 @@
-"""What samplers take by name: the options of their policy, and their own.
-
-The options of policies are documented in `mfhpo.racing.options` and `mfhpo.censored.options`.
-"""
+"""What every sampler that runs a policy takes by name, besides the policy's own options."""
 
 from __future__ import annotations
 
@@ -9,29 +6,7 @@ from typing import TypedDict
 
 from optuna.samplers import BaseSampler
 
-from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions
-from mfhpo.racing.options import (
-    ChoiceOptions,
-    IISEOptions,
-    MFEliminationOptions,
-    MFGradOptions,
-    MFLUCBOptions,
-    MFTopTwoOptions,
-    MFUCBOptions,
-)
-
-__all__ = [
-    "IISESamplerOptions",
-    "MFEliminationSamplerOptions",
-    "MFGradSamplerOptions",
-    "MFLUCBSamplerOptions",
-    "MFSamplerOptions",
-    "MFTopTwoSamplerOptions",
-    "MFUCBSamplerOptions",
-    "RCUCBSamplerOptions",
-    "SamplerOptions",
-    "ZoomingRCUCBSamplerOptions",
-]
+__all__ = ["SamplerOptions"]
 
 
 class SamplerOptions(TypedDict, total=False):
@@ -58,39 +33,3 @@ class SamplerOptions(TypedDict, total=False):
     lease: float | None
     progress: bool | None
     seed: int | None
-
-
-class IISESamplerOptions(IISEOptions, SamplerOptions):
-    """Options of `IISESampler`."""
-
-
-class MFTopTwoSamplerOptions(MFTopTwoOptions, SamplerOptions):
-    """Options of `MFTopTwoSampler`."""
-
-
-class MFGradSamplerOptions(MFGradOptions, SamplerOptions):
-    """Options of `MFGradSampler`."""
-
-
-class MFLUCBSamplerOptions(MFLUCBOptions, SamplerOptions):
-    """Options of `MFLUCBSampler`."""
-
-
-class MFSamplerOptions(ChoiceOptions, SamplerOptions):
-    """Options of `MFSampler`."""
-
-
-class MFUCBSamplerOptions(MFUCBOptions, SamplerOptions):
-    """Options of `MFUCBSampler`."""
-
-
-class MFEliminationSamplerOptions(MFEliminationOptions, SamplerOptions):
-    """Options of `MFEliminationSampler`."""
-
-
-class RCUCBSamplerOptions(RCUCBOptions, SamplerOptions):
-    """Options of `RCUCBSampler`."""
-
-
-class ZoomingRCUCBSamplerOptions(ZoomingRCUCBOptions, SamplerOptions):
-    """Options of `ZoomingRCUCBSampler`."""

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import abc
-import threading
 import time
 import warnings
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Pull
-from mfhpo._validation import check_count, check_number
 from mfhpo_optuna.samplers.answer import Answer, add_answer
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
+from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, WORKER
+from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, WORKER, write_attribute
 from mfhpo_optuna.study.levels import contains
-from mfhpo_optuna.study.progress import ProgressLine
-from mfhpo_optuna.study.study_race import Listener, StudyRace
+from mfhpo_optuna.study.places import drawn
+from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import worker_name
-from mfhpo_optuna.study.unit import from_unit
 
-__all__ = ["PolicySampler", "seconds_since_start", "stop", "write_attribute"]
+__all__ = ["PolicySampler", "seconds_since_start"]
 
 RaceT = TypeVar("RaceT", bound=StudyRace)
 
@@ -43,19 +38,17 @@ _LONGEST_WAIT = 10.0
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
-class PolicySampler(BaseSampler, Generic[RaceT]):
+class PolicySampler(StudySampler[RaceT]):
     """Runs a policy on a study: each trial is one pull, and the state is the study's trials.
 
-    Parameters
-    ----------
-    owned
-        Name of the parameter that the sampler itself decides, which no arm may contain; empty if
-        there is none.
-    arms
-        See `IISESampler`.
-    arm_sampler, lease, progress, seed
-        See `SamplerOptions`.
+    `owned` is the parameter that the sampler itself decides, which no arm may contain, or empty.
+    For the other arguments see `IISESampler` and `SamplerOptions`.
     """
+
+    _drawn_by = "arm_sampler"  # the option
+    # Of a class that runs a policy with options; see `mfhpo.racing.options.runs`.
+    _policy_class: Callable[..., Any]
+    _defaults: dict[str, Any]
 
     def __init__(
         self,
@@ -68,74 +61,41 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         seed: int | None,
     ) -> None:
         Arms(arms, owned, 0)  # raises for bad arms before any study exists
-        if seed is not None:
-            seed = check_count("seed", seed, 0)
-        if lease is not None and not check_number("lease", lease, " of seconds or None") > 0.0:
-            raise ValueError(f"lease must be positive or None, got {lease!r}.")
+        super().__init__(lease, progress, seed)
         if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
             raise TypeError(
-                f"arm_sampler must be a sampler of Optuna such as TPESampler() or None, got "
+                f"{self._drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
                 f"{arm_sampler!r}."
             )
-        if progress is not None and not isinstance(progress, bool):
-            raise TypeError(f"progress must be True, False or None, got {progress!r}.")
         if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
             raise TypeError(
-                f"arm_sampler={type(arm_sampler).__name__} enumerates a whole space and cannot "
-                f"draw single arms; give arms={{name: distribution}}, which takes all of a small "
-                f"space."
+                f"{self._drawn_by}={type(arm_sampler).__name__} enumerates a whole space and "
+                f"cannot draw single configurations; give another one such as RandomSampler(), or, "
+                f"to a sampler with arms, arms={{name: distribution}}: all of a small space."
             )
         self._owned = owned
         self._arms = arms
         self._arm_sampler = arm_sampler
-        self._lease = lease
-        self._seed = seed
-        self._progress = ProgressLine(progress)
-        self._races: dict[tuple[int, int], tuple[object, RaceT]] = {}
-        self._lock = threading.RLock()
 
     # What differs from sampler to sampler.
 
-    @abc.abstractmethod
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> RaceT:
-        """Make the race of a study, of which nothing is read yet; the same in all its workers."""
-
-    @abc.abstractmethod
-    def _learn(
-        self,
-        study: optuna.Study,
-        race: RaceT,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-    ) -> bool:
-        """Take in a trial that ends; return whether it was a single pull, and so no answer."""
+    def _seconds_of(
+        self, study: optuna.Study, race: RaceT, trial: FrozenTrial, state: TrialState
+    ) -> float | None:
+        """How long a trial that ends now has taken, noted where whoever reads it later needs it."""
+        return seconds_since_start(trial)
 
     @abc.abstractmethod
     def _answer(self, race: RaceT) -> Answer:
         """What the race's answer is at the moment."""
 
     @abc.abstractmethod
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        """Whether an earlier answer, as it was recorded, says all that this one says."""
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+        """Whether an earlier answer says all that this one says, both as they are recorded."""
 
-    @abc.abstractmethod
     def _values_of_arms(self, race: RaceT) -> list[tuple[int, float]]:
         """Arms and their values, comparable with each other, for the sampler that draws arms."""
-
-    # What users call.
-
-    def replay(self, study: optuna.Study, listen: Callable[[RaceT], Listener]) -> RaceT:
-        """Go through the study's observations once more, as plots do.
-
-        Given the race, `listen` returns what is called after each observation.
-        """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            race = self._new_race(study)
-            race.listener = listen(race)
-            race.read(study)
-        return race
+        return []
 
     # What Optuna calls.
 
@@ -147,8 +107,10 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
-            if self._arm_sampler is None or pull is None or not self._draws(race, pull):
+            if self._arm_sampler is None or pull is None:
                 return {}
+            if race.arms.declared or race.arms.params(pull.arm):
+                return {}  # another trial has decided what the arm is
             space = self._arm_sampler.infer_relative_search_space(self._arms_only(study), trial)
             return {name: d for name, d in space.items() if name != self._owned}
 
@@ -162,10 +124,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         if self._arm_sampler is not None:
             view = self._arms_only(study)
             return self._arm_sampler.sample_relative(view, trial, search_space)
-        return {
-            name: self.sample_independent(study, trial, name, distribution)
-            for name, distribution in search_space.items()
-        }
+        return super().sample_relative(study, trial, search_space)
 
     def sample_independent(
         self,
@@ -213,7 +172,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
                 self._conclude(study, race)
-                self._progress.close(race)
+                self._progress.show(race.progress_text, is_last=True)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
                         f"trial {trial.number} was enqueued after the race ended: it is pruned. "
@@ -224,9 +183,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             if waited:
                 # Its clock has run while it waited, and so would tell what it costs wrongly.
                 race.idle.add(trial.number)
-                self._write(study, trial, race.attributes_outside(trial))
-                return
-            pull = race.propose(trial)
+            pull = None if waited else race.propose(trial)
             if pull is None:
                 self._write(study, trial, race.attributes_outside(trial))
                 return
@@ -235,9 +192,7 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
                 self._arm_sampler.reseed_rng()
                 race.reseeded = True
             race.begin(trial, pull)
-            attributes = race.attributes(pull)
-            attributes[ARM_KEY] = {**attributes[ARM_KEY], WORKER: worker_name()}
-            self._write(study, trial, attributes)
+            self._write(study, trial, race.attributes(pull))
 
     def after_trial(
         self,
@@ -251,7 +206,8 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             return
         with self._lock:
             race = self._read(study, ending=trial.number)
-            is_single = self._learn(study, race, trial, state, values[0] if values else None)
+            seconds = self._seconds_of(study, race, trial, state)
+            is_single = race.finish(trial, state, values[0] if values else None, seconds)
             race.settle()
             if is_single:
                 # A single noisy value is no answer: `best_trial` skips trials that break a
@@ -261,26 +217,13 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
             self._check(study, race)
             if race.policy is None:
                 return
-            self._progress.show(race)
+            self._progress.show(race.progress_text)
             if self._is_over(race):
-                self._progress.close(race)
+                self._progress.show(race.progress_text, is_last=True)
                 self._conclude(study, race)
                 stop(study)
             elif race.answer_is_stale:
                 self._conclude(study, race)
-
-    def reseed_rng(self) -> None:
-        """Do nothing: randomness comes from the seed and the arm, never from a shared state."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        del state["_lock"]
-        state["_races"] = {}  # a function of the studies' trials
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
 
     # Helpers.
 
@@ -294,10 +237,9 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Wait while only trials under way keep the answer from being certified; False if none do.
 
-        They may change it, so that stopping now would lose it; evaluating more would not help. It
-        ends with their lease at the latest, and is short for each trial, so that ``optimize`` looks
-        at its timeout in between. Nothing waits under ask and tell, where whoever asks may be the
-        one who is to tell.
+        It ends with their lease at the latest, and is short for each trial, so that ``optimize``
+        looks at its timeout in between. Nothing waits under ask and tell, where whoever asks may be
+        the one who is to tell.
         """
         with self._lock:
             race = self._of(study)  # as it was left: reading it is only worth it if it waits
@@ -320,44 +262,28 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
     def _write(
         self, study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]
     ) -> None:
+        """Tell other workers of a trial, and with a pull which process evaluates it."""
         for key, value in attributes.items():
-            write_attribute(study, trial, key, value)
-
-    def _of(self, study: optuna.Study) -> RaceT:
-        # The storage is kept along, so that no other one can take its identity.
-        key = (study._study_id, id(study._storage))
-        if key not in self._races:
-            self._races[key] = (study._storage, self._new_race(study))
-        return self._races[key][1]
+            by = {WORKER: worker_name()} if key == ARM_KEY else {}
+            write_attribute(study, trial, key, {**value, **by} if by else value)
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> RaceT:
         self._raise_error_if_multi_objective(study)
         race = self._of(study)
         if not race.read(study, ending):
-            del self._races[study._study_id, id(study._storage)]
-            anew = self._of(study)
+            anew = self._anew(study)
             if race.is_disordered:
                 anew.take_over(race)
             anew.read(study, ending)
             return anew
         return race
 
-    def _new_race(self, study: optuna.Study) -> RaceT:
-        # Without a seed, the study's name gives one that all its workers agree on.
-        seed = zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
-        return self._make_race(study, self._new_arms(seed), seed)
-
-    def _new_arms(self, seed: int) -> Arms:
+    def _new_arms(self, study: optuna.Study) -> Arms:
         """The arms of a study of which nothing is read yet."""
-        return Arms(self._arms, self._owned, seed)
+        return Arms(self._arms, self._owned, self._seed_of(study))
 
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
-        key = [self._seed or 0, trial.number, zlib.crc32(name.encode())]
-        return from_unit(float(np.random.default_rng(key).random()), distribution)
-
-    def _draws(self, race: RaceT, pull: Pull) -> bool:
-        """Whether the trial is the one that decides what its arm is."""
-        return not race.arms.declared and not race.arms.params(pull.arm)
+        return drawn(self._seed or 0, trial.number, name, distribution)
 
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:
@@ -370,24 +296,8 @@ class PolicySampler(BaseSampler, Generic[RaceT]):
         add_answer(study, race, self._answer(race), self._is_repeat)
 
 
-def stop(study: optuna.Study) -> bool:
-    """Stop the study's loop; False under ask and tell, where there is none."""
-    try:
-        study.stop()
-    except RuntimeError:
-        return False
-    return True
-
-
 def seconds_since_start(trial: FrozenTrial) -> float | None:
     """How long a trial that ends now has run, or None if it never said when it began."""
     if trial.datetime_start is None:
         return None
     return (datetime.now() - trial.datetime_start).total_seconds()
-
-
-def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
-    """Set a user attribute of a running trial, in the storage and on the copy at hand."""
-    # No public way leads from a sampler to the attributes of a running trial.
-    study._storage.set_trial_user_attr(trial._trial_id, key, value)
-    trial.user_attrs[key] = value

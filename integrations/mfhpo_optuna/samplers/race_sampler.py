@@ -7,37 +7,41 @@ import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
-from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
+from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import SigmaLike
+from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import (
     DeclaredSearch,
     HalvingSearch,
     ModelSearch,
+    SearchOptions,
     SearchRace,
     has_levels,
 )
 from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.samplers.answer import Answer
-from mfhpo_optuna.samplers.base import FidelitySampler
-from mfhpo_optuna.samplers.policy_sampler import stop
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.replicates import RECORD
-from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
+from mfhpo_optuna.samplers.study_sampler import stop
+from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.open_arms import OpenArms
-from mfhpo_optuna.study.race import Race
 from mfhpo_optuna.study.search_study import SearchStudy
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["RaceSampler", "training_of"]
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
 
+@runs(SearchRace, SearchOptions, checkpoints=False)
 class RaceSampler(FidelitySampler):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
@@ -65,33 +69,19 @@ class RaceSampler(FidelitySampler):
         The parameter that sets how dear an evaluation is, such as the number of epochs: its name,
         or a `Fidelity` with levels and costs (bounds on its bias are not used). None: the objective
         has no such parameter, and each trial is a full evaluation.
-    budget
-        What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
-        sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
-        None, as `trials` and `seconds` are: the search goes on as long as the study does, and
-        nothing is certified; see `conclude`, and `certify`. A study that is run again with a larger
-        budget goes on with the search if that was not over, else with its certificate alone. The
-        certificate is then wrong with probability at most `delta` for each budget.
-    trials
-        The budget in trials, instead of `budget`. A cheap trial counts as much as a dear one then,
-        so that all are at the target.
-    seconds
-        The budget in seconds of evaluation, summed over workers, instead of `budget`. Prices are
-        measured while the study runs, so the total may be missed by one evaluation per worker. The
-        first evaluation above the lowest level may exceed it further, because its price is not
-        known yet. A trial that fails is paid for; one whose worker dies counts at what others have
-        taken.
-    certify_share, top, delta, epsilon, sigma, max_failures
-        Of the certificate; see `mfhpo.search.SearchRace`.
-    checkpoints
-        Whether the objective goes on from the same configuration's last level, so that only the
-        difference of the costs is paid. It then keeps its checkpoint under `training_of`.
     proposer
         Another sampler of Optuna, such as ``TPESampler()``, to draw the configurations instead of
         the model of all levels. It is shown only those that were evaluated at the target, and they
         are advanced by asynchronous halving (`mfhpo.search.HalvingSearch`).
     lease, progress, seed
         See `mfhpo_optuna.samplers.options.SamplerOptions`.
+    **options
+        See `mfhpo.search.SearchOptions`. Without a budget, the search goes on as long as the study
+        does; see `conclude`, and `certify`. A study that is run again with a larger budget goes on
+        with the search if that was not over, else with its certificate alone, which is then wrong
+        with probability at most `delta` for each budget. A trial that fails is paid for; one whose
+        worker dies counts at what others have taken. With `checkpoints`, the objective keeps its
+        checkpoint under `training_of`.
 
     Raises
     ------
@@ -114,48 +104,19 @@ class RaceSampler(FidelitySampler):
     True
     """
 
+    _drawn_by = "proposer"
+
     def __init__(
         self,
         fidelity: str | Fidelity | None = None,
         *,
-        budget: float | None = None,
-        trials: int | None = None,
-        seconds: float | None = None,
-        certify_share: float = 0.1,
-        top: int = 8,
-        delta: float = 0.05,
-        epsilon: float | None = None,
-        sigma: SigmaLike = None,
-        checkpoints: bool = False,
         proposer: BaseSampler | None = None,
-        max_failures: int = 3,
         lease: float | None = None,
         progress: bool | None = None,
         seed: int | None = None,
+        **options: Unpack[SearchOptions],
     ) -> None:
-        if proposer is not None and not isinstance(proposer, BaseSampler):
-            raise TypeError(
-                f"proposer must be a sampler of Optuna such as TPESampler() or None, got "
-                f"{proposer!r}."
-            )
-        if isinstance(proposer, (GridSampler, BruteForceSampler)):
-            raise TypeError(
-                f"proposer={type(proposer).__name__} enumerates a whole space and cannot draw "
-                f"single configurations; leave it out, or give another one such as RandomSampler()."
-            )
-        self._declared = DeclaredSearch.of(
-            fidelity,
-            budget=budget,
-            trials=trials,
-            seconds=seconds,
-            checkpoints=checkpoints,
-            certify_share=certify_share,
-            top=top,
-            delta=delta,
-            epsilon=epsilon,
-            sigma=sigma,
-            max_failures=max_failures,
-        )
+        self._declared = DeclaredSearch.of(fidelity, **with_defaults(type(self), options))
         super().__init__(
             fidelity=self._declared.fidelity,
             arms=1,
@@ -168,12 +129,9 @@ class RaceSampler(FidelitySampler):
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> RaceRecommendation:
-        """The best answer so far, with its certificate as far as there is one; see `IISESampler`.
+        """The best answer so far, with its certificate as far as there is one.
 
-        Raises
-        ------
-        ValueError
-            If no trial has told the levels of the fidelity yet.
+        Raises ValueError if no trial has told the levels of the fidelity yet.
         """
         with self._lock:
             answer = super().recommendation(study)
@@ -183,12 +141,7 @@ class RaceSampler(FidelitySampler):
         """Make the best answer so far ``study.best_trial``, without waiting for the budget's end.
 
         Single trials are no answers and never best trials; this adds one that stands for the
-        recommended configuration. A race that ends by itself does this, too.
-
-        Raises
-        ------
-        ValueError
-            If no trial has told the levels of the fidelity yet.
+        recommended configuration. Raises ValueError if no trial has told the levels yet.
         """
         with self._lock:
             self._conclude(study, self._race_of(study)[0])
@@ -212,11 +165,9 @@ class RaceSampler(FidelitySampler):
 
     # What differs from a race among given arms.
 
-    def _new_arms(self, seed: int) -> Arms:
-        return OpenArms(self._owned, seed)
-
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> Race:
-        assert isinstance(arms, OpenArms)
+    def _new(self, study: optuna.Study) -> SearchStudy:
+        seed = self._seed_of(study)
+        arms = OpenArms(self._owned, seed)
         if has_levels(self._fidelity):
             self._note_fidelity(study)
 
@@ -226,18 +177,12 @@ class RaceSampler(FidelitySampler):
 
         return SearchStudy(study, arms, self._fidelity, make_race, self._lease)
 
-    def _make_policy(
-        self, n_arms: int, levels: Sequence[Any], seed: int, sign: float
-    ) -> SearchRace:
-        return self._declared.race(levels, seed=seed, sign=sign)
-
     def _read(self, study: optuna.Study, ending: int | None = None) -> SearchStudy:
         race = super()._read(study, ending)
         assert isinstance(race, SearchStudy)
         return race
 
     def _race_of(self, study: optuna.Study) -> tuple[SearchStudy, SearchRace]:
-        """The study as it is now, and its race."""
         read = self._read(study)
         if read.race is None:
             raise ValueError("no trial has asked for the fidelity yet.")
@@ -257,7 +202,7 @@ class RaceSampler(FidelitySampler):
             # Else whoever ends last concludes; other processes may be lost, or conclude anew.
             self._conclude(study, race)
 
-    def _values_of_arms(self, race: Race) -> list[tuple[int, float]]:
+    def _values_of_arms(self, race: FidelityRace) -> list[tuple[int, float]]:
         policy = race.policy
         if not isinstance(policy, SearchRace):
             return []
@@ -266,27 +211,21 @@ class RaceSampler(FidelitySampler):
             (arm, race.sign * search.mean(arm, search.target)) for arm in search.finished_arms()
         ]
 
-    def _answer(self, race: Race) -> Answer:
+    def _answer(self, race: FidelityRace) -> Answer:
         answer = super()._answer(race)
         return answer if math.isfinite(answer.value) else replace(answer, value=answer.mean)
 
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        now = answer.attributes[CERTIFICATE_KEY]
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
-        return same or super()._is_repeat(answer, earlier)
+        return same or super()._is_repeat(now, earlier)
 
 
 def training_of(trial: optuna.Trial | FrozenTrial) -> str:
     """A name for the training that a trial goes on with, to keep its checkpoint under.
 
-    Trials of one configuration at rising levels share it. Each evaluation for the certificate has
-    one of its own, since it has to begin anew, with a new seed; so has each evaluation of
-    `certify`. Call it after the trial's first suggestion.
-
-    Raises
-    ------
-    ValueError
-        If the trial is not of such a study, or nothing was suggested yet.
+    Trials of one configuration at rising levels share it. Each evaluation for the certificate, and
+    of `certify`, has one of its own, since it has to begin anew, with a new seed. Call it after the
+    trial's first suggestion: before, and in other studies, it raises ValueError.
     """
     tag = trial.user_attrs.get(ARM_KEY)
     if tag is None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mfhpo.censored import RCUCB, ZoomingRCUCB
-from mfhpo.censored.options import check_limits
+from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions, check_limits
 from mfhpo.racing.options import runs
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.samplers.options import RCUCBSamplerOptions, ZoomingRCUCBSamplerOptions
+from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 
 if TYPE_CHECKING:
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["RCUCBSampler", "ZoomingRCUCBSampler"]
 
 
-@runs(RCUCB, RCUCBSamplerOptions, reward_range=None)
+class _RCUCB(RCUCBOptions, SamplerOptions):
+    pass
+
+
+class _ZoomingRCUCB(ZoomingRCUCBOptions, SamplerOptions):
+    pass
+
+
+@runs(RCUCB, _RCUCB, reward_range=None)
 class RCUCBSampler(LimitSampler):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
@@ -28,14 +36,11 @@ class RCUCBSampler(LimitSampler):
     find the best configuration only, use `MFSampler`. To keep an ordinary study from hanging, use
     `time_limited` alone.
 
-    The limit has to be enforced, by `time_limited`, which stops any objective, or by
-    `TimeLimitPruner`, for objectives that report while they run::
-
-        study.optimize(time_limited(objective))
-
-    A trial that is stopped ends PRUNED; that it took longer than its limit is what the sampler
-    learns from it. Without an enforcer a warning says so, trials run to their end, and those that
-    took longer than their limit count as stopped.
+    The limit has to be enforced, by ``study.optimize(time_limited(objective))``, which stops any
+    objective, or by `TimeLimitPruner`, for objectives that report while they run. A trial that is
+    stopped ends PRUNED; that it took longer than its limit is what the sampler learns from it.
+    Without an enforcer a warning says so, trials run to their end, and those that took longer than
+    their limit count as stopped.
 
     The sampler maximises the sum of all gains: RCUCB of paper 004. See
     `mfhpo.censored.options.LimitOptions` for what a gain is.
@@ -67,27 +72,24 @@ class RCUCBSampler(LimitSampler):
     of time; or as failed, while limits are being derived and `longest` is not given.
 
     **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone.
-    ``study.best_trial`` does not exist before the horizon is reached or `conclude` is called,
-    because no single trial is an answer: all are marked as infeasible. The trial that is added
-    then has the configuration that is surest to gain much, and for a value the pessimistic end of
-    its interval, charges included; its user attributes have the limit, and the rest under
-    ``mfhpo:certificate``. Its parameters are those that some trial of the configuration had
-    suggested: where all of them hang before they suggest anything, ``study.best_params`` is empty,
-    and `recommendation` alone has the configuration. Resumed with a larger horizon, the study gets
-    another answer, which takes its place when more is certain of it; else a warning says so. There
-    is none while no `reward_range` is declared and no two different values were seen.
+    Single trials are no answers, and marked as infeasible. Once the horizon is reached, or
+    `conclude` is called, a trial is added: the configuration that is surest to gain much, with the
+    pessimistic end of its interval, charges included, for a value, and its limit among its user
+    attributes. Where all trials of the configuration hang before they suggest anything, it has no
+    parameters, and `recommendation` alone names the configuration. Resumed with a larger horizon,
+    the study gets another answer, which takes its place when more is certain of it; else a warning
+    says so. There is none while no `reward_range` is declared and no two different values were
+    seen.
 
-    **Workers and resuming.** Several workers, threads or processes, may run one study. A study in
-    a database goes on where it stopped, whatever stopped it: run the same code again. An arm
-    may be enqueued with ``study.enqueue_trial``; it runs with the largest limit, or with one that
-    is given along: ``user_attrs={"mfhpo:limit": 60}``. Under ``study.ask`` and ``study.tell``
-    nothing stops by itself: ask until ``sampler.recommendation(study).finished``.
+    **Workers and resuming** are as described for `IISESampler`. An arm may be enqueued with
+    ``study.enqueue_trial``; it runs with the largest limit, or with one that is given along:
+    ``user_attrs={"mfhpo:limit": 60}``.
 
     Examples
     --------
     A slow model scores better than a quick one, but now and then it never ends:
 
-    >>> import time, numpy as np, optuna
+    >>> import time, optuna
     >>> from mfhpo.censored import Linear
     >>> from mfhpo_optuna import RCUCBSampler, time_limited
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -111,12 +113,12 @@ class RCUCBSampler(LimitSampler):
         self,
         arms: ArmsLike = 32,
         limits: Sequence[float] | int | None = None,
-        **options: Unpack[RCUCBSamplerOptions],
+        **options: Unpack[_RCUCB],
     ) -> None:
         super().__init__(arms, options, limits=check_limits(limits))
 
 
-@runs(ZoomingRCUCB, ZoomingRCUCBSamplerOptions, reward_range=None)
+@runs(ZoomingRCUCB, _ZoomingRCUCB, reward_range=None)
 class ZoomingRCUCBSampler(LimitSampler):
     """Chooses a configuration and any time limit up to a longest one for every trial.
 
@@ -145,24 +147,10 @@ class ZoomingRCUCBSampler(LimitSampler):
 
     Examples
     --------
-    >>> import numpy as np, optuna
-    >>> from mfhpo.censored import Linear
-    >>> from mfhpo_optuna import ZoomingRCUCBSampler, time_limited
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def score(trial):
-    ...     return {"good": 0.9, "bad": 0.3}[trial.suggest_categorical("model", ["bad", "good"])]
-    >>> sampler = ZoomingRCUCBSampler(
-    ...     [{"model": "bad"}, {"model": "good"}], longest=1.0, cost=Linear(0.1),
-    ...     reward_range=(0, 1), smoothness=2.0, horizon=60,
-    ... )
-    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
-    >>> with time_limited(score) as limited:
-    ...     study.optimize(limited)
-    >>> study.best_params, sampler.best_limit(study) < 1.0
-    ({'model': 'good'}, True)
+    >>> from mfhpo_optuna import ZoomingRCUCBSampler
+    >>> arms = [{"model": "bad"}, {"model": "good"}]
+    >>> sampler = ZoomingRCUCBSampler(arms, longest=1.0, reward_range=(0, 1), horizon=6000)
     """
 
-    def __init__(
-        self, arms: ArmsLike, longest: float, **options: Unpack[ZoomingRCUCBSamplerOptions]
-    ) -> None:
+    def __init__(self, arms: ArmsLike, longest: float, **options: Unpack[_ZoomingRCUCB]) -> None:
         super().__init__(arms, options, longest=longest)

@@ -13,8 +13,9 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import NoNoiseWarning, Observation, Pull
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.sequential import Certification
-from mfhpo_optuna.samplers.answer import Answer
-from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start, stop
+from mfhpo_optuna.samplers.answer import Answer, pessimistic
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler
+from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.levels import contains
@@ -22,10 +23,6 @@ from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 
 __all__ = ["RECORD", "Replicate", "ReplicateSampler"]
-
-# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
-_LEAST_LEASE = 60.0
-_LEASE_FACTOR = 10.0
 
 # In the tag of a pull: the study that records it.
 RECORD = "record"
@@ -66,7 +63,6 @@ class ReplicateRace(StudyRace):
         self.policy = certification.policy
         self._record = study.study_name
         self.never_asked = ""
-        self._slowest = 0.0
 
     def certificate(self) -> Certificate:
         """The answer so far."""
@@ -84,9 +80,7 @@ class ReplicateRace(StudyRace):
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no candidate is left."""
-        assert self.policy is not None
-        pulls = self.policy.ask(1, self._pending(trial.number))
-        return pulls[0] if pulls else None
+        return self._ask(trial.number)
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attributes that tell of a pull: which candidate, and for other workers."""
@@ -97,30 +91,28 @@ class ReplicateRace(StudyRace):
     def _noted(self, trial: FrozenTrial) -> Pull:
         return Pull(int(trial.user_attrs[ARM_KEY]["arm"]), 0)
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    def _take_in(
+        self,
+        trial: FrozenTrial,
+        pull: Pull,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
     ) -> bool:
-        """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        if self._take_out(trial):
-            return False
-        if ARM_KEY not in trial.user_attrs:
-            return True
         if state == TrialState.PRUNED and trial.number not in self.over:
             self._warn_once(
                 "pruning",
                 f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
                 f"here) or stopped at a limit: it gave no value, and counts as failed",
             )
-        pull = self._noted(trial)
-        succeeded = state == TrialState.COMPLETE and value is not None
+        succeeded = value is not None
         if succeeded:
             missing = set(self.arms.params(pull.arm)) - set(trial.params)
             if missing:
                 self.never_asked = ", ".join(map(repr, sorted(missing)))
         belongs = self._is_of_arm(trial, pull.arm, succeeded)
-        if seconds is not None:
-            self._slowest = max(self._slowest, seconds)
-        counts = succeeded and belongs and not self.never_asked
+        self._note_duration(pull, seconds)
+        counts = belongs and not self.never_asked
         observed = self.sign * value if counts and value is not None else None
         self._tell(trial, pull, Observation(observed))
         return True
@@ -129,9 +121,6 @@ class ReplicateRace(StudyRace):
         super()._tell_now(trial_number, pull, observation)
         value = observation.value
         self.certification.note(pull.arm, None if value is None else self.sign * value)
-
-    def _default_lease(self, pull: Pull) -> float:
-        return max(_LEAST_LEASE, _LEASE_FACTOR * self._slowest)
 
 
 class ReplicateSampler(PolicySampler[ReplicateRace]):
@@ -159,21 +148,10 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             seed=None,
         )
 
-    def certificate(self, study: optuna.Study) -> Certificate:
-        """The answer so far."""
+    def race(self, study: optuna.Study) -> ReplicateRace:
+        """The race as it stands."""
         with self._lock:
-            return self._read(study).certificate()
-
-    def is_finished(self, study: optuna.Study) -> bool:
-        """Whether no evaluation is wanted any more, and none is waited for."""
-        with self._lock:
-            race = self._read(study)
-            return race.certification.finished and not race.awaits_trials
-
-    def noise_is_hidden(self, study: optuna.Study) -> bool:
-        """Whether the recorded values say that the objective's seed is fixed."""
-        with self._lock:
-            return self._read(study).certification.noise_is_hidden
+            return self._read(study)
 
     def conclude(self, study: optuna.Study) -> None:
         """See that ``study.best_trial`` is the answer, if the race is over."""
@@ -211,22 +189,13 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
                 )
             return value
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> ReplicateRace:
+    def _new(self, study: optuna.Study) -> ReplicateRace:
+        arms = self._new_arms(study)
         parts = zip(self._shortlist.candidates, self._shortlist.distributions, strict=True)
         for arm, (candidate, distributions) in enumerate(parts):
             arms.adopt(arm, dict(candidate.params), distributions, whole=True)
-        certification = self._make_certification(seed)
+        certification = self._make_certification(self._seed_of(study))
         return ReplicateRace(study, arms, self._lease, self._shortlist, certification)
-
-    def _learn(
-        self,
-        study: optuna.Study,
-        race: ReplicateRace,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-    ) -> bool:
-        return race.finish(trial, state, value, seconds_since_start(trial))
 
     def _check(self, study: optuna.Study, race: ReplicateRace) -> None:
         if race.never_asked:
@@ -247,31 +216,23 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
     def _answer(self, race: ReplicateRace) -> Answer:
         answer = race.certificate()
         arm = answer.winner
-        pessimistic = answer.interval[0 if race.sign > 0.0 else 1]
         # The base looks its answers up by their arm.
         content = answer.to_dict() | {"arm": arm}
         return Answer(
             arm=arm,
             mean=answer.mean,
-            # An answer that is not certified is worth what is certain of it, so that a later one
-            # takes its place as the best trial.
-            value=answer.mean if answer.certified else pessimistic,
+            value=answer.mean if answer.certified else pessimistic(answer.interval, race.sign),
             params=answer.params,
             distributions={} if arm is None else dict(race.arms.distributions(arm)),
             attributes={CERTIFICATE_KEY: content},
             reason=answer.reason,
-            remedy="Give it a larger budget, or mend the objective.",
         )
 
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        now = answer.attributes[CERTIFICATE_KEY]
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         if any(earlier[name] != now[name] for name in ("winner", "certified", "delta", "epsilon")):
             return False
         # Workers that end after the certificate change the mean a little, but not the claim.
         return bool(now["certified"] or earlier["evaluations"] == now["evaluations"])
-
-    def _values_of_arms(self, race: ReplicateRace) -> list[tuple[int, float]]:
-        return []
 
 
 _HOW_TO_SEE_NOISE = (

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mfhpo import Policy
-from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import runs
+from mfhpo.racing.options import MFEliminationOptions, MFUCBOptions, runs
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo_optuna.samplers.declared import DeclaredSampler
-from mfhpo_optuna.samplers.options import MFEliminationSamplerOptions, MFUCBSamplerOptions
+from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
+from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
 
 if TYPE_CHECKING:
@@ -21,7 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["MFEliminationSampler", "MFUCBSampler"]
 
 
-@runs(MFUCB, MFUCBSamplerOptions)
+class _MFUCB(MFUCBOptions, SamplerOptions):
+    pass
+
+
+class _MFElimination(MFEliminationOptions, SamplerOptions):
+    pass
+
+
+@runs(MFUCB, _MFUCB)
 class MFUCBSampler(DeclaredSampler):
     """Evaluates good configurations more and more often: for what the trials earn, per cost.
 
@@ -34,16 +38,15 @@ class MFUCBSampler(DeclaredSampler):
     What it guarantees: nothing at a given probability about the answer, which is never certified.
     What was missed in comparison with the best arm at the target grows with the logarithm of the
     cost only, if what was declared is true. The interval of `recommendation` holds with
-    probability at least 1 - `delta`. Declared bounds are taken at their word: unlike the samplers
-    that certify, this one does not compare levels to find them wrong.
+    probability at least 1 - `delta`. Unlike the samplers that certify, this one does not compare
+    levels to find declared bounds wrong.
 
     Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
-    goes on for ever. `recommendation` answers at any time. ``study.best_trial`` exists once a
-    budget is spent: the trial that the sampler adds is the arm that is surest to be good, with the
-    pessimistic end of its interval for a value (infinite while nothing is certain). Resumed with a
-    larger budget, the study gets another answer, which takes its place. Before, and without a
-    budget, there is no best trial: single values are marked as infeasible, because none of them is
-    an answer. Trials, workers and resuming are as described for `IISESampler`.
+    goes on for ever. `recommendation` answers at any time. Single values are marked as infeasible,
+    because none of them is an answer, so that ``study.best_trial`` exists only once a budget is
+    spent: the arm that is surest to be good, with the pessimistic end of its interval for a value
+    (infinite while nothing is certain). Resumed with a larger budget, the study gets another
+    answer, which takes its place. Trials, workers and resuming are as described for `IISESampler`.
 
     Parameters
     ----------
@@ -78,18 +81,17 @@ class MFUCBSampler(DeclaredSampler):
     """
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFUCBSamplerOptions]
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFUCB]
     ) -> None:
         super().__init__(fidelity, arms, options)
 
 
-@runs(MFElimination, MFEliminationSamplerOptions)
+@runs(MFElimination, _MFElimination)
 class MFEliminationSampler(DeclaredSampler):
     """Compares configurations at the target, then runs the best of them where it is cheap.
 
-    When to use it: when the trials themselves count and each counts the same, whatever it costs:
-    a trial is worth its configuration's mean at the target. To find a configuration, use
-    `MFSampler` or `MFTopTwoSampler`: they stop, and say how sure they are.
+    When to use it: as `MFUCBSampler`, but where each trial counts the same, whatever it costs: it
+    is worth its configuration's mean at the target.
 
     Rewards are to be maximised. A study that minimises is taken for one that maximises the negative
     values: the arm with the smallest loss is played as often as the budget allows, at the cheapest
@@ -101,46 +103,18 @@ class MFEliminationSampler(DeclaredSampler):
     if what was declared is true. No bias has to be known. The interval of `recommendation` holds
     with probability at least 1 - `delta`.
 
-    When it ends, and what ``study.best_trial`` is, are as described for `MFUCBSampler`.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFEliminationOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
+    When it ends, what ``study.best_trial`` is, arguments and errors are as described for
+    `MFUCBSampler`; the options are `mfhpo.racing.options.MFEliminationOptions` and
+    `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Examples
     --------
-    >>> import numpy as np, optuna
     >>> from mfhpo_optuna import MFEliminationSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> def score(trial):
-    ...     depth = trial.suggest_int("depth", 1, 3)
-    ...     effort = trial.suggest_int("effort", 1, 4)
-    ...     return (0.1, 0.9, 0.3)[depth - 1] + 0.1 * rng.normal()
     >>> arms = [{"depth": depth} for depth in (1, 2, 3)]
     >>> sampler = MFEliminationSampler("effort", arms, sigma=0.1, budget=500)
-    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
-    >>> study.optimize(score)
-    >>> answer = sampler.recommendation(study)
-    >>> answer.params, answer.certified, answer.survivors
-    ({'depth': 2}, False, (1,))
     """
 
     def __init__(
-        self,
-        fidelity: str | Fidelity,
-        arms: ArmsLike = 32,
-        **options: Unpack[MFEliminationSamplerOptions],
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_MFElimination]
     ) -> None:
-        self._warned_of_losses = False
         super().__init__(fidelity, arms, options)
-
-    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
-        if sign < 0.0 and not self._warned_of_losses:
-            self._warned_of_losses = True
-            warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=3)
-        return super()._make_policy(n_arms, levels, seed, sign)

@@ -20,7 +20,7 @@ from optuna.distributions import (
 
 from mfhpo._validation import check_count
 from mfhpo.knowledge.fidelity import native
-from mfhpo_optuna.study.unit import from_unit
+from mfhpo_optuna.study.places import from_unit
 
 __all__ = ["Arms", "ArmsLike", "draw_arms"]
 
@@ -33,27 +33,12 @@ _DEFAULT_NUMBER = 32
 def draw_arms(
     distributions: Mapping[str, BaseDistribution], n: int = _DEFAULT_NUMBER, seed: int = 0
 ) -> list[Params]:
-    """Draw `n` different configurations that fill the space evenly.
+    """Draw `n` different configurations that fill the space evenly, from distributions by name.
 
-    Parameters
-    ----------
-    distributions
-        Name and distribution of each parameter.
-    n
-        How many; a finite space with at most `n` configurations is returned whole.
-    seed
-        Makes the draw repeatable.
-
-    Returns
-    -------
-    list of dict
-        Configurations of a Latin hypercube: each parameter takes a value from each of `n` equally
-        likely parts of its range; fewer than `n` when a finite space gives repeats.
-
-    Raises
-    ------
-    TypeError
-        If anything but a distribution is given.
+    Those of a Latin hypercube: each parameter takes a value from each of `n` equally likely parts
+    of its range. They are fewer where a finite space gives repeats; one with at most `n`
+    configurations is returned whole. The seed makes the draw repeatable. Raises TypeError if
+    anything but a distribution is given.
 
     Examples
     --------
@@ -158,7 +143,6 @@ class Arms:
     def owner(self, arm: int, params: Params) -> int:
         """The arm that a whole trial at the target level belongs to: the first with its parameters.
 
-        Cheaper levels may ask for fewer parameters, so that different arms look the same there.
         Declared arms are different by declaration.
         """
         if self.declared:
@@ -182,12 +166,19 @@ class Arms:
     def _without_fidelity(self, params: Params) -> Params:
         return {name: value for name, value in params.items() if name != self._fidelity}
 
-    def matching(self, fixed: Mapping[str, Any]) -> int | None:
-        """The arm that fixed parameters belong to; an arm that is still new takes them up."""
+    def known_as(self, fixed: Mapping[str, Any]) -> int | None:
+        """The first arm whose parameters are known to be these."""
         for arm, entry in enumerate(self._arms):
             known = entry.params
             if known and all(name in known and known[name] == fixed[name] for name in fixed):
                 return arm
+        return None
+
+    def matching(self, fixed: Mapping[str, Any]) -> int | None:
+        """The arm that fixed parameters belong to; an arm that is still new takes them up."""
+        known = self.known_as(fixed)
+        if known is not None:
+            return known
         for arm in range(len(self._arms)):
             if self.is_new(arm):
                 self._arms[arm].params.update(fixed)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial
+
 __all__ = [
     "ARM_KEY",
     "CENSORED_KEY",
@@ -14,6 +19,7 @@ __all__ = [
     "SECONDS_KEY",
     "WITHHELD_KEY",
     "WORKER",
+    "write_attribute",
 ]
 
 # The pull that a trial evaluates, and in it the process that does so.
@@ -46,3 +52,10 @@ MEMORY_KEY = "mfhpo:memory_limit"
 # Who enforces the limit that a sampler gave to a trial, "time_limited" or "TimeLimitPruner":
 # written when enforcement begins, so that the sampler can warn when nobody does.
 ENFORCER_KEY = "mfhpo:enforced_by"
+
+
+def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
+    """Set a user attribute of a running trial, in the storage and on the copy at hand."""
+    # No public way leads from a sampler, or a pruner, to the attributes of a running trial.
+    study._storage.set_trial_user_attr(trial._trial_id, key, value)
+    trial.user_attrs[key] = value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 from optuna.distributions import (
@@ -14,7 +16,13 @@ from optuna.distributions import (
 from mfhpo._validation import is_number
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
 
-__all__ = ["contains", "levels_in"]
+__all__ = ["contains", "did_you_mean", "levels_in"]
+
+
+def did_you_mean(name: str, others: Iterable[str], option: str = "") -> str:
+    """A question about the most similar name, or nothing."""
+    close = difflib.get_close_matches(name, list(others), n=1)
+    return f" Did you mean {option}{close[0]!r}?" if close else ""
 
 
 def levels_in(fidelity: Fidelity, distribution: BaseDistribution) -> tuple[Any, ...]:

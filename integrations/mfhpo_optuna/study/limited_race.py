@@ -1,4 +1,4 @@
-"""A race over time limits: trials become observations, censored or not (`finish`)."""
+"""A race over time limits: trials become observations, censored or not."""
 
 from __future__ import annotations
 
@@ -53,24 +53,22 @@ class LimitedRace(StudyRace):
         self.values: dict[int, float] = {}  # the last one that each arm's trials returned
         self._reward_range = reward_range
         self._longest = longest
-        self._slowest = 0.0
-
-    _in_order = False  # nothing is certified
 
     # Reading the study.
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    def _has_turns(self, pull: Pull) -> bool:
+        return False  # nothing is certified
+
+    def _take_in(
+        self,
+        trial: FrozenTrial,
+        pull: Pull,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
     ) -> bool:
-        """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        if self._take_out(trial):
-            return False
-        if ARM_KEY not in trial.user_attrs:
-            return True
-        pull = self._noted(trial)
-        self.begun_by.setdefault(pull.arm, trial)
         observation = self._observed(trial, state, value, seconds, pull)
-        whole = state == TrialState.COMPLETE and value is not None
+        whole = value is not None
         if not whole:
             # A trial that was stopped tells what its arm is, as far as it came.
             self.arms.begun(pull.arm, trial.number, trial.params)
@@ -83,8 +81,8 @@ class LimitedRace(StudyRace):
                 self.arms.distributions(pull.arm).setdefault(name, distribution)
         if observation.has_value and value is not None:
             self.values[pull.arm] = value
-        if not observation.failed and seconds is not None:
-            self._slowest = max(self._slowest, seconds)
+        if not observation.failed:
+            self._note_duration(pull, seconds)
         self._tell(trial, pull, observation)
         return True
 
@@ -103,7 +101,7 @@ class LimitedRace(StudyRace):
             if limit is None and not failed_for_memory and trial.number not in self.over:
                 self._warn_of_pruning(trial, "in time, nor was it stopped at its limit")
             return Observation(None, seconds, censored_at=limit)
-        if state != TrialState.COMPLETE or value is None or seconds is None:
+        if value is None or seconds is None:
             return Observation(None, seconds)
         if pull.limit is not None and seconds > pull.limit:
             return Observation(None, seconds, censored_at=pull.limit)
@@ -160,8 +158,8 @@ class LimitedRace(StudyRace):
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
-        pulls = self.policy.ask(1, self._pending(trial.number))
-        arm, limit = (int(pulls[0].arm), pulls[0].limit) if pulls else (None, None)
+        chosen = self._ask(trial.number)
+        arm, limit = (None, None) if chosen is None else (int(chosen.arm), chosen.limit)
         fixed = trial.system_attrs.get("fixed_params", {})
         if fixed:
             arm = self._enqueued_arm(trial, fixed)
@@ -200,7 +198,7 @@ class LimitedRace(StudyRace):
     def _default_lease(self, pull: Pull) -> float:
         if pull.limit is not None:
             return 60.0 + 2.0 * pull.limit
-        return max(60.0, 10.0 * self._slowest)
+        return super()._default_lease(pull)
 
     # What the sampler asks.
 

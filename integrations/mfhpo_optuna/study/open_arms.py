@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from optuna.distributions import BaseDistribution
 
 from mfhpo.search import Point
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.places import value_at
-from mfhpo_optuna.study.unit import from_unit
+from mfhpo_optuna.study.places import drawn, value_at
 
 __all__ = ["OpenArms"]
 
@@ -49,17 +45,9 @@ class OpenArms(Arms):
         known = self.params(arm)
         if name not in known:
             place = self._proposals.get(arm, {}).get(name)
-            if place is None:
-                key = [self._seed, arm, zlib.crc32(name.encode())]
-                known[name] = from_unit(float(np.random.default_rng(key).random()), distribution)
-            else:
-                known[name] = value_at(place, distribution)
+            known[name] = (
+                drawn(self._seed, arm, name, distribution)
+                if place is None
+                else value_at(place, distribution)
+            )
         return known[name]
-
-    def matching(self, fixed: Mapping[str, Any]) -> int | None:
-        """The arm that fixed parameters belong to, or None: then it is a new one."""
-        for arm in range(len(self)):
-            known = self.params(arm)
-            if known and all(name in known and known[name] == fixed[name] for name in fixed):
-                return arm
-        return None

@@ -1,11 +1,14 @@
-"""Between Optuna's values and the places of a search's model."""
+"""Between Optuna's values, numbers in [0, 1), and the places of a search's model."""
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -14,9 +17,37 @@ from optuna.distributions import (
 )
 
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
-from mfhpo_optuna.study.unit import from_unit
 
-__all__ = ["kind_of", "place_of", "point_of", "value_at"]
+__all__ = ["drawn", "from_unit", "kind_of", "place_of", "point_of", "value_at"]
+
+
+def drawn(seed: int, number: int, name: str, distribution: BaseDistribution) -> Any:
+    """A random value of a parameter for a trial or an arm; the same whoever asks."""
+    key = [seed, number, zlib.crc32(name.encode())]
+    return from_unit(float(np.random.default_rng(key).random()), distribution)
+
+
+def from_unit(unit: float, distribution: BaseDistribution) -> Any:
+    """Map `unit`, uniform in [0, 1), to a value that follows the distribution."""
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[int(unit * len(distribution.choices))]
+    if isinstance(distribution, IntDistribution):
+        first, last, every = distribution.low, distribution.high, distribution.step
+        if distribution.log:
+            return min(last, max(first, round(_log_scale(unit, first - 0.5, last + 0.5))))
+        return first + every * int(unit * ((last - first) // every + 1))
+    if isinstance(distribution, FloatDistribution):
+        low, high = distribution.low, distribution.high
+        if distribution.step is not None:
+            steps = int(unit * (math.floor((high - low) / distribution.step + 1e-9) + 1))
+            return min(high, low + distribution.step * steps)
+        value = _log_scale(unit, low, high) if distribution.log else low + unit * (high - low)
+        return min(high, max(low, value))
+    raise TypeError(f"cannot draw from a {type(distribution).__name__}.")
+
+
+def _log_scale(unit: float, low: float, high: float) -> float:
+    return math.exp(math.log(low) + unit * (math.log(high) - math.log(low)))
 
 
 def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:

@@ -4,56 +4,35 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol
+from collections.abc import Callable
 
-__all__ = ["HasProgress", "ProgressLine"]
+__all__ = ["ProgressLine"]
 
 # Seconds between two updates: a terminal's line is rewritten, a log's lines add up.
 _TERMINAL_PERIOD = 0.1
 _LOG_PERIOD = 5.0
 
 
-class HasProgress(Protocol):
-    """What has a line to show: a race, a game."""
-
-    def progress_text(self) -> str:
-        """The line."""
-        ...
-
-
 class ProgressLine:
     """Writes where a race or a game stands to standard error, on a terminal in one line.
 
-    Parameters
-    ----------
-    wanted
-        Whether to write; None writes to terminals only.
+    If it is `wanted`; None: to terminals only.
     """
 
     def __init__(self, wanted: bool | None) -> None:
         self._wanted = wanted
         self._written_at = 0.0
 
-    def show(self, race: HasProgress) -> None:
-        """Write the line, unless the last one is too recent."""
+    def show(self, text: Callable[[], str], *, is_last: bool = False) -> None:
+        """Write the line, unless the last one is too recent; the last state ends it."""
         terminal = sys.stderr.isatty()
         if not (terminal if self._wanted is None else self._wanted):
             return
         now = time.monotonic()
-        if now - self._written_at < (_TERMINAL_PERIOD if terminal else _LOG_PERIOD):
-            return
-        self._written_at = now
-        self._write(race, terminal)
-
-    def close(self, race: HasProgress) -> None:
-        """Write the last state and end the line."""
-        terminal = sys.stderr.isatty()
-        if terminal if self._wanted is None else self._wanted:
-            self._write(race, terminal)
-            if terminal:
-                sys.stderr.write("\n")
-
-    def _write(self, race: HasProgress, terminal: bool) -> None:
-        line = race.progress_text()
-        sys.stderr.write(f"\r\x1b[K{line}" if terminal else f"{line}\n")
+        if not is_last:
+            if now - self._written_at < (_TERMINAL_PERIOD if terminal else _LOG_PERIOD):
+                return
+            self._written_at = now
+        end = "\n" if is_last or not terminal else ""
+        sys.stderr.write(f"\r\x1b[K{text()}{end}" if terminal else f"{text()}{end}")
         sys.stderr.flush()

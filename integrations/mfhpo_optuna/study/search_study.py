@@ -13,34 +13,20 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Pull
+from mfhpo import Pull
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.search import (
-    Replicate,
-    SearchRace,
-    SearchSpace,
-    has_levels,
-)
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
+from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
+from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
-from mfhpo_optuna.study.race import MakePolicy, Race
 from mfhpo_optuna.study.under_way import Running
 
 __all__ = ["SearchStudy"]
 
-_HOPELESS = 30
-_MOST_OVERRIDDEN = 9  # of the first arms, which are all begun at the lowest level
 
-
-class SearchStudy(Race):
-    """Translates between the trials of one study and a `SearchRace`.
-
-    Parameters
-    ----------
-    study, arms, fidelity, make_race, lease
-        See `Race`; the policy is a `SearchRace`.
-    """
+class SearchStudy(FidelityRace):
+    """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""
 
     arms: OpenArms
 
@@ -54,10 +40,10 @@ class SearchStudy(Race):
     ) -> None:
         self._owns_fidelity = has_levels(fidelity)
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
-        # By trial, replicates that have ended before others of their arm that were begun earlier.
-        self._held: dict[int, tuple[Replicate, Observation]] = {}
-        self._is_reading = False
         super().__init__(study, arms, fidelity, make_race, lease)
+        self._most_early_failures = 30
+        self._most_without_fidelity = 1
+        self._most_overridden = 9  # of the first arms, which are all begun at the lowest level
 
     @property
     def race(self) -> SearchRace | None:
@@ -87,9 +73,9 @@ class SearchStudy(Race):
     def give_way(self, trial: FrozenTrial) -> Pull | None:
         """Have a trial evaluate something else, which is returned, if another has chosen the same.
 
-        Two workers that choose at the same moment do not see each other, and would give the same
-        number to different arms. Ask this after the trial's attributes were written and the study
-        was read again, so that at least one of the two knows; then write them anew.
+        Workers that choose at the same moment would give the same number to different arms. Ask
+        this after the trial's attributes were written and the study was read again, so that at
+        least one of the two knows; then write them anew.
         """
         pull = self.pull(trial.number)
         if pull is None or isinstance(pull, Replicate):
@@ -101,7 +87,7 @@ class SearchStudy(Race):
             return None
         # The others choose again, too, if they have seen this trial: each takes another place.
         place = 1 + sum(number < trial.number for number in rivals)
-        other = self._next_pull(trial.number, place)
+        other = self._next(trial.number, place)
         if is_enqueued:
             other = replace(pull, arm=self._first_new_arm(trial.number) + place - 1)
         if other is not None:
@@ -113,11 +99,6 @@ class SearchStudy(Race):
     def goes_on_here(self) -> bool:
         """Whether trials are under way that this process has begun."""
         return any(number in self._begun_here for number, _ in self._under_way(-1))
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether so many trials failed before they asked for the fidelity that none may ever."""
-        return self.policy is None and len(self._early_failures) >= _HOPELESS
 
     def progress_text(self) -> str:
         """What was tried, what it cost, and the leader."""
@@ -138,31 +119,18 @@ class SearchStudy(Race):
 
     # How it differs from a race among given arms.
 
-    _in_order = False  # a search certifies nothing; its replicates have an order of their own
+    def _has_turns(self, pull: Pull) -> bool:
+        return isinstance(pull, Replicate)  # the search itself certifies nothing
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
-    ) -> bool:
-        """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        is_single = super().finish(trial, state, value, seconds)
-        self._tell_of_replicates()
-        tagged = ARM_KEY in trial.user_attrs or CERTIFICATE_KEY in trial.user_attrs
-        return is_single or (not self._owns_fidelity and not tagged)
+    def _may_be_equal(self, arm: int, pull: Pull) -> bool:
+        return False  # those of the shortlist differ
 
-    def read(self, study: optuna.Study, ending: int | None = None) -> bool:
-        """Tell the race of the trials that finished since the last reading; see `StudyRace`."""
-        self._is_reading = True
-        try:
-            is_right = super().read(study, ending)
-        finally:
-            self._is_reading = False
-        if is_right:
-            self._tell_of_replicates()
-        return is_right
+    def _is_single(self, trial: FrozenTrial) -> bool:
+        return super()._is_single(trial) or not self._owns_fidelity
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if the race is over or it cannot be in it."""
-        pull = self._next_pull(trial.number)
+        pull = self._next(trial.number)
         if pull is not None and "fixed_params" in trial.system_attrs:
             pull = super().propose(trial)
             if pull is None:
@@ -177,16 +145,6 @@ class SearchStudy(Race):
         if pull is None:
             self.over.add(trial.number)
         return pull
-
-    def check_fidelity_is_free(self) -> None:
-        """Raise if the sampler's choice of the fidelity is never followed; see `Race`."""
-        if self._without_fidelity and not self._asked_for_fidelity:
-            raise ValueError(self._missing_fidelity)
-        super().check_fidelity_is_free()
-
-    @property
-    def _most_overridden(self) -> int:
-        return _MOST_OVERRIDDEN
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
         super()._set_levels(levels)
@@ -214,67 +172,14 @@ class SearchStudy(Race):
         if changes and self.race is not None:
             self.race.agree(shortlist)
 
-    def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
-        if isinstance(pull, Replicate):
-            self._held[trial.number] = pull, observation
-        else:
-            super()._tell(trial, pull, observation)
-
-    def _tell_of_replicates(self) -> None:
-        """Tell the race of an arm's replicates in the order in which they began.
-
-        The first to arrive may be the good ones (`mfhpo.racing.in_order`). One whose lease is over
-        is not waited for, but nothing is certified until it ends.
-        """
-        if self._is_reading:
-            return
-        now = datetime.now()
-        for number in sorted(self._held):
-            pull, observation = self._held[number]
-            earlier = {
-                other: running
-                for other, running in self._running.items()
-                if other < number
-                and isinstance(running.pull, Replicate)
-                and running.pull.arm == pull.arm
-            }
-            if any(
-                other == self._ending or not self._expired(running, now)
-                for other, running in earlier.items()
-            ):
-                continue
-            self._turns.given_up.update(earlier)
-            del self._held[number]
-            self._tell_now(number, pull, observation)
-        self._withhold()
-
-    def _pending(self, trial_number: int) -> list[Pull]:
-        held = [pull for pull, _ in self._held.values()]
-        return [*super()._pending(trial_number), *held]
-
-    def _next(self, trial_number: int) -> tuple[int | None, int]:
-        pull = self._next_pull(trial_number)
-        return (None, 0) if pull is None else (pull.arm, pull.fidelity)
-
-    def _next_pull(self, trial_number: int, place: int = 1) -> Pull | None:
+    def _next(self, trial_number: int, place: int = 1) -> Pull | None:
         """The pull for a trial, or for the one in this place of several that choose at once."""
         if self.policy is None:
             return Pull(self._first_new_arm(trial_number) + place - 1, 0)
-        self._tell_of_replicates()  # some may have been waited for long enough
-        pulls = self.policy.ask(place, self._pending(trial_number))
-        return pulls[-1] if pulls else None
-
-    def _under_way(self, trial_number: int) -> list[tuple[int, Pull]]:
-        """Numbers and pulls of the other trials of the search that are waited for."""
-        now = datetime.now()
-        return [
-            (number, running.pull)
-            for number, running in self._running.items()
-            if number != trial_number and not self._expired(running, now)
-        ]
+        return self._ask(trial_number, place)
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
-        known = self.arms.matching(fixed)
+        known = self.arms.known_as(fixed)
         return self._first_new_arm(trial.number) if known is None else known
 
     def _first_new_arm(self, trial_number: int) -> int:

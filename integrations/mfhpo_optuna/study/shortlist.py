@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER
-from mfhpo_optuna.study.levels import contains
+from mfhpo_optuna.study.levels import contains, did_you_mean
 
 __all__ = ["StudyShortlist", "shortlist_of"]
 
@@ -31,24 +30,13 @@ __all__ = ["StudyShortlist", "shortlist_of"]
 class StudyShortlist(Shortlist):
     """A shortlist of configurations with all that an objective asks for, a fidelity at its target.
 
-    Parameters
-    ----------
-    candidates, luckiest, about, words
-        See `Shortlist`.
-    distributions
-        With which their parameters were suggested.
-    maximise
-        Whether larger values are better.
-    first_number
-        What the study's next trial would be called.
-    name
-        Of the study that records its evaluations.
+    For its other fields see `Shortlist`.
     """
 
     distributions: tuple[dict[str, BaseDistribution], ...]
     maximise: bool
-    first_number: int
-    name: str
+    first_number: int  # what the study's next trial would be called
+    name: str  # of the study that records the evaluations
 
 
 @dataclass
@@ -176,8 +164,7 @@ def _group(
         level: Any = 0
         if fidelity is not None:
             if fidelity.name not in params:
-                close = difflib.get_close_matches(fidelity.name, params, n=1)
-                hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
+                hint = did_you_mean(fidelity.name, params, "fidelity=")
                 raise ValueError(
                     f"fidelity={fidelity.name!r} is no parameter of trial {trial.number} of study "
                     f"{study.study_name!r}, which has {sorted(params)}; leave it out to replay "

@@ -1,4 +1,4 @@
-"""What all samplers rebuild from storage; subclasses turn trials into observations (`finish`)."""
+"""The base of all races: what a sampler rebuilds from the trials of its study."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from mfhpo_optuna.study.attributes import (
     WITHHELD_KEY,
     WORKER,
 )
-from mfhpo_optuna.study.under_way import Running, Turns, is_surely_dead
+from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
+from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
 __all__ = ["Listener", "StudyRace"]
 
@@ -33,9 +34,6 @@ Listener = Callable[[int, Pull, Observation], None]
 
 class StudyRace(abc.ABC):
     """Translates between the trials of one study and a policy."""
-
-    # Whether the values of an arm at a level are told in the order in which their trials began.
-    _in_order = True
 
     def __init__(self, study: optuna.Study, arms: Arms, lease: float | None) -> None:
         self.arms = arms
@@ -59,9 +57,9 @@ class StudyRace(abc.ABC):
         self._begun_here: set[int] = set()  # the others are as their attributes say
         self._turns = Turns(self._running, lambda arm, pull: self._may_be_equal(arm, pull))
         self._ending: int | None = None
-        self._unread: set[int] = set()
-        self._read_up_to = 0
+        self._news = TrialNews()
         self._begun = 0
+        self._seconds_per_cost = 0.0  # of the slowest trial
         # How many observations the policy was told, and how many repeat those of an earlier race.
         self._n_told = 0
         self._n_repeated = 0
@@ -96,15 +94,28 @@ class StudyRace(abc.ABC):
         """Whether a trial of this arm may turn out to count for a pull of another one."""
         return False
 
-    @abc.abstractmethod
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
-    ) -> bool:
-        """Take in a finished trial; return whether it was a single pull, and so no answer."""
+    def _has_turns(self, pull: Pull) -> bool:
+        """Whether such pulls of an arm are told in the order in which their trials began."""
+        return True
+
+    def _is_single(self, trial: FrozenTrial) -> bool:
+        """Whether a trial that is no pull of the race is a single evaluation all the same."""
+        return True
 
     @abc.abstractmethod
+    def _take_in(
+        self,
+        trial: FrozenTrial,
+        pull: Pull,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
+    ) -> bool:
+        """Learn from a finished pull, without a value if it is not COMPLETE; see `finish`."""
+
     def _default_lease(self, pull: Pull) -> float:
         """Seconds after which a running pull is no longer waited for, if the user gave none."""
+        return default_lease(self._seconds_per_cost * self._cost_of(pull))
 
     # Reading the study.
 
@@ -116,7 +127,8 @@ class StudyRace(abc.ABC):
         trial has ended that was not waited for (`is_disordered`).
         """
         trials = study.get_trials(deepcopy=False)
-        if len(trials) < self._read_up_to:
+        news = self._news.read(trials)
+        if news is None:
             return False
         if any(
             number == ending or trials[number].state.is_finished()
@@ -125,35 +137,46 @@ class StudyRace(abc.ABC):
             self.is_disordered = True
             return False
         self._ending = ending
-        new = range(self._read_up_to, len(trials))
-        self._read_up_to = len(trials)
-        finished: list[FrozenTrial] = []
-        for number in sorted(self._unread) + list(new):
-            trial = trials[number]
-            is_new = number not in self._running and ARM_KEY in trial.user_attrs
-            if trial.state.is_finished():
-                self._unread.discard(number)
-                finished.append(trial)
-                self._begun += is_new
-                continue
-            self._unread.add(number)
+        for trial in news:
             if trial.state == TrialState.RUNNING and ARM_KEY in trial.user_attrs:
-                pull = self._noted(trial)
-                self._begun += is_new
-                if is_new or number not in self._begun_here:
-                    worker = trial.user_attrs[ARM_KEY].get(WORKER)
-                    self._running[number] = Running(pull, trial.datetime_start, worker=worker)
-                self._running[number] = self._as_seen(self._running[number], trial)
-                self.arms.begun(pull.arm, number, trial.params)
-        finished.sort(key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
-        for trial in finished:
+                self._see(trial)
+        for trial in by_their_ends(news):
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
+                self._begun += 1
                 self.resumed = True
             self.finish(
                 trial, trial.state, trial.value if trial.values else None, _seconds_of(trial)
             )
         self.settle()
         return True
+
+    def _see(self, trial: FrozenTrial) -> None:
+        """Note what a trial under way evaluates."""
+        pull, number = self._noted(trial), trial.number
+        is_new = number not in self._running
+        self._begun += is_new
+        if is_new or number not in self._begun_here:
+            worker = trial.user_attrs[ARM_KEY].get(WORKER)
+            self._running[number] = Running(pull, trial.datetime_start, worker=worker)
+        self._running[number] = self._as_seen(self._running[number], trial)
+        self.arms.begun(pull.arm, number, trial.params)
+
+    def finish(
+        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    ) -> bool:
+        """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
+        self._news.close(trial.number)
+        self._running.pop(trial.number, None)
+        if CERTIFICATE_KEY in trial.user_attrs:
+            self.certificates.append(trial)
+            return False
+        if ARM_KEY not in trial.user_attrs:
+            return self._is_single(trial)
+        pull = self._noted(trial)
+        self.begun_by.setdefault(pull.arm, trial)
+        if state != TrialState.COMPLETE:
+            value = None
+        return self._take_in(trial, pull, state, value, seconds)
 
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
@@ -219,14 +242,6 @@ class StudyRace(abc.ABC):
 
     # What the races share.
 
-    def _take_out(self, trial: FrozenTrial) -> bool:
-        """Note that a trial is not under way any longer; return whether it is an answer."""
-        self._unread.discard(trial.number)
-        self._running.pop(trial.number, None)
-        if CERTIFICATE_KEY in trial.user_attrs:
-            self.certificates.append(trial)
-        return CERTIFICATE_KEY in trial.user_attrs
-
     def _withhold(self) -> None:
         """Say what the answer must wait for, or what it supposes, and what was paid meanwhile."""
         if self.policy is None:
@@ -242,11 +257,9 @@ class StudyRace(abc.ABC):
             if not is_surely_dead(self._running[number].worker)
         ]
         now = datetime.now()
-        given_up = [
-            number
-            for number in alive
-            if self._lease is None or not self._expired(self._running[number], now)
-        ]
+        given_up = alive
+        if self._lease is not None:
+            given_up = [n for n in alive if not self._expired(self._running[n], now)]
         if len(given_up) < len(alive):
             self.policy.provisos = (
                 f"trials that run for more than lease={self._lease:g} seconds have no worker",
@@ -261,22 +274,33 @@ class StudyRace(abc.ABC):
             )
 
     def _pending(self, trial_number: int) -> list[Pull]:
-        """Pulls that the policy does not know of yet.
+        """Pulls that the policy does not know of yet: under way, or waiting for earlier ones."""
+        waiting = [ended.pull for ended in self._turns.waiting.values()]
+        return [*(pull for _, pull in self._under_way(trial_number)), *waiting]
 
-        Those under way, but for the given trial's and those whose lease is over, and those that
-        have ended and wait for earlier ones.
-        """
+    def _ask(self, trial_number: int, n: int = 1) -> Pull | None:
+        """What the policy wants of a trial, or of the last of `n` that choose at once."""
+        assert self.policy is not None
+        pulls = self.policy.ask(n, self._pending(trial_number))
+        return pulls[-1] if pulls else None
+
+    def _under_way(self, trial_number: int) -> list[tuple[int, Pull]]:
+        """Numbers and pulls of the other trials under way whose lease is not over."""
         now = datetime.now()
-        under_way = [
-            running.pull
+        return [
+            (number, running.pull)
             for number, running in self._running.items()
             if number != trial_number and not self._expired(running, now)
         ]
-        return [*under_way, *(ended.pull for ended in self._turns.waiting.values())]
 
     def _cost_of(self, pull: Pull) -> float:
         """What a pull costs, if it was not measured."""
         return 1.0
+
+    def _note_duration(self, pull: Pull, seconds: float | None) -> None:
+        if seconds is not None:
+            rate = float(seconds) / self._cost_of(pull)
+            self._seconds_per_cost = max(self._seconds_per_cost, rate)
 
     def _expired(self, running: Running, now: datetime) -> bool:
         """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
@@ -303,7 +327,7 @@ class StudyRace(abc.ABC):
 
     def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
         """Tell the policy of a pull as soon as it is its turn."""
-        if self._in_order:
+        if self._has_turns(pull):
             self._turns.end(trial, pull, observation)
         else:
             self._tell_now(trial.number, pull, observation)

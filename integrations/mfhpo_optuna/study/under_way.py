@@ -14,7 +14,11 @@ from optuna.trial import FrozenTrial
 from mfhpo import Observation, Pull
 from mfhpo.racing.in_order import in_turn, most_held
 
-__all__ = ["Ended", "Running", "Turns", "is_surely_dead", "worker_name"]
+__all__ = ["Running", "Turns", "default_lease", "is_surely_dead", "worker_name"]
+
+# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
+_LEAST_LEASE = 60.0
+_LEASE_FACTOR = 10.0
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,11 @@ class Turns:
     def _holds_back(self, number: int, running: Running, ended: Ended) -> bool:
         """Whether a trial under way began before one that has ended, of the same arm and level.
 
-        What is not known yet about the one under way counts as the same.
+        What is not known yet about the one under way counts as the same. Pulls of the search hold
+        back no replicates of its certificate.
         """
+        if type(running.pull) is not type(ended.pull):
+            return False
         if _beginning(running.since, number) > _beginning(ended.since, ended.number):
             return False
         if not running.level_is_open and running.pull.fidelity != ended.pull.fidelity:
@@ -103,6 +110,11 @@ class Turns:
 def _beginning(since: datetime | None, number: int) -> tuple[datetime, int]:
     """When a trial began; by its number among those that began at the same moment."""
     return since or datetime.min, number
+
+
+def default_lease(slowest_seconds: float) -> float:
+    """How long to wait for a trial that took so long at the worst."""
+    return max(_LEAST_LEASE, _LEASE_FACTOR * slowest_seconds)
 
 
 def worker_name() -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import optuna
 
 from mfhpo_optuna.recommendations import StudyRecommendation
-from mfhpo_optuna.samplers.base import FidelitySampler
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization.race_story import Point, RaceStory
 from mfhpo_optuna.visualization.search import plot_search

@@ -11,8 +11,9 @@ import numpy as np
 import optuna
 
 from mfhpo import Observation, Policy, Pull
-from mfhpo_optuna.samplers.base import FidelitySampler
-from mfhpo_optuna.study.race import Listener, Race
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.study_race import Listener
 
 __all__ = ["Exit", "Point", "RaceStory"]
 
@@ -60,7 +61,7 @@ class RaceStory:
         assert self.race.policy is not None
         return self.race.policy
 
-    def _listen(self, race: Race) -> Listener:
+    def _listen(self, race: FidelityRace) -> Listener:
         self.race = race
         return self._hear
 

@@ -10,7 +10,8 @@ import optuna
 from mfhpo import Observation, Pull
 from mfhpo.search import Replicate, SearchRace, has_levels
 from mfhpo_optuna.samplers.race_sampler import RaceSampler
-from mfhpo_optuna.study.race import Listener, Race
+from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.study_race import Listener
 
 __all__ = ["Evaluation", "SearchStory"]
 
@@ -84,7 +85,7 @@ class SearchStory:
             paid = evaluation.cost
         return None
 
-    def _listen(self, race: Race) -> Listener:
+    def _listen(self, race: FidelityRace) -> Listener:
         def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
             if race.policy is None:
                 return

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mfhpo import Observation, Policy, Problem, Pull
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import SigmaLike
+from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import (
     DeclaredSearch,
     Replicate,
+    SearchOptions,
     SearchPolicy,
     SearchRace,
     SearchSpace,
@@ -25,12 +26,16 @@ from mfhpo_ray.experiment.space import Config, assign, fingerprint
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
 from mfhpo_ray.searchers.open_candidates import OpenCandidates
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["RaceSearch"]
 
 # Seeds differ between so many arms.
 _MOST_ARMS = 1 << 16
 
 
+@runs(SearchRace, SearchOptions, checkpoints=False)
 class RaceSearch(FidelitySearch):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
@@ -69,7 +74,7 @@ class RaceSearch(FidelitySearch):
         epochs: its name, or a `mfhpo.Fidelity` with levels and costs (bounds on its bias are not
         used); see `IISESearch`. None: there is no such key, and each trial is a full evaluation.
     metric, mode, prices, seed
-        See `mfhpo_ray.searchers.options.SearchOptions`.
+        See `mfhpo_ray.searchers.options.FidelitySearchOptions`.
     space
         The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
         hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":
@@ -77,24 +82,6 @@ class RaceSearch(FidelitySearch):
         grid is a choice. What the model cannot place is drawn at random: what ``tune.sample_from``
         gives, in `space` once for each configuration, in the ``param_space`` by Tune anew in each
         trial (so do not put there what configurations are to be told apart by).
-    budget
-        What may be paid, certificate included, in the unit of the fidelity's costs: for epochs, the
-        sum of all trials' epochs; seconds, if the costs are "measured"; without a fidelity, trials.
-        Trials under way are counted at what they are expected to cost. None, as `trials` and
-        `seconds` are: the search goes on as long as Tune does, and nothing is certified.
-    trials
-        The budget in trials that end, instead of `budget`. A cheap trial counts as much as a dear
-        one then, so that all are at the target.
-    seconds
-        The budget in seconds of evaluation, summed over trials, instead of `budget`. Prices are
-        measured while the run goes on, so the total may be missed by one evaluation per worker. The
-        first evaluation above the lowest level may exceed it further, because its price is not
-        known yet.
-    certify_share, top, delta, epsilon, sigma, max_failures
-        Of the certificate; see `mfhpo.search.SearchRace`.
-    checkpoints
-        Whether trials go on from the same configuration's last level, so that only the difference
-        of the costs is paid. Then the configuration has the key `training_key`.
     training_key
         With `checkpoints`, the key of the configuration that gets the name of the training that a
         trial goes on with: trials of one configuration at rising levels share it, and each
@@ -102,9 +89,11 @@ class RaceSearch(FidelitySearch):
         checkpoint under that name, in a folder that all nodes reach and that is the experiment's
         own; see the notes.
     seed_key
-        The key of the configuration that gets a seed from 0 to 2**31 - 1; no two trials share one,
-        but those of one training do, so that a split that is drawn from it stays the same. None:
-        no seed is set, and trials have to draw their own.
+        As in `SearchOptions`, but trials of one training share a seed, so that a split that is
+        drawn from it stays the same.
+    **options
+        See `mfhpo.search.SearchOptions`. Trials under way are counted at what they are expected to
+        cost.
 
     Raises
     ------
@@ -137,6 +126,8 @@ class RaceSearch(FidelitySearch):
     On saving, restoring and the order in which trials count, see the notes of `IISESearch`.
     """
 
+    _policy_class: Callable[..., SearchRace]
+    _defaults: dict[str, Any]
     _candidates: OpenCandidates
 
     def __init__(
@@ -146,25 +137,17 @@ class RaceSearch(FidelitySearch):
         metric: str | None = None,
         mode: str | None = None,
         space: Mapping[str, Any] | None = None,
-        budget: float | None = None,
-        trials: int | None = None,
-        seconds: float | None = None,
-        certify_share: float = 0.1,
-        top: int = 8,
-        delta: float = 0.05,
-        epsilon: float | None = None,
-        sigma: SigmaLike = None,
         prices: Mapping[str, float] | None = None,
-        checkpoints: bool = False,
         training_key: str = "training",
-        max_failures: int = 3,
         seed_key: str | None = "seed",
         seed: int | None = None,
+        **options: Unpack[SearchOptions],
     ) -> None:
-        if seconds is not None and prices is not None:
+        own = with_defaults(type(self), options)
+        if own["seconds"] is not None and prices is not None:
             raise ValueError(
-                f"seconds={seconds!r} counts seconds alone, prices={prices!r} what they cost; "
-                f"leave prices out, or give budget=... for a fidelity with costs='measured'."
+                f"seconds={own['seconds']!r} counts seconds alone, prices={prices!r} what they "
+                f"cost; leave prices out, or give budget=... for a fidelity with costs='measured'."
             )
         if prices is not None and fidelity is None:
             raise ValueError(
@@ -173,19 +156,7 @@ class RaceSearch(FidelitySearch):
             )
         if not isinstance(training_key, str) or not training_key:
             raise TypeError(f"training_key must be a key of the configuration: {training_key!r}.")
-        self._declared = DeclaredSearch.of(
-            fidelity,
-            budget=budget,
-            trials=trials,
-            seconds=seconds,
-            checkpoints=checkpoints,
-            certify_share=certify_share,
-            top=top,
-            delta=delta,
-            epsilon=epsilon,
-            sigma=sigma,
-            max_failures=max_failures,
-        )
+        self._declared = DeclaredSearch.of(fidelity, **own)
         self._training_key = training_key
         super().__init__(
             fidelity=self._declared.fidelity,
@@ -194,14 +165,14 @@ class RaceSearch(FidelitySearch):
             mode=mode,
             space=space,
             arm_search=None,
-            sigma=sigma,
+            sigma=own["sigma"],
             bias=None,
             prices=prices,
             seed_key=seed_key,
             seed=seed,
             options=self._declared.options,
         )
-        if checkpoints:
+        if self._declared.checkpoints:
             if training_key in self._keys:
                 raise ValueError(
                     f"training_key={training_key!r} is what the search sets to something else."

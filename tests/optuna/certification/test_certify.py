@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import time
 import warnings
 
 import numpy as np
 import optuna
 import pytest
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from mfhpo import NoNoiseWarning
@@ -28,6 +21,7 @@ from mfhpo_optuna import (
     time_limited,
     training_of,
 )
+from tests.optuna.workers import certified, kill, start, wait
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -384,58 +378,15 @@ def test_threads_share_the_work_until_the_timeout():
     assert answer.evaluations == sum(map(len, found.values())) > 3
 
 
-SCRIPT = textwrap.dedent(
-    """
-    import os, signal, sys
-    import numpy as np
-    import optuna
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-    from mfhpo_optuna import certify
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    path, kill_at = sys.argv[1], int(sys.argv[2])
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        if trial.number == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return x**2 + 0.1 * np.random.default_rng(trial.number).normal()
-
-    study = optuna.create_study(
-        storage=JournalStorage(JournalFileBackend(path)), study_name="search",
-        load_if_exists=True, sampler=optuna.samplers.RandomSampler(seed=0),
-    )
-    if not study.trials:
-        study.optimize(objective, n_trials=20)
-    print(certify(study, objective, top=3, epsilon=0.2).certified)
-    """
-)
-
-
-def start(path, kill_at=-1):
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(path), str(kill_at)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-
-
 @pytest.mark.slow
 def test_two_processes_go_on_after_one_was_killed(tmp_path):
-    path = tmp_path / "study.log"
-    killed = start(path, 30)
-    killed.communicate(timeout=300)
-    assert killed.returncode == -signal.SIGKILL
-    workers = [start(path) for _ in range(2)]
-    outputs = [worker.communicate(timeout=300)[0].strip() for worker in workers]
-    assert outputs == ["True", "True"]
-    storage = JournalStorage(JournalFileBackend(str(path)))
-    study = optuna.load_study(study_name="search", storage=storage)
-    answer = certify(study, lambda trial: 0.0, top=3, epsilon=0.2, timeout=0)
+    path = str(tmp_path / "study.log")
+    kill(f"certified({path!r}, kill_at=30)")
+    call = f"assert certified({path!r})[1].certified"
+    wait(start(call), start(call))
+    study, answer = certified(path, timeout=0)
     values = values_by_candidate(record_of(study, answer)).values()
-    assert answer.certified
+    assert answer.certified, answer.reason
     # The trial that was killed has no value.
     assert answer.evaluations == sum(value is not None for found in values for value in found)
 

@@ -177,15 +177,6 @@ def test_a_study_that_fails_always_stops() -> None:
     assert len(study.trials) < 60
 
 
-def test_many_failures_deserve_a_warning() -> None:
-    def objective(trial: optuna.Trial) -> tuple[float, float]:
-        row, column = on_a_grid(trial)
-        return (row, column) if trial.number % 2 else (math.nan, math.nan)
-
-    with pytest.warns(UserWarning, match=r"10 of \d+ trials gave a player no value"):
-        play(objective, budget=24)
-
-
 def test_a_player_whose_objective_never_gives_a_value() -> None:
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         return on_a_grid(trial)[0], math.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_two_samplers_in_turn_are_one(fidelity: str | None, tmp_path: Path) -> N
         )
         study.optimize(objective, n_trials=n_trials)
     assert evaluated(study) == evaluated(whole)
-    answer = study.sampler.equilibrium(study)
+    answer = pickle.loads(pickle.dumps(study.sampler)).equilibrium(study)
     assert answer == whole.sampler.equilibrium(whole)
     assert answer.finished
 

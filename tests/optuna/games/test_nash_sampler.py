@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,6 @@ from tests.optuna.games.nash_games import (
     evaluated,
     on_a_grid,
     play,
-    tracking,
     tracking_losses,
 )
 
@@ -138,9 +136,6 @@ def test_every_kind_of_parameter(kind: str) -> None:
         assert type(value) is type(shown[0])
 
 
-# What it costs.
-
-
 # What is said.
 
 
@@ -187,21 +182,6 @@ def test_attributes_are_small_and_plain(finished: optuna.Study) -> None:
 def test_the_seed_makes_a_study_repeatable(coarse: optuna.Study) -> None:
     assert evaluated(play(on_a_grid, budget=16)) == evaluated(coarse)
     assert evaluated(play(on_a_grid, budget=2, seed=1))[0] != evaluated(coarse)[0]
-
-
-def test_without_a_seed_the_name_of_the_study_decides() -> None:
-    first = []
-    for name in ("one", "one", "other"):
-        sampler = NashSampler(PLAYERS, budget=3)
-        study = optuna.create_study(study_name=name, directions=["minimize"] * 2, sampler=sampler)
-        study.optimize(tracking)
-        first.append(evaluated(study)[0])
-    assert first[0] == first[1] != first[2]
-
-
-def test_a_sampler_can_be_pickled(coarse: optuna.Study) -> None:
-    sampler = pickle.loads(pickle.dumps(coarse.sampler))
-    assert sampler.equilibrium(coarse) == answer_of(coarse)
 
 
 def test_a_study_that_was_made_again_is_read_anew() -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -16,42 +12,13 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo_optuna import NashSampler
+from mfhpo_optuna.games.queries import tag_of
 from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
+from tests.optuna.workers import game, start, wait
 
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
 BUDGET = 60
-
-GAME = textwrap.dedent(
-    """
-    import sys, time
-    import optuna
-    import sqlalchemy
-    from mfhpo_optuna import NashSampler
-    from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
-
-    @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
-    def leave_writing_to_the_system(connection, _):
-        connection.execute("PRAGMA synchronous=OFF")
-
-    def slow(trial):
-        values = tracking_by_level(trial)
-        time.sleep(0.02)
-        return values
-
-    def game(path, n_trials=None):
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        study = optuna.create_study(
-            storage="sqlite:///" + path,
-            study_name="game",
-            load_if_exists=True,
-            directions=["minimize", "minimize"],
-            sampler=NashSampler(PLAYERS, "seconds", budget=60, seed=0),
-        )
-        study.optimize(slow, n_trials=n_trials)
-        return study
-    """
-)
 
 
 def of_the_game(study: optuna.Study) -> list[FrozenTrial]:
@@ -63,26 +30,12 @@ def paid(study: optuna.Study) -> int:
     return sum(trial.params["seconds"] for trial in of_the_game(study))
 
 
-def process(call: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", f"{GAME}\n{call}"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.mark.slow
 def test_two_processes(tmp_path: Path) -> None:
-    names: dict[str, Any] = {}
-    exec(GAME, names)
     path = str(tmp_path / "game.db")
-    names["game"](path, n_trials=0)
-    workers = [process(f"game({path!r})") for _ in range(2)]
-    for worker in workers:
-        _, errors = worker.communicate(timeout=120)
-        assert worker.returncode == 0, errors
-    study = names["game"](path, n_trials=0)
+    game(path, n_trials=0)
+    wait(*(start(f"game({path!r})") for _ in range(2)))
+    study = game(path, n_trials=0)
     assert all(trial.state.is_finished() for trial in study.trials)
     answer = study.sampler.equilibrium(study)
     assert answer.trials == len(of_the_game(study)), "an observation was lost"
@@ -91,7 +44,7 @@ def test_two_processes(tmp_path: Path) -> None:
     assert BUDGET - 9 < answer.cost <= BUDGET + 9
     assert answer.finished
     assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.1)
-    names["game"](path, n_trials=5)
+    game(path, n_trials=5)
     assert paid(study) == answer.cost, "it went on after the end"
 
 
@@ -131,23 +84,23 @@ def test_who_comes_later_gives_way() -> None:
     one.optimize(tracking, n_trials=3)
     first = one.ask()
     hidden = first.user_attrs[QUERY]
-    game = two.sampler._read(two)
-    propose, seen = game.propose, []
+    read = two.sampler._read(two)
+    propose, seen = read.propose, []
 
     def propose_before_the_first_is_seen(trial: FrozenTrial) -> Any:
         if not seen:
-            game.under_way.remove(first.number)
+            read.under_way.pop(first.number)
         plan = propose(trial)
         seen.append(plan)
         return plan
 
-    ahead_of = game.under_way.ahead_of
-    game.propose = propose_before_the_first_is_seen
-    game.under_way.ahead_of = lambda number: ahead_of(number) if seen else {}
+    ahead_of = read.ahead_of
+    read.propose = propose_before_the_first_is_seen
+    read.ahead_of = lambda number: ahead_of(number) if seen else {}
     second = two.ask()
     assert len(seen) == 2
-    assert seen[0].tag == hidden
-    assert second.user_attrs[QUERY] == seen[1].tag != hidden
+    assert tag_of(seen[0]) == hidden
+    assert second.user_attrs[QUERY] == tag_of(seen[1]) != hidden
 
 
 def test_nothing_is_left_for_who_comes_later() -> None:
@@ -167,8 +120,8 @@ def test_a_trial_that_gave_up_its_query_is_not_waited_for() -> None:
     one, two = worker(storage, 4.0), worker(storage, 4.0)
     one.optimize(tracking, n_trials=2)
     trial = one.ask()
-    game = two.sampler._read(two)
-    assert len(game.under_way) == 1
+    read = two.sampler._read(two)
+    assert len(read.under_way) == 1
     storage.set_trial_user_attr(trial._trial_id, QUERY, {"over": True})
-    assert two.sampler._read(two) is game
-    assert len(game.under_way) == 0
+    assert two.sampler._read(two) is read
+    assert len(read.under_way) == 0

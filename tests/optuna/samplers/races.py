@@ -30,21 +30,28 @@ CLASSES = BEST_ARM | REWARD | {"choice": MFSampler}
 
 
 def noise(trial, scale=0.05):
-    return scale * np.random.default_rng(trial.number).normal()
+    """The k-th value has the k-th noise, whatever the numbers of the trials."""
+    trials = trial.study.get_trials(deepcopy=False)
+    done = sum(t.state.is_finished() and PULL in t.user_attrs for t in trials)
+    return scale * np.random.default_rng(done).normal()
 
 
 def bowl(trial, sign=1.0):
-    """A bowl whose k-th value has the k-th noise, whatever the numbers of the trials."""
     x = trial.suggest_float("x", -1, 1)
     epochs = trial.suggest_int("epochs", 1, 9)
-    trials = trial.study.get_trials(deepcopy=False)
-    done = sum(t.state.is_finished() and PULL in t.user_attrs for t in trials)
-    return sign * (x**2 + 0.1 / epochs + 0.05 * np.random.default_rng(done).normal())
+    return sign * (x**2 + 0.1 / epochs + noise(trial))
+
+
+def valley(trial):
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 9)
+    return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
 
 def run(sampler, objective=bowl, n_trials=3000, direction="minimize", catch=(), **options):
     study = optuna.create_study(sampler=sampler, direction=direction, **options)
     study.optimize(objective, n_trials=n_trials, catch=catch)
+    assert len(study.trials) < 3000, "the race did not end by itself"
     return study
 
 
@@ -54,3 +61,34 @@ def pulls(study):
 
 def sequence(study):
     return [(tuple(t.user_attrs[PULL].values()), t.params) for t in pulls(study)]
+
+
+def answers(study):
+    return [trial for trial in study.trials if CERTIFICATE in trial.user_attrs]
+
+
+def configurations(study, fidelity="epochs"):
+    """What each arm number stands for; fails if it stands for two different configurations."""
+    arms = {}
+    for trial in pulls(study):
+        params = {name: value for name, value in trial.params.items() if name != fidelity}
+        known = arms.setdefault(trial.user_attrs[PULL]["arm"], params)
+        assert {**known, **params} == {**params, **known}, "an arm changed"
+        known.update(params)
+    return arms
+
+
+def arms_of(study):
+    """`configurations` of a study whose trials all ask for the same parameters."""
+    arms = configurations(study)
+    for trial in pulls(study):
+        assert trial.params.keys() - {"epochs"} == arms[trial.user_attrs[PULL]["arm"]].keys()
+    return arms
+
+
+def counted_for_their_arm(study):
+    """The trials that evaluated what the first trial of their arm did."""
+    arms = {}
+    for trial in pulls(study):
+        arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params["x"])
+    return [t for t in pulls(study) if arms[t.user_attrs[PULL]["arm"]] == t.params["x"]]

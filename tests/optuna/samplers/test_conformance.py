@@ -1,13 +1,12 @@
-"""Optuna's own suite for samplers, on the race and on each way of drawing its arms.
+"""Optuna's own suites for samplers, on each way of drawing configurations.
 
-Not applied: `MultiObjectiveSamplerTestCase`, because a race has no best arm in two directions, and
-a sampler refuses such a study, which `SingleOnlySamplerTestCase` checks.
+Not applied: `MultiObjectiveSamplerTestCase`, but to `NashSampler`: a race has no best arm in two
+directions, and refuses such a study, which `SingleOnlySamplerTestCase` checks; and a game is
+nothing else. `RelativeSamplerTestCase` is for samplers that draw parameters jointly.
+`test_nan_objective_value` wants a best trial, although single trials are no answers of searches.
 
-`RelativeSamplerTestCase` is for samplers that draw parameters jointly. Optuna itself does not apply
-it to a plain `TPESampler`.
-
-The suite's objectives never ask for the fidelity, so what runs here is the drawing of arms, which
-all samplers over a fidelity share. For a race under way see `test_race.py`.
+The suite's objectives never ask for the fidelity, so what runs here is the drawing of arms. For
+races under way see `test_race.py` and `test_race_sampler.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ import pytest
 from optuna.samplers import TPESampler
 from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
+    MultiObjectiveSamplerTestCase,
     RelativeSamplerTestCase,
     SingleOnlySamplerTestCase,
 )
 
-from mfhpo_optuna import IISESampler, ZoomingRCUCBSampler
+from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, ZoomingRCUCBSampler
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:fidelity='fidelity', but the objective did not ask for it",
@@ -30,28 +30,46 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::optuna.exceptions.ExperimentalWarning",
 )
 
-JOINT = {
-    "hypercube": lambda: None,
-    "multivariate-TPE": lambda: TPESampler(seed=0, multivariate=True, n_startup_trials=0),
-}
+
+def multivariate():
+    return TPESampler(seed=0, multivariate=True, n_startup_trials=0)
 
 
-class TestJointly(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
-    @pytest.fixture(params=JOINT.values(), ids=JOINT.keys())
+class TestRacesJointly(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    @pytest.fixture(params=[lambda: None, multivariate], ids=["hypercube", "TPE"])
     def sampler(self, request):
         return lambda: IISESampler(fidelity="fidelity", arm_sampler=request.param(), seed=0)
 
 
-class TestIndependently(BasicSamplerTestCase, SingleOnlySamplerTestCase):
+class TestRacesIndependently(BasicSamplerTestCase, SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self):
         return lambda: IISESampler(fidelity="fidelity", arm_sampler=TPESampler(seed=0), seed=0)
 
 
-class TestWithTimeLimits(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
-    # It wants a best trial, although none of the trials is an answer; for NaN see `test_rcucb.py`.
+class WithoutAnswer(BasicSamplerTestCase):
     test_nan_objective_value = None
 
+
+class TestTimeLimits(WithoutAnswer, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self):
         return lambda: ZoomingRCUCBSampler(32, longest=60.0, seed=0)
+
+
+class TestSearchesJointly(WithoutAnswer, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    @pytest.fixture(params=[lambda: None, multivariate], ids=["model", "TPE"])
+    def sampler(self, request):
+        return lambda: RaceSampler(proposer=request.param(), seed=0)
+
+
+class TestSearchesIndependently(WithoutAnswer, SingleOnlySamplerTestCase):
+    @pytest.fixture
+    def sampler(self):
+        return lambda: RaceSampler(proposer=TPESampler(seed=0), seed=0)
+
+
+class TestGames(MultiObjectiveSamplerTestCase):
+    @pytest.fixture
+    def sampler(self):
+        return lambda: NashSampler({"row": ["x"], "column": ["y"]}, budget=10, seed=0)

@@ -19,20 +19,6 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 pytestmark = pytest.mark.filterwarnings("ignore:trial .* was pruned")
 
 
-@pytest.mark.parametrize("variant", [None, "max", "order", "se", "mfe"])
-def test_every_variant_certifies_the_right_arm(variant):
-    epsilon = 0.2 if variant == "mfe" else 0.1  # it explores cheap levels for long
-    sampler = IISESampler("epochs", ARMS, epsilon=epsilon, variant=variant, seed=0)
-    study = run(sampler)
-    answer = sampler.recommendation(study)
-    assert answer.certified
-    assert answer.params == {"x": 0.0}
-    assert study.best_params == {"x": 0.0, "epochs": 9}
-    assert study.best_value == answer.mean == pytest.approx(0.1 / 9, abs=0.06)
-    assert answer.interval[0] <= answer.mean <= answer.interval[1]
-    assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is True
-
-
 def test_conditional_space():
     def objective(trial):
         epochs = trial.suggest_int("epochs", 1, 9)
@@ -308,16 +294,6 @@ def test_when_every_arm_fails_the_study_stops_and_says_so():
     assert "every arm failed" in answer.reason
     with pytest.raises(ValueError, match=r"[Ff]easible|No trials"):
         _ = study.best_trial
-
-
-def test_when_every_arm_fails_before_it_asks_for_the_fidelity_the_study_stops_too():
-    def objective(trial):
-        trial.suggest_float("x", -1, 1)
-        raise optuna.TrialPruned
-
-    with pytest.warns(UserWarning, match="every trial failed before it asked for the fidelity"):
-        study = run(IISESampler("epochs", ARMS, seed=0), objective, n_trials=200)
-    assert len(study.trials) < 200
 
 
 def test_failures_before_the_fidelity_is_asked_for_count():

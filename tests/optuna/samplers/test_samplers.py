@@ -20,6 +20,7 @@ from mfhpo_optuna import (
     MFSampler,
     MFTopTwoSampler,
     MFUCBSampler,
+    RaceSampler,
 )
 from tests.optuna.samplers.races import (
     ARMS,
@@ -111,17 +112,6 @@ def test_without_a_budget_the_study_goes_on_and_answers_at_any_time(make):
         _ = study.best_trial
     per_arm = [sum(t.params["x"] == arm["x"] for t in pulls(study)) for arm in ARMS]
     assert per_arm[2] == max(per_arm)
-
-
-def test_each_reward_is_played_where_it_is_earned():
-    """Per cost the best arm is played at the target; per pull at the cheapest level."""
-    declared = {"sigma": 0.05, "budget": 1500, "seed": 0}
-    per_cost = run(MFUCBSampler(EPOCHS, ARMS, bias=[0.1, 0.03, 0.0], **declared))
-    per_pull = run(MFEliminationSampler(EPOCHS, ARMS, **declared))
-    for study, level in ((per_cost, 9), (per_pull, 1)):
-        paid = [t.params["epochs"] for t in pulls(study) if t.params["x"] == 0.0]
-        assert sum(paid) > 0.5 * 1500
-        assert sum(cost for cost in paid if cost == level) > 0.5 * sum(paid)
 
 
 @both_directions
@@ -262,6 +252,21 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_ended(make):
     hidden = any("best_trial still shows" in str(warning.message) for warning in caught)
     assert hidden == (study.best_trial.number != newest.number)
     assert not hidden or np.isinf(answer.interval).any()
+
+
+@pytest.mark.parametrize(
+    ("sampler", "most"),
+    [(IISESampler("epochs", ARMS, seed=0), 12), (RaceSampler("epochs", budget=60, seed=0), 30)],
+    ids=["race", "search"],
+)
+def test_a_study_ends_whose_every_trial_fails_before_it_asks_for_the_fidelity(sampler, most):
+    def objective(trial):
+        trial.suggest_float("x", -1, 1)
+        raise ArithmeticError
+
+    with pytest.warns(UserWarning, match="every trial failed before it asked for the fidelity"):
+        study = run(sampler, objective, catch=(ArithmeticError,))
+    assert len(study.trials) == most
 
 
 # The choice.

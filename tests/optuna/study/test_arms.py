@@ -7,17 +7,10 @@ import warnings
 
 import optuna
 import pytest
-from optuna.samplers import (
-    BruteForceSampler,
-    GridSampler,
-    PartialFixedSampler,
-    QMCSampler,
-    RandomSampler,
-    TPESampler,
-)
+from optuna.samplers import PartialFixedSampler, QMCSampler, RandomSampler, TPESampler
 
 from mfhpo_optuna import Fidelity, IISESampler
-from tests.optuna.study.racing import (
+from tests.optuna.samplers.races import (
     ARMS,
     CERTIFICATE,
     PULL,
@@ -129,26 +122,6 @@ def test_a_race_resumed_in_a_new_process_draws_new_arms_and_a_race_is_repeatable
         assert len({arm["x"] for arm in arms_of(study).values()}) == 8
         races.append([(trial.params, trial.value) for trial in study.trials])
     assert races[1] == races[2]
-
-
-@experimental
-@pytest.mark.parametrize(
-    "make",
-    [lambda: GridSampler({"x": [-0.5, 0.0, 0.5]}), lambda: BruteForceSampler(seed=0)],
-    ids=["Grid", "BruteForce"],
-)
-def test_a_delegate_that_cannot_draw_arms_is_refused_or_works(make):
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1, step=0.5)
-        return x**2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
-
-    try:
-        sampler = IISESampler("epochs", 3, epsilon=0.2, seed=0, arm_sampler=make())
-        study = run(sampler, objective, n_trials=500)
-    except (TypeError, ValueError) as error:
-        assert "arm_sampler" in str(error)  # noqa: PT017
-    else:
-        assert sampler.recommendation(study).certified
 
 
 @experimental

@@ -11,7 +11,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from mfhpo import Bias
 from mfhpo_optuna import Fidelity, IISESampler
 from mfhpo_optuna.study.levels import levels_in
-from tests.optuna.study.racing import ARMS, noise, run
+from tests.optuna.samplers.races import ARMS, noise, run
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -46,17 +46,6 @@ def test_levels_are_geometric_below_the_upper_bound(distribution, levels):
     else:
         assert found == pytest.approx(levels)
     assert all(distribution._contains(distribution.to_internal_repr(level)) for level in found)
-
-
-def test_only_the_levels_are_ever_suggested():
-    def objective(trial):
-        return trial.suggest_float("x", -1, 1) ** 2 + 0.1 / ask_int(trial) + noise(trial)
-
-    study = run(
-        IISESampler("epochs", ARMS, epsilon=0.1, estimated_bias="eliminate", seed=0), objective
-    )
-    assert suggested(study) == [1, 3, 9]
-    assert study.best_params == {"x": 0.0, "epochs": 9}
 
 
 @pytest.mark.parametrize(

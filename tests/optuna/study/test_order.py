@@ -22,7 +22,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna import IISESampler, MFTopTwoSampler, RaceSampler, certify
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.replicates import ReplicateRace
-from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.under_way import is_surely_dead, worker_name
 
 ARMS = [{"x": 0.0}, {"x": 1.0}]
@@ -291,7 +291,7 @@ def test_certify_goes_on_while_an_overtaken_evaluation_is_under_way(
 def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is_mended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for race in (Race, ReplicateRace):
+    for race in (FidelityRace, ReplicateRace):
         monkeypatch.setattr(race, "_default_lease", lambda self, pull: 1.0)
     ended = threading.Event()
     stop = optuna.Study.stop
@@ -317,7 +317,7 @@ def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is
 def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(
     value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Race, "_default_lease", lambda self, pull: 0.0)
+    monkeypatch.setattr(FidelityRace, "_default_lease", lambda self, pull: 0.0)
     sampler = RaceSampler(trials=60, certify_share=0.5, top=2, epsilon=0.5, seed=0, progress=False)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     slow = None

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-
 import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
-from tests.optuna.study import racing
-from tests.optuna.study.racing import CERTIFICATE, PULL, race
+from tests.optuna.samplers.races import PULL, configurations
+from tests.optuna.workers import kill, race, two_parameters
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-def in_a_process(call):
-    """Run a line of code of these races in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", f"from {racing.__name__} import race\n{call}"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        check=False,
-        timeout=120,
-        capture_output=True,
-        text=True,
-    )
 
 
 def finished(study):
@@ -39,17 +22,6 @@ def finished(study):
         for trial, tag in zip(trials, tags, strict=True)
         if tag is not None  # the worker, which it names too, is another one
     ]
-
-
-def params_of_arms(study):
-    arms = {}
-    for trial in study.get_trials():
-        if PULL in trial.user_attrs:
-            params = {name: value for name, value in trial.params.items() if name != "epochs"}
-            known = arms.setdefault(trial.user_attrs[PULL]["arm"], params)
-            assert {**known, **params} == {**params, **known}, "an arm changed"
-            known.update(params)
-    return arms
 
 
 @pytest.fixture(scope="module")
@@ -71,26 +43,17 @@ def test_a_killed_study_goes_on_as_if_nothing_had_happened(
 ):
     """What its process has left is known to be lost: without a lease, because it is dead."""
     path = str(tmp_path / file)
-    killed = in_a_process(f"race({path!r}, kill_at={kill_at}, stage={stage!r})")
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    kill(f"race({path!r}, kill_at={kill_at}, stage={stage!r})")
     study = race(path, lease=lease)
     zombie = study.get_trials()[kill_at]
     assert zombie.state == TrialState.RUNNING
     assert finished(study) == finished(uninterrupted)
-    assert params_of_arms(study) == params_of_arms(uninterrupted)
+    assert configurations(study) == configurations(uninterrupted)
     assert study.best_params == uninterrupted.best_params
     assert study.best_value == uninterrupted.best_value
     assert study.sampler.recommendation(study) == uninterrupted.sampler.recommendation(
         uninterrupted
     )
-
-
-def test_every_stop_is_harmless(uninterrupted, tmp_path):
-    for n_trials in (1, 2, 4, 13, None):
-        study = race(str(tmp_path / "race.log"), n_trials=n_trials)
-    assert finished(study) == finished(uninterrupted)
-    assert study.best_params == uninterrupted.best_params
-    assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
 
 
 def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
@@ -100,7 +63,7 @@ def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
         if trial.number == 7:
             trial.suggest_float("x", -1, 1)
             raise KeyboardInterrupt
-        return racing.two_parameters(trial)
+        return two_parameters(trial)
 
     with pytest.raises(KeyboardInterrupt):
         study.optimize(objective)
@@ -110,7 +73,7 @@ def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
     study.optimize(objective)
     assert study.sampler.recommendation(study).certified
     assert study.best_params == uninterrupted.best_params
-    assert params_of_arms(study) == params_of_arms(uninterrupted)
+    assert configurations(study) == configurations(uninterrupted)
     assert study.trials[8].user_attrs[PULL] == study.trials[7].user_attrs[PULL]
 
 

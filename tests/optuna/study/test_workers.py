@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import time
 from datetime import datetime, timedelta
@@ -14,16 +11,9 @@ import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import Fidelity, IISESampler
-from tests.optuna.study.racing import (
-    ARMS,
-    PULL,
-    arms_of,
-    bowl,
-    counted_for_their_arm,
-    pulls,
-    race,
-)
+from mfhpo_optuna import Fidelity, IISESampler, RCUCBSampler
+from tests.optuna.samplers.races import ARMS, PULL, arms_of, bowl, counted_for_their_arm, pulls
+from tests.optuna.workers import race, start, wait
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -99,15 +89,8 @@ def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
 def test_two_processes_on_one_sqlite_study(tmp_path):
     path = str(tmp_path / "race.db")
     study = race(path, lease=None, n_trials=1)
-    code = f"from tests.optuna.study.racing import race; race({path!r}, lease=None)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    processes = [
-        subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
-        for _ in range(2)
-    ]
-    for process in processes:
-        _, error = process.communicate(timeout=120)
-        assert process.returncode == 0, error
+    call = f"race({path!r}, lease=None)"
+    wait(start(call), start(call))
     assert {t.state for t in pulls(study)} == {TrialState.COMPLETE}
     assert len(arms_of(study)) == 4
     answer = study.sampler.recommendation(study)
@@ -119,26 +102,38 @@ def test_two_processes_on_one_sqlite_study(tmp_path):
 # Leases.
 
 
-def abandoned(study, ago):
-    """A running trial of a worker that died `ago` seconds ago."""
-    trial = study.ask()
-    storage_trial = study._storage._get_trial(trial._trial_id)
-    storage_trial.datetime_start = datetime.now() - timedelta(seconds=ago)
-    bowl(trial)
-    return trial
+def race_with(lease):
+    return IISESampler(Fidelity("epochs", levels=[1, 9]), ARMS, seed=0, lease=lease)
+
+
+def limited(lease):
+    return RCUCBSampler(ARMS, [1.0, 4.0], reward_range=(0.0, 1.0), seed=0, lease=lease)
+
+
+def limits_derived(lease):
+    return RCUCBSampler(ARMS, 3, seed=0, lease=lease)
 
 
 @pytest.mark.parametrize(
-    ("lease", "ago", "waits"), [(10, 5, True), (10, 20, False), (None, 3600, False)]
+    ("make", "lease", "ago", "waits"),
+    [
+        (race_with, 10, 5, True),
+        (race_with, 10, 20, False),
+        (race_with, None, 3600, False),
+        (limited, 10.0, 5, True),
+        (limited, 10.0, 20, False),
+        (limited, None, 60, True),  # a minute and twice the largest limit, 4 seconds
+        (limited, None, 70, False),
+        (limits_derived, None, 50, True),
+        (limits_derived, None, 70, False),
+    ],
 )
-def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(lease, ago, waits):
-    def make():
-        fidelity = Fidelity("epochs", levels=[1, 9])
-        return IISESampler(fidelity, ARMS, seed=0, lease=lease)
-
-    study = optuna.create_study(sampler=make())
-    lost = abandoned(study, ago)
-    study.sampler = make()  # a new process
+def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(make, lease, ago, waits):
+    study = optuna.create_study(sampler=make(lease))
+    lost = study.ask()
+    begun = datetime.now() - timedelta(seconds=ago)
+    study._storage._get_trial(lost._trial_id).datetime_start = begun
+    study.sampler = make(lease)  # a new process
     after = study.ask()
     same = after.user_attrs[PULL] == lost.user_attrs[PULL]
     assert same != waits

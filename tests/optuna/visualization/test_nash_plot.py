@@ -83,7 +83,7 @@ def test_maps_show_each_objective_in_its_own_sign():
     x, y = np.meshgrid(maps[0].x, maps[0].y)
     row, column = tracking_losses(x, y)
     near = (np.abs(x - EQUILIBRIUM["x"]) < 0.1) & (np.abs(y - EQUILIBRIUM["y"]) < 0.1)
-    policy = finished.sampler._game_of(finished).policy
+    policy = finished.sampler._of(finished).policy
     features = np.stack((x.ravel(), y.ravel()), axis=1)
     for shown, sign, true, model in zip(
         maps[:2], (1.0, -1.0), (-row, column), policy.models, strict=True

@@ -15,22 +15,9 @@ from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RaceSampler, plot_race, training_of
-from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
+from tests.optuna.samplers.races import PULL, answers, configurations, noise, pulls, valley
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-def noise(trial, scale=0.05):
-    """The k-th value has the k-th noise, whatever the numbers of the trials."""
-    trials = trial.study.get_trials(deepcopy=False)
-    done = sum(t.state.is_finished() and PULL in t.user_attrs for t in trials)
-    return scale * np.random.default_rng(done).normal()
-
-
-def valley(trial):
-    x = trial.suggest_float("x", -1, 1)
-    epochs = trial.suggest_int("epochs", 1, 9)
-    return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
 
 def flat(trial):
@@ -46,23 +33,8 @@ def run(sampler, objective=valley, n_trials=3000, direction="minimize", catch=()
     return study
 
 
-def answers(study):
-    return [trial for trial in study.trials if CERTIFICATE in trial.user_attrs]
-
-
 def paid(study, name="epochs"):
     return sum(trial.params[name] for trial in pulls(study))
-
-
-def configurations(study, fidelity="epochs"):
-    """What each arm number stands for; fails if it stands for two different configurations."""
-    arms = {}
-    for trial in pulls(study):
-        params = {name: value for name, value in trial.params.items() if name != fidelity}
-        known = arms.setdefault(trial.user_attrs[PULL]["arm"], params)
-        assert {**known, **params} == {**params, **known}, "an arm changed"
-        known.update(params)
-    return arms
 
 
 def replicates(study):
@@ -163,7 +135,7 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
     def seconds_of(trial):
         return 1.0 + abs(trial.params["x"])
 
-    monkeypatch.setattr("mfhpo_optuna.samplers.base.seconds_since_start", seconds_of)
+    monkeypatch.setattr("mfhpo_optuna.samplers.fidelity_sampler.seconds_since_start", seconds_of)
     options = {"seconds": 60.0, "certify_share": 0.5, "sigma": 0.05, "seed": 0}
     study = run(RaceSampler(**options), flat)
     seconds = [seconds_of(trial) for trial in pulls(study)]
@@ -320,16 +292,6 @@ def test_failures(way):
     assert answer.mean > -1.0
     assert paid(study) <= 200  # failures are paid for, too
     configurations(study)
-
-
-def test_everything_fails_before_the_fidelity_is_asked_for():
-    def objective(trial):
-        trial.suggest_float("x", -1, 1)
-        raise Broken
-
-    with pytest.warns(UserWarning, match="every trial failed before it asked for the fidelity"):
-        study = run(RaceSampler("epochs", budget=60, seed=0), objective, catch=(Broken,))
-    assert len(study.trials) == 30
 
 
 # Configurations that users bring.

@@ -22,12 +22,9 @@ def objective(trial):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"trials": 10, "seconds": 2}, ValueError, ["trials=10 and seconds=2 both", "give one"]),
-        ({"certify_share": 1.0}, ValueError, ["certify_share", "1.0", "[0, 1)"]),
+        ({"top": 1}, ValueError, ["top", "1", "at least 2"]),
         ({"lease": 0.0}, ValueError, ["lease", "0.0", "positive"]),
         ({"seed": -1}, ValueError, ["seed", "-1", "at least 0"]),
-        ({"fidelity": 3}, TypeError, ["fidelity", "name or a Fidelity", "3"]),
-        ({"checkpoints": 1}, TypeError, ["checkpoints", "True or False", "1"]),
         ({"progress": "yes"}, TypeError, ["progress", "'yes'"]),
         ({"proposer": "tpe"}, TypeError, ["proposer must be a sampler of Optuna", "'tpe'"]),
         ({"proposer": GridSampler({"x": [0.0]})}, TypeError, ["proposer=GridSampler enumerates"]),
@@ -75,13 +72,3 @@ def test_a_fidelity_that_something_else_sets():
         study.optimize(objective, n_trials=300)
     told = [t for t in study.trials if PULL in t.user_attrs]
     assert 9 <= len(told) <= 55
-
-
-def test_several_objectives():
-    sampler = RaceSampler("epochs", budget=100)
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    with pytest.raises(ValueError, match="multi-objective"):
-        study.optimize(lambda trial: (objective(trial), 0.0), n_trials=2)
-    for call in (sampler.recommendation, sampler.conclude):
-        with pytest.raises(ValueError, match="multi-objective"):
-            call(study)

@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from mfhpo import Fidelity
 from mfhpo_optuna import IISESampler, RaceSampler, training_of
-from tests.optuna.samplers.races import PULL, pulls
+from tests.optuna.samplers.races import PULL, pulls, run
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -21,7 +21,7 @@ SECONDS = "mfhpo:seconds"
 def clock(monkeypatch):
     """Trials take what their objective notes of them, and no time passes."""
     monkeypatch.setattr(
-        "mfhpo_optuna.samplers.base.seconds_since_start",
+        "mfhpo_optuna.samplers.fidelity_sampler.seconds_since_start",
         lambda trial: float(trial.user_attrs.get("takes", 0.0)),
     )
 
@@ -39,13 +39,6 @@ def valley(trial):
 
 def seconds_of(study):
     return [trial.user_attrs[SECONDS] for trial in pulls(study)]
-
-
-def run(sampler, objective, n_trials=400, **options):
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(objective, n_trials=n_trials, **options)
-    assert len(study.trials) < n_trials, "the search did not end by itself"
-    return study
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 
@@ -19,90 +14,12 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, RaceSampler
-from tests.optuna.samplers.races import PULL, pulls
-from tests.optuna.samplers.search.test_race_sampler import answers, configurations
+from tests.optuna.samplers.races import PULL, answers, configurations, pulls, valley
+from tests.optuna.workers import kill, search, start, wait
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
-
-# The k-th value of a study has the k-th noise, whatever the numbers of the trials.
-SEARCH = textwrap.dedent(
-    """
-    import os, signal, sys, time
-    import numpy as np
-    import optuna
-    import sqlalchemy
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-    from mfhpo_optuna import RaceSampler
-
-    @sqlalchemy.event.listens_for(sqlalchemy.engine.Engine, "connect")
-    def leave_writing_to_the_system(connection, _):  # a killed process loses nothing by it
-        connection.execute("PRAGMA synchronous=OFF")
-
-    def storage(path):
-        if path.endswith(".log"):
-            return JournalStorage(JournalFileBackend(path))
-        return "sqlite:///" + path
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        if trial.number == KILL_AT and STAGE == "between":
-            os.kill(os.getpid(), signal.SIGKILL)
-        y = trial.suggest_categorical("y", ["a", "b"])
-        epochs = trial.suggest_int("epochs", 1, 9)
-        if trial.number == KILL_AT:
-            os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(PAUSE)
-        done = sum(t.state.is_finished() for t in trial.study.get_trials(deepcopy=False))
-        noise = 0.05 * np.random.default_rng(done).normal()
-        return (x - 0.3) ** 2 + 0.5 * (y == "b") + 0.2 / epochs + noise
-
-    def search(path, kill_at=-1, stage="after", lease=1e-6, n_trials=None, pause=0.0, **options):
-        global KILL_AT, STAGE, PAUSE
-        KILL_AT, STAGE, PAUSE = kill_at, stage, pause
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        options = {"budget": 200, "certify_share": 0.4, "sigma": 0.05, "seed": 0} | options
-        study = optuna.create_study(
-            storage=storage(path),
-            study_name="search",
-            load_if_exists=True,
-            sampler=RaceSampler("epochs", lease=lease, **options),
-        )
-        study.optimize(objective, n_trials=n_trials)
-        return study
-    """
-)
-
-
-@pytest.fixture(scope="module")
-def search():
-    names = {}
-    exec(SEARCH, names)
-    return names["search"]
-
-
-def process(call):
-    """A line of the search's code in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", f"{SEARCH}\n{call}"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait(worker):
-    _, errors = worker.communicate(timeout=120)
-    return worker.returncode, errors
-
-
-def valley(trial):
-    x = trial.suggest_float("x", -1, 1)
-    epochs = trial.suggest_int("epochs", 1, 9)
-    noise = 0.05 * np.random.default_rng(trial.number).normal()
-    return (x - 0.3) ** 2 + 0.2 / epochs + noise
 
 
 def finished(study):
@@ -169,14 +86,11 @@ def test_threads(make):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["search.db", "search.log"])
-def test_two_processes(search, tmp_path, file):
+def test_two_processes(tmp_path, file):
     path = str(tmp_path / file)
     search(path, n_trials=0)
     call = f"search({path!r}, lease=None, pause=0.005, budget=140)"
-    workers = [process(call) for _ in range(2)]
-    for worker in workers:
-        code, errors = wait(worker)
-        assert code == 0, errors
+    wait(start(call), start(call))
     study = search(path, lease=None, n_trials=0, budget=140)
     check(study, 140, 1)
     assert all(t.state.is_finished() for t in study.trials)
@@ -189,7 +103,7 @@ def test_two_processes(search, tmp_path, file):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(search, tmp_path_factory):
+def uninterrupted(tmp_path_factory):
     study = search(str(tmp_path_factory.mktemp("whole") / "search.log"))
     assert len(shortlists(study)) > 6
     return study
@@ -202,15 +116,14 @@ def uninterrupted(search, tmp_path_factory):
     ids=["first", "search", "first replicate"],
 )
 def test_a_killed_search_goes_on_as_if_nothing_had_happened(
-    search, uninterrupted, tmp_path, file, when, stage
+    uninterrupted, tmp_path, file, when, stage
 ):
     path = str(tmp_path / file)
     first_replicate = next(
         t.number for t in uninterrupted.trials if "shortlist" in t.user_attrs.get(PULL, {})
     )
     kill_at = when if when >= 0 else first_replicate - when - 1
-    code, errors = wait(process(f"search({path!r}, kill_at={kill_at}, stage={stage!r})"))
-    assert code == -signal.SIGKILL, errors
+    kill(f"search({path!r}, kill_at={kill_at}, stage={stage!r})")
     study = search(path)
     assert study.trials[kill_at].state == TrialState.RUNNING
     assert set(shortlists(study)) == set(shortlists(uninterrupted))
@@ -221,16 +134,6 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(
     assert study.sampler.recommendation(study) == uninterrupted.sampler.recommendation(
         uninterrupted
     )
-
-
-@pytest.mark.slow
-def test_every_stop_is_harmless(search, uninterrupted, tmp_path):
-    path = str(tmp_path / "search.log")
-    for n_trials in (1, 2, 9, 30, 7, 2, None):
-        study = search(path, n_trials=n_trials)
-    assert finished(study) == finished(uninterrupted)
-    assert study.best_params == uninterrupted.best_params
-    assert len(answers(study)) == 1
 
 
 def test_a_failed_configuration_stays_the_same_after_a_restart():

@@ -17,12 +17,7 @@ from optuna.trial import TrialState
 from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
-from mfhpo_optuna import (
-    IISESampler,
-    TimeLimitPruner,
-    ZoomingRCUCBSampler,
-    time_limited,
-)
+from mfhpo_optuna import IISESampler, TimeLimitPruner, ZoomingRCUCBSampler
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     CENSORED,
@@ -170,8 +165,10 @@ def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
         trial.study._storage._get_trial(trial._trial_id).datetime_start = started
         return value
 
-    with pytest.warns(UserWarning, match="nobody enforces it"):
+    with pytest.warns(UserWarning, match="trial 0 had a limit .* nobody enforces it") as caught:
         study = run(make(), unenforced, 60)
+    assert len([w for w in caught if "enforces" in str(w.message)]) == 1
+    assert ENFORCER not in study.trials[0].user_attrs
     enforced = run(make(), n_trials=60)
     assert {t.state for t in study.trials} == {TrialState.COMPLETE}
     assert [s[:3] for s in sequence(study)] == [s[:3] for s in sequence(enforced)]
@@ -182,16 +179,6 @@ def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
         other.censored,
         other.survival,
     )
-
-
-def test_the_missing_enforcer_is_missed_once():
-    def unenforced(trial):
-        return trial.suggest_float("x", 0.0, 1.0)
-
-    with pytest.warns(UserWarning, match="trial 0 had a limit .* nobody enforces it") as caught:
-        study = run(make(), unenforced, 20)
-    assert len([w for w in caught if "enforces" in str(w.message)]) == 1
-    assert ENFORCER not in study.trials[0].user_attrs
 
 
 def test_a_limit_of_the_enforcer_s_own_counts_as_the_sampler_s():
@@ -490,32 +477,7 @@ def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
         study.ask()
 
 
-# With real time.
-
-
-def test_hanging_trials_are_stopped_and_the_sampler_turns_away_from_them():
-    """One configuration sleeps for ever; with the best one, every fifth trial does."""
-
-    def objective(trial):
-        kind = trial.suggest_categorical("kind", ["quick", "hangs", "best"])
-        if kind == "hangs" or (kind == "best" and trial.number % 5 == 4):
-            time.sleep(1000.0)
-        return {"quick": 0.3, "hangs": 1.0, "best": 0.9}[kind]
-
-    arms = [{"kind": kind} for kind in ("quick", "hangs", "best")]
-    sampler = make(arms=arms, limits=[0.05, 0.1], horizon=40, cost=Linear(1.0))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    with time_limited(objective) as limited:
-        study.optimize(limited)
-    assert study.best_params == {"kind": "best"}
-    assert sampler.best_limit(study) == 0.05
-    kinds = [trial.params["kind"] for trial in pulls(study)]
-    assert kinds.count("hangs") < kinds.count("best")
-    for trial in pulls(study):
-        stopped = trial.state == TrialState.PRUNED
-        assert stopped == (CENSORED in trial.user_attrs)
-        assert stopped or trial.params["kind"] != "hangs"
-        assert trial.user_attrs[SECONDS] < trial.user_attrs[LIMIT] + 0.5
+# With real time; trials that hang are in the example of `RCUCBSampler`.
 
 
 def test_cooperative_limits_teach_the_sampler_as_well():

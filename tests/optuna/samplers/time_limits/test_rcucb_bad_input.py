@@ -11,7 +11,7 @@ import pytest
 
 from mfhpo.censored import Linear
 from mfhpo_optuna import RCUCBSampler, ZoomingRCUCBSampler
-from tests.optuna.samplers.time_limits.timed import ARMS, score
+from tests.optuna.samplers.time_limits.timed import ARMS
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -23,11 +23,9 @@ def falling(seconds):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"limits": []}, ValueError, ["limits", "empty"]),
         ({"limits": [0.0, 1.0]}, ValueError, ["limits", "0.0", "positive"]),
         ({"limits": [2.0, 1.0]}, ValueError, ["limits", "2.0", "increasing", "sort"]),
         ({"limits": [1.0, float("inf")]}, ValueError, ["limits", "inf", "finite"]),
-        ({"limits": 0}, ValueError, ["limits", "0", "at least 1"]),
         ({"limits": np.int64(51)}, ValueError, ["limits", "51", "at most 50", "limits=[51]"]),
         ({"limits": True}, TypeError, ["limits", "True", "whole number"]),
         ({"limits": 3.0}, TypeError, ["limits", "3.0", "sequence"]),
@@ -35,22 +33,11 @@ def falling(seconds):
         ({"limits": [1.0], "cost": falling}, ValueError, ["cost", "decrease"]),
         ({"limits": [1.0], "penalty": falling}, ValueError, ["penalty", "decrease"]),
         ({"limits": [1.0], "cost": lambda s: 0.0}, TypeError, ["cost", "each of an array"]),
-        ({"cost": 0.1}, TypeError, ["cost", "0.1", "Linear"]),
         ({"penalty": "par"}, TypeError, ["penalty", "'par'", "Linear"]),
-        ({"reward_range": (1.0, 0.0)}, ValueError, ["reward_range", "smaller one first"]),
-        ({"reward_range": 1.0}, TypeError, ["reward_range", "1.0", "(0, 1)"]),
-        ({"horizon": 0}, ValueError, ["horizon", "0", "at least 1"]),
         ({"horizon": 2.5}, TypeError, ["horizon", "2.5", "whole number"]),
-        ({"confidence": "ucb"}, ValueError, ["confidence", "'ucb'", "kl"]),
-        ({"survival": "km"}, ValueError, ["survival", "'km'", "kaplan-meier"]),
-        ({"exploration": 0.0}, ValueError, ["exploration", "0.0", "positive"]),
         ({"exploration": "much"}, TypeError, ["exploration", "'much'", "number"]),
-        ({"longest": 0.0}, ValueError, ["longest", "0.0", "positive"]),
         ({"longest": "1 h"}, TypeError, ["longest", "'1 h'", "number"]),
-        ({"longest": 5.0, "limits": [1.0]}, ValueError, ["longest", "5.0", "leave longest out"]),
-        ({"delta": 1.0}, ValueError, ["delta", "1.0", "between 0 and 1"]),
         ({"delta": "5%"}, TypeError, ["delta", "'5%'", "number"]),
-        ({"max_failures": 0}, ValueError, ["max_failures", "0", "at least 1"]),
         ({"splits": 2}, TypeError, ["RCUCBSampler", "'splits'"]),
         ({"arm_sampler": 3}, TypeError, ["arm_sampler", "3", "TPESampler()"]),
         ({"arm_sampler": optuna.samplers.GridSampler({"x": [1]})}, TypeError, ["GridSampler"]),
@@ -68,13 +55,9 @@ def test_bad_input(options, error, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"longest": 0.0}, ["longest", "0.0", "positive"]),
         ({"longest": float("inf")}, ["longest", "inf", "finite"]),
         ({"longest": None}, ["longest", "None", "number"]),
-        ({"splits": 1}, ["splits", "1", "at least 2"]),
-        ({"smoothness": 0.0}, ["smoothness", "0.0", "positive"]),
         ({"smoothness": "much"}, ["smoothness", "'much'", "number"]),
-        ({"confidence": "kl+"}, ["confidence", "kl+", '"kl"']),
         ({"cost": falling}, ["cost", "decrease"]),
         ({"limits": [1.0]}, ["ZoomingRCUCBSampler", "'limits'"]),
     ],
@@ -107,9 +90,3 @@ def test_a_charge_that_falls_beyond_an_hour_is_named_once_limits_are_derived():
     study.sampler = RCUCBSampler(ARMS, cost=Linear(0.1))
     study.optimize(objective, n_trials=1)
     assert study.sampler.best_limit(study) > 1.0
-
-
-def test_an_arm_outside_the_objective_s_range():
-    study = optuna.create_study(sampler=RCUCBSampler([{"x": 0.1}, {"x": 5.0}], limits=[1.0]))
-    with pytest.raises(ValueError, match=r"arms\[1\]\['x'\]=5\.0 is not a value of"):
-        study.optimize(score, n_trials=5)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 import optuna
 import pytest
 from optuna.storages import JournalStorage
@@ -87,41 +85,9 @@ def test_a_study_in_a_journal_keeps_what_its_trials_were(tmp_path):
     assert again.best_trial.user_attrs[LIMIT] == study.sampler.best_limit(study)
 
 
-# Leases.
-
-
-def abandoned(study, ago):
-    """A running trial of a worker that died `ago` seconds ago."""
-    trial = study.ask()
-    study._storage._get_trial(trial._trial_id).datetime_start = datetime.now() - timedelta(
-        seconds=ago
-    )
-    return trial
-
-
-@pytest.mark.parametrize(
-    ("limits", "lease", "ago", "waits"),
-    [
-        (LIMITS, 10.0, 5, True),
-        (LIMITS, 10.0, 20, False),
-        (LIMITS, None, 60, True),  # a minute and twice the largest limit, 4 seconds
-        (LIMITS, None, 70, False),
-        (3, None, 50, True),
-        (3, None, 70, False),
-    ],
-)
-def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(limits, lease, ago, waits):
-    study = optuna.create_study(sampler=make(limits=limits, lease=lease))
-    lost = abandoned(study, ago)
-    study.sampler = make(limits=limits, lease=lease)  # a new process
-    after = study.ask()
-    same = after.user_attrs[PULL] == lost.user_attrs[PULL]
-    assert same != waits
-
-
 def test_a_zombie_does_not_delay_the_end():
     study = optuna.create_study(direction="maximize", sampler=make(horizon=HORIZON))
-    abandoned(study, 0)
+    study.ask()
     study.optimize(score, n_trials=500)
     assert len(pulls(study)) == HORIZON + 1
 

@@ -1,8 +1,7 @@
-"""A race over fidelities: trials become observations of arms at levels (`finish`)."""
+"""A race over fidelities: trials become observations of arms at levels."""
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,21 +16,19 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY
-from mfhpo_optuna.study.levels import contains, levels_in
-from mfhpo_optuna.study.study_race import Listener, StudyRace
+from mfhpo_optuna.study.levels import contains, did_you_mean, levels_in
+from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 
-__all__ = ["Listener", "Race"]
+__all__ = ["FidelityRace", "MakePolicy"]
 
 MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 
 
-class Race(StudyRace):
+class FidelityRace(StudyRace):
     """Translates between the trials of one study and a policy over fidelities.
 
-    A trial's lease is ten times what the slowest one so far would have taken at its level, and at
-    least a minute, if none is given. `make_policy` is given the number of arms, the levels, and -1
-    where the study minimises, else 1.
+    `make_policy` is given the number of arms, the levels, and -1 where the study minimises, else 1.
     """
 
     _owns_fidelity = True  # whether the objective is to ask for the fidelity
@@ -49,7 +46,6 @@ class Race(StudyRace):
         self.levels: tuple[Any, ...] = ()
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
-        self._seconds_per_cost = 0.0
         # By the number of the trial, its arm and what it has cost.
         self._early_failures: dict[int, tuple[int, float | None]] = {}
         self._without_fidelity = 0
@@ -57,24 +53,30 @@ class Race(StudyRace):
         self._overridden = 0
         self._levels_told: set[int] = set()
         self._asked_for_fidelity = False
+        # Trials that may fail before the fidelity is known, succeed without it, and in which
+        # something else may set it, before it is an error.
+        self._most_early_failures = 3 * len(arms)
+        self._most_without_fidelity = len(arms)
+        self._most_overridden = max(10, len(arms))
         if fidelity.levels is not None:
             self._set_levels(tuple(fidelity.levels))
 
     # Reading the study.
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
+    def _is_single(self, trial: FrozenTrial) -> bool:
+        return self.policy is not None and self.fidelity.name in trial.params
+
+    def _take_in(
+        self,
+        trial: FrozenTrial,
+        pull: Pull,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
     ) -> bool:
-        """Take in a finished trial; return whether it was a single pull, and so no answer."""
-        if self._take_out(trial):
-            return False
-        if ARM_KEY not in trial.user_attrs:
-            return self.policy is not None and self.fidelity.name in trial.params
-        planned = self._noted(trial)
-        self.begun_by.setdefault(planned.arm, trial)
         if state == TrialState.PRUNED and trial.number not in self.over:
             self._warn_of_pruning(trial, "at the level it was to be evaluated at")
-        succeeded = state == TrialState.COMPLETE and value is not None
+        succeeded = value is not None
         asked = trial.distributions.get(self.fidelity.name)
         if asked is not None:
             self._asked_for_fidelity = True
@@ -85,15 +87,13 @@ class Race(StudyRace):
             succeeded = False
             if not self._asked_for_fidelity:
                 return False
-        pull, belongs = self._pull_of(trial, planned, succeeded)
-        if seconds is not None:
-            rate = float(seconds) / self._cost_of(pull)
-            self._seconds_per_cost = max(self._seconds_per_cost, rate)
+        pull, belongs = self._pull_of(trial, pull, succeeded)
+        self._note_duration(pull, seconds)
         if succeeded and belongs:
             # Cheaper levels may ask for fewer parameters, so that arms only look the same there.
             at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
             pull = replace(pull, arm=self._owner_of(pull.arm, trial)) if at_target else pull
-        observed = self.sign * value if succeeded and belongs and value is not None else None
+        observed = self.sign * value if belongs and succeeded and value is not None else None
         is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
             self._early_failures[trial.number] = pull.arm, seconds if is_measured else 0.0
@@ -113,7 +113,8 @@ class Race(StudyRace):
         self.resolve_levels(distribution)
         if running.blind:
             # The arm was chosen blindly; where to evaluate it is the policy's choice already.
-            _, fidelity = self._next(trial_number)
+            chosen = self._next(trial_number)
+            fidelity = 0 if chosen is None else chosen.fidelity
             running = replace(running, pull=Pull(running.pull.arm, fidelity), blind=False)
             self._running[trial_number] = running
         level = self.levels[running.pull.fidelity]
@@ -131,7 +132,8 @@ class Race(StudyRace):
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
         fixed = dict(trial.system_attrs.get("fixed_params", {}))
         level = fixed.pop(self.fidelity.name, None)
-        arm, fidelity = self._next(trial.number)
+        chosen = self._next(trial.number)
+        arm, fidelity = (None, 0) if chosen is None else (chosen.arm, chosen.fidelity)
         if fixed:
             arm = self._enqueued_arm(trial, fixed)
         if arm is None:
@@ -179,17 +181,12 @@ class Race(StudyRace):
         at_target = pull.fidelity == len(self.levels) - 1
         return at_target and self.arms.may_be_equal(arm, pull.arm)
 
-    def _next(self, trial_number: int) -> tuple[int | None, int]:
+    def _next(self, trial_number: int) -> Pull | None:
         if self.policy is None:
-            return self._begun % len(self.arms), 0
-        pulls = self.policy.ask(1, self._pending(trial_number))
-        return (pulls[0].arm, pulls[0].fidelity) if pulls else (None, 0)
-
-    def _default_lease(self, pull: Pull) -> float:
-        return max(60.0, 10.0 * self._seconds_per_cost * self._cost_of(pull))
+            return Pull(self._begun % len(self.arms), 0)
+        return self._ask(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
-        """What a pull costs, as far as the levels say."""
         return self.fidelity.guessed_costs(self.levels)[pull.fidelity] if self.levels else 1.0
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
@@ -267,11 +264,11 @@ class Race(StudyRace):
     @property
     def hopeless(self) -> bool:
         """Whether so many trials failed before they asked for the fidelity that none may ever."""
-        return self.policy is None and len(self._early_failures) >= 3 * len(self.arms)
+        return self.policy is None and len(self._early_failures) >= self._most_early_failures
 
     def check_fidelity_is_free(self) -> None:
         """Raise if the sampler's choice of the fidelity is never followed."""
-        if not self._asked_for_fidelity and self._without_fidelity >= len(self.arms):
+        if not self._asked_for_fidelity and self._without_fidelity >= self._most_without_fidelity:
             raise ValueError(self._missing_fidelity)
         if self._overridden >= self._most_overridden:
             raise ValueError(
@@ -280,20 +277,14 @@ class Race(StudyRace):
                 f"contains all levels {list(self.levels)}, and do not fix it."
             )
 
-    @property
-    def _most_overridden(self) -> int:
-        """Trials in which something else may set the fidelity before it is an error."""
-        return max(10, len(self.arms))
-
     def _note_missing_fidelity(self, trial: FrozenTrial) -> None:
         self._without_fidelity += 1
         name = self.fidelity.name
-        close = difflib.get_close_matches(name, trial.params, n=1)
-        hint = f" Did you mean fidelity={close[0]!r}?" if close else ""
         self._missing_fidelity = (
             f"fidelity={name!r}, but the objective did not ask for it in trial {trial.number}; it "
             f"asked for {sorted(trial.params)}. Call trial.suggest_int({name!r}, ...) or the like "
-            f"in the objective, and name that parameter.{hint}"
+            f"in the objective, and name that "
+            f"parameter.{did_you_mean(name, trial.params, 'fidelity=')}"
         )
         if self._without_fidelity == 1 or self._asked_for_fidelity:
             self._warn_once(f"fidelity of trial {trial.number}", self._missing_fidelity)

@@ -1,10 +1,9 @@
-"""The sampler that all races over fidelities share; only the policy differs."""
+"""The base of all samplers over a fidelity, and of those whose problem is declared."""
 
 from __future__ import annotations
 
-import abc
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -12,32 +11,37 @@ from optuna.distributions import BaseDistribution
 from optuna.pruners import MedianPruner, NopPruner
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Policy
+from mfhpo import Policy, Problem
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
+from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import as_fidelity
+from mfhpo.racing.declaration import Declaration, as_fidelity
+from mfhpo.racing.options import with_defaults
+from mfhpo.regret import MFElimination
 from mfhpo_optuna.recommendations import StudyRecommendation
-from mfhpo_optuna.samplers.answer import Answer
+from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
-from mfhpo_optuna.samplers.policy_sampler import (
-    PolicySampler,
-    seconds_since_start,
-    stop,
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
+from mfhpo_optuna.samplers.study_sampler import stop
+from mfhpo_optuna.study.arms import ArmsLike
+from mfhpo_optuna.study.attributes import (
+    CERTIFICATE_KEY,
+    FIDELITY_KEY,
+    SECONDS_KEY,
     write_attribute,
 )
-from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, FIDELITY_KEY, SECONDS_KEY
-from mfhpo_optuna.study.race import Race
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["FidelitySampler"]
+__all__ = ["DeclaredSampler", "FidelitySampler"]
 
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
-class FidelitySampler(PolicySampler[Race]):
+class FidelitySampler(PolicySampler[FidelityRace]):
     """Runs a policy that chooses arms and levels of a fidelity."""
 
     def __init__(
@@ -46,24 +50,13 @@ class FidelitySampler(PolicySampler[Race]):
         self._fidelity = as_fidelity(fidelity)
         super().__init__(owned=self._fidelity.name, arms=arms, **options)
 
-    @abc.abstractmethod
-    def _make_policy(self, n_arms: int, levels: Sequence[Any], seed: int, sign: float) -> Policy:
-        """Make the policy, now that the levels are known; `sign` is -1 for a study to minimise."""
-
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> StudyRecommendation:
         """The best answer so far, with its certificate once the race has ended.
 
-        Parameters
-        ----------
-        study
-            The study that was run with this sampler, or with one made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If no trial has told the levels of the fidelity yet.
+        The study was run with this sampler, or with one made with the same arguments. Raises
+        ValueError if no trial has told the levels of the fidelity yet.
         """
         with self._lock:
             race = self._read(study)
@@ -104,33 +97,21 @@ class FidelitySampler(PolicySampler[Race]):
 
     # Helpers.
 
-    def _make_race(self, study: optuna.Study, arms: Arms, seed: int) -> Race:
-        def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
-            return self._make_policy(n_arms, levels, seed, sign)
-
-        self._note_fidelity(study)
-        return Race(study, arms, self._fidelity, make_policy, self._lease)
-
     def _note_fidelity(self, study: optuna.Study) -> None:
         """Say in the study which parameter is the fidelity, for whoever reads its trials."""
         if study.user_attrs.get(FIDELITY_KEY) != self._fidelity.name:
             study.set_user_attr(FIDELITY_KEY, self._fidelity.name)
 
-    def _learn(
-        self,
-        study: optuna.Study,
-        race: Race,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-    ) -> bool:
+    def _seconds_of(
+        self, study: optuna.Study, race: FidelityRace, trial: FrozenTrial, state: TrialState
+    ) -> float | None:
         seconds = seconds_since_start(trial)
         # Of a failure, too: without it nobody could tell it from the trial of a worker that died.
         if seconds is not None and (self._fidelity.costs == "measured" or state == TrialState.FAIL):
             write_attribute(study, trial, SECONDS_KEY, seconds)
-        return race.finish(trial, state, value, seconds)
+        return seconds
 
-    def _check(self, study: optuna.Study, race: Race) -> None:
+    def _check(self, study: optuna.Study, race: FidelityRace) -> None:
         race.check_fidelity_is_free()
         if race.hopeless and stop(study):
             warnings.warn(
@@ -139,28 +120,24 @@ class FidelitySampler(PolicySampler[Race]):
                 stacklevel=5,
             )
 
-    def _answer(self, race: Race) -> Answer:
+    def _answer(self, race: FidelityRace) -> Answer:
         answer = _recommendation(race)
         distributions = {} if answer.arm is None else dict(race.arms.distributions(answer.arm))
-        params = {name: answer.params[name] for name in distributions}
+        params = dict(answer.params)
         if race.fidelity_distribution is not None:
             distributions[race.fidelity.name] = race.fidelity_distribution
             params[race.fidelity.name] = answer.level
         return Answer(
             arm=answer.arm,
             mean=answer.mean,
-            # An uncertified answer is only worth what is certain of it, so that a later one, if
-            # the race goes on with a larger budget, takes its place as the best trial.
-            value=answer.mean if answer.certified else answer.interval[0 if race.sign > 0 else 1],
+            value=answer.mean if answer.certified else pessimistic(answer.interval, race.sign),
             params=params,
             distributions=distributions,
             attributes={CERTIFICATE_KEY: answer.to_dict()},
             reason=answer.reason,
-            remedy="Give it a larger budget, or mend the objective.",
         )
 
-    def _is_repeat(self, answer: Answer, earlier: Mapping[str, Any]) -> bool:
-        now = answer.attributes[CERTIFICATE_KEY]
+    def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         if (earlier["arm"], earlier["certified"]) != (now["arm"], now["certified"]):
             return False
         if now["certified"]:
@@ -168,7 +145,7 @@ class FidelitySampler(PolicySampler[Race]):
             return bool(earlier["delta"] <= now["delta"] and earlier["epsilon"] <= now["epsilon"])
         return bool(earlier["trials"] == now["trials"])
 
-    def _values_of_arms(self, race: Race) -> list[tuple[int, float]]:
+    def _values_of_arms(self, race: FidelityRace) -> list[tuple[int, float]]:
         policy = race.policy
         if policy is None:
             return []
@@ -180,7 +157,54 @@ class FidelitySampler(PolicySampler[Race]):
         return [(arm, race.sign * policy.summary(arm, fidelity)[1]) for arm in seen[fidelity]]
 
 
-def _recommendation(race: Race) -> StudyRecommendation:
+class DeclaredSampler(FidelitySampler):
+    """Runs the policy that `mfhpo.racing.options.runs` names.
+
+    Values are maximised inside. What is declared of them is declared in the unit and the direction
+    of the objective, and is mirrored for a study that minimises. Options are tried at once, so that
+    wrong ones raise here and not in the first trial.
+    """
+
+    _policy_class: Callable[..., Policy]
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike, options: Mapping[str, Any]
+    ) -> None:
+        own = with_defaults(type(self), options)
+        host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
+        super().__init__(fidelity, arms, **host)
+        kind: Kind = "order" if own.get("variant") == "order" else "max"
+        self._declaration = Declaration.of(
+            self._fidelity, own.pop("sigma"), own.pop("bias", None), kind
+        )
+        self._options = own
+        self._warned_of_losses = False
+        levels = self._fidelity.levels or ()
+        self._declaration.rehearse(self._policy_for, own, levels, (1.0, -1.0))
+        objection = self._declaration.objection_to(own["budget"], levels)
+        if objection is not None:
+            warnings.warn(objection, stacklevel=3)
+
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        """Make the policy; `sign` is -1 for a study that minimises, whose values are mirrored."""
+        return self._policy_class(problem, **options)
+
+    def _new(self, study: optuna.Study) -> FidelityRace:
+        seed = self._seed_of(study)
+
+        def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
+            problem = self._declaration.problem(n_arms, levels, sign)
+            policy = self._policy_for(problem, sign, self._options | {"seed": seed})
+            if sign < 0.0 and isinstance(policy, MFElimination) and not self._warned_of_losses:
+                self._warned_of_losses = True
+                warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
+            return policy
+
+        self._note_fidelity(study)
+        return FidelityRace(study, self._new_arms(study), self._fidelity, make_policy, self._lease)
+
+
+def _recommendation(race: FidelityRace) -> StudyRecommendation:
     assert race.policy is not None
     answer = race.policy.recommend()
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))

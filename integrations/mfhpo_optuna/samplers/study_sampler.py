@@ -1,0 +1,115 @@
+"""The base of all samplers: what they keep of each study, and the random numbers of it."""
+
+from __future__ import annotations
+
+import abc
+import threading
+import warnings
+import zlib
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial
+
+from mfhpo._validation import check_count, check_limit
+from mfhpo_optuna.study.progress import ProgressLine
+
+__all__ = ["StudySampler", "stop"]
+
+
+class ReadStudy(Protocol):
+    """What is known of a study by its trials: a race, a game."""
+
+    listener: Any  # called after each observation, or None
+
+    def read(self, study: optuna.Study) -> bool:
+        """Take in what is new; False if it must be made anew."""
+        ...
+
+
+ReadT = TypeVar("ReadT", bound=ReadStudy)
+
+
+class StudySampler(BaseSampler, Generic[ReadT]):
+    """Keeps what it has read of each study; see `SamplerOptions` for the arguments."""
+
+    def __init__(self, lease: float | None, progress: bool | None, seed: int | None) -> None:
+        self._lease = check_limit("lease", lease)
+        self._seed = None if seed is None else check_count("seed", seed, 0)
+        if progress is not None and not isinstance(progress, bool):
+            raise TypeError(f"progress must be True, False or None, got {progress!r}.")
+        self._progress = ProgressLine(progress)
+        # The storage is kept along, so that no other one can take its identity.
+        self._read_studies: dict[tuple[int, int], tuple[object, ReadT]] = {}
+        self._lock = threading.RLock()
+
+    @abc.abstractmethod
+    def _new(self, study: optuna.Study) -> ReadT:
+        """What is known of a study of which nothing is read yet; the same in all its workers."""
+
+    def replay(self, study: optuna.Study, listen: Callable[[ReadT], Any]) -> ReadT:
+        """Go through the study's observations once more, as plots do.
+
+        Given the race or the game, `listen` returns what is called after each observation.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            replayed = self._new(study)
+            replayed.listener = listen(replayed)
+            replayed.read(study)
+        return replayed
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Nothing: each parameter is given as it is asked for."""
+        return {}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Values of the parameters in the search space."""
+        return {
+            name: self.sample_independent(study, trial, name, distribution)
+            for name, distribution in search_space.items()
+        }
+
+    def reseed_rng(self) -> None:
+        """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
+
+    def _of(self, study: optuna.Study) -> ReadT:
+        """What is known of a study, as it was last read."""
+        key = (study._study_id, id(study._storage))
+        if key not in self._read_studies:
+            self._read_studies[key] = (study._storage, self._new(study))
+        return self._read_studies[key][1]
+
+    def _anew(self, study: optuna.Study) -> ReadT:
+        """Forget what is known of a study, and begin again."""
+        del self._read_studies[study._study_id, id(study._storage)]
+        return self._of(study)
+
+    def _seed_of(self, study: optuna.Study) -> int:
+        # Without a seed, the study's name gives one that all its workers agree on.
+        return zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__ | {"_read_studies": {}}  # a function of the studies' trials
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+
+def stop(study: optuna.Study) -> bool:
+    """Stop the study's loop; False under ask and tell, where there is none."""
+    try:
+        study.stop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""Reads each trial of a study while it is under way, and once when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from optuna.trial import FrozenTrial
+
+__all__ = ["TrialNews", "by_their_ends"]
+
+
+class TrialNews:
+    """Knows which trials of a study may have changed since the last reading."""
+
+    def __init__(self) -> None:
+        self._n_read = 0
+        self._open: set[int] = set()
+
+    def read(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial] | None:
+        """The new trials, and those that had not ended; None if the study has lost trials.
+
+        It was deleted and made again then.
+        """
+        if len(trials) < self._n_read:
+            return None
+        news = [trials[number] for number in sorted(self._open)] + list(trials[self._n_read :])
+        self._n_read = len(trials)
+        self._open = {trial.number for trial in news if not trial.state.is_finished()}
+        return news
+
+    def close(self, number: int) -> None:
+        """Read a trial no more: it ends at this moment."""
+        self._open.discard(number)
+
+
+def by_their_ends(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Those that have ended, in the order in which they did."""
+    ended = [trial for trial in trials if trial.state.is_finished()]
+    return sorted(ended, key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))

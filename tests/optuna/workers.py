@@ -1,0 +1,132 @@
+"""Studies in files, and workers in processes of their own that run and resume them, or are killed.
+
+The k-th value of a study has the k-th noise, whatever the numbers of the trials.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import optuna
+import sqlalchemy
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, certify
+from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
+
+
+def start(call):
+    """Run a line of this module's code in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", f"from {__name__} import *\n{call}"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait(*workers):
+    """Wait until all have ended as they should."""
+    for worker in workers:
+        _, errors = worker.communicate(timeout=300)
+        assert worker.returncode == 0, errors
+
+
+def kill(call):
+    """Run a line of code that kills its own process."""
+    worker = start(call)
+    _, errors = worker.communicate(timeout=300)
+    assert worker.returncode == -signal.SIGKILL, errors
+
+
+def leave_writing_to_the_system(connection, _):  # a killed process loses nothing by it
+    connection.execute("PRAGMA synchronous=OFF")
+
+
+def storage_at(path):
+    if path.endswith(".log"):
+        return JournalStorage(JournalFileBackend(path))
+    event = (sqlalchemy.engine.Engine, "connect", leave_writing_to_the_system)
+    if not sqlalchemy.event.contains(*event):
+        sqlalchemy.event.listen(*event)
+    return f"sqlite:///{path}"
+
+
+def study_at(path, sampler, **options):
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna.create_study(
+        storage=storage_at(path),
+        study_name="search",
+        load_if_exists=True,
+        sampler=sampler,
+        **options,
+    )
+
+
+def two_parameters(trial, kill_at=-1, stage="after", pause=0.0):
+    x = trial.suggest_float("x", -1, 1)
+    if trial.number == kill_at and stage == "between":
+        os.kill(os.getpid(), signal.SIGKILL)
+    y = trial.suggest_categorical("y", ["a", "b"])
+    epochs = trial.suggest_int("epochs", 1, 9)
+    if trial.number == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(pause)
+    done = sum(t.state.is_finished() for t in trial.study.get_trials(deepcopy=False))
+    noise = 0.05 * np.random.default_rng(done).normal()
+    return (x - 0.3) ** 2 + 0.5 * (y == "b") + 0.2 / epochs + noise
+
+
+def race(path, lease=1e-6, n_trials=None, **options):
+    """Begin or resume a race among four arms."""
+    sampler = IISESampler(
+        "epochs", 4, epsilon=0.3, measure=3, estimated_bias="eliminate", seed=0, lease=lease
+    )
+    study = study_at(path, sampler)
+    study.optimize(lambda trial: two_parameters(trial, **options), n_trials=n_trials)
+    return study
+
+
+def search(path, lease=1e-6, n_trials=None, budget=200, **options):
+    """Begin or resume a search with a certificate."""
+    sampler = RaceSampler(
+        "epochs", budget=budget, certify_share=0.4, sigma=0.05, seed=0, lease=lease
+    )
+    study = study_at(path, sampler)
+    study.optimize(lambda trial: two_parameters(trial, **options), n_trials=n_trials)
+    return study
+
+
+def game(path, n_trials=None):
+    """Begin or resume a game with a budget of 60."""
+
+    def slow(trial):
+        values = tracking_by_level(trial)
+        time.sleep(0.02)
+        return values
+
+    sampler = NashSampler(PLAYERS, "seconds", budget=60, seed=0)
+    study = study_at(path, sampler, directions=["minimize", "minimize"])
+    study.optimize(slow, n_trials=n_trials)
+    return study
+
+
+def certified(path, kill_at=-1, timeout=None):
+    """The study and the certificate of a search at random, or of what was recorded of it."""
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        if trial.number == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x**2 + 0.1 * np.random.default_rng(trial.number).normal()
+
+    study = study_at(path, optuna.samplers.RandomSampler(seed=0))
+    if not study.trials:
+        study.optimize(objective, n_trials=20)
+    return study, certify(study, objective, top=3, epsilon=0.2, timeout=timeout)
