@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Observation, Pull, Recommendation
 
 __all__ = ["Labels", "Policy"]
@@ -107,7 +105,7 @@ class Policy(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def active(self) -> npt.NDArray[np.int64]:
+    def active(self) -> IntArray:
         """Arms still in the race, shape (n,); not to be written to."""
 
     @property

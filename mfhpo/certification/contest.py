@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.certification.candidates import Candidate, CandidateResult
+from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.failures import fails_too_often, outcomes_in_words
 
 __all__ = ["HIDDEN_NOISE", "Contest"]
 
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 
 HIDDEN_NOISE = (
     "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "

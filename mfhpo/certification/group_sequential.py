@@ -30,13 +30,13 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.contest import HIDDEN_NOISE, Contest
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import (
     CONTRADICTED,
     Bounded,
@@ -51,9 +51,6 @@ from mfhpo.racing.race import ArmWithdrawnWarning
 
 __all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 FIRST_LOOK = 5
 """Evaluations of each candidate before the first look, by default."""

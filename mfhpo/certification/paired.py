@@ -25,20 +25,18 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.contest import Contest
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.confidence import StudentMixtureRadius
 from mfhpo.knowledge.normality import notices_of
 from mfhpo.racing.claims import unseen_in_words
 
 __all__ = ["PairedCertification"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Rounds before which no noise is estimated, if epsilon is to be derived from it.
 _ROUNDS_FOR_NOISE = 5

@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
@@ -22,6 +21,7 @@ from mfhpo.certification.choice import recommend_policy
 from mfhpo.certification.contest import HIDDEN_NOISE, Contest
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian
 from mfhpo.policy import Labels, Policy
@@ -248,7 +248,7 @@ def _tolerance(policy: Policy, leader: int) -> float:
     return _tolerance_by_ratio(policy, np.append(leader, others))
 
 
-def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, arms: npt.NDArray[np.int64]) -> float:
+def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, arms: IntArray) -> float:
     """The epsilon at which the statistic against each other arm reaches the threshold.
 
     With one fidelity it is ``w_i w_j / (w_i + w_j) (mean_i - mean_j + epsilon)^2`` less the

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning, find_contradiction
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import SubGaussian
@@ -24,8 +24,6 @@ from mfhpo.racing.race import RacingPolicy
 
 __all__ = ["BestArmPolicy", "EstimatedBias", "only_steers"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # A certificate that takes the noise for normal waits until its arm's outcomes of this share would
 # have been seen: a few values cannot tell a frequent divergence from luck.

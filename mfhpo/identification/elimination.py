@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.thresholds import (
@@ -19,15 +18,12 @@ from mfhpo.identification.bounds.thresholds import (
     select_fidelities,
 )
 from mfhpo.identification.rounds import Rounds, first_eliminations
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 
 __all__ = ["IISE", "Elimination", "MaximumFidelityExploit", "SuccessiveElimination"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Elimination(BestArmPolicy):

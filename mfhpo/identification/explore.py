@@ -11,13 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.lucb_state import Cells, Race, Rules
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 # How fidelities are chosen: EXPLORE-A, -B, -C, A and B together (Remark A.1), the target only.
 BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP, TARGET_ONLY = 0, 1, 2, 3, 4

@@ -12,19 +12,15 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.options import LearningRate
 
 __all__ = ["MFGrad"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class MFGrad(MFTopTwo):

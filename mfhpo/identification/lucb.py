@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.best_arm import BestArmPolicy, only_steers
 from mfhpo.identification.bounds.published_radius import PublishedRadius, published_radii
@@ -37,6 +36,7 @@ from mfhpo.identification.explore import (
     weight_of_a_pull,
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import declared_sigmas
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.native import compiled
@@ -44,9 +44,6 @@ from mfhpo.racing.options import Explore, Schedule
 
 __all__ = ["MFLUCB", "FidelityExhaustedWarning"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 _EXPLORE = {
     "A": BY_INDEX,

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["Cells", "Race", "Rules"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Rules(NamedTuple):

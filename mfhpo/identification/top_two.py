@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.likelihood.likelihood import (
     OwnBiasLikelihood,
@@ -15,13 +14,11 @@ from mfhpo.identification.likelihood.likelihood import (
     prior_count,
 )
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy, Standing
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 
 __all__ = ["MFTopTwo"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # The fractional parts of its multiples are spread evenly over [0, 1), however many there are.
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import t as student_t
 
 from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = [
     "Bias",
@@ -21,7 +21,6 @@ __all__ = [
     "find_contradiction",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 Kind = Literal["max", "order"]
 
 

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
+
 __all__ = ["Question", "explain"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 _MOST_QUESTIONS = 3  # in a row
 _TRIED = 4  # of the questions that may come first

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import lambertw, zeta
 
 from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian
 
 __all__ = [
@@ -28,8 +29,6 @@ __all__ = [
     "pulls_until",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _SUB_GAUSSIAN = "the noise is sub-Gaussian with the declared sigma"
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.conditions import Question, explain
 
 __all__ = ["Numeric", "OneOf", "Point", "SearchSpace", "place_in_range"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 V = TypeVar("V")
 
@@ -125,12 +124,12 @@ class SearchSpace:
         return sum(parameter.width for parameter in self.parameters.values())
 
     @property
-    def ordered(self) -> npt.NDArray[np.bool_]:
+    def ordered(self) -> BoolArray:
         """Which parameters have an order, shape (number of parameters,)."""
         return np.array([isinstance(one, Numeric) for one in self.parameters.values()], dtype=bool)
 
     @property
-    def numbers(self) -> npt.NDArray[np.bool_]:
+    def numbers(self) -> BoolArray:
         """Which features are numbers, shape (n_features,)."""
         return np.repeat(self.ordered, [one.width for one in self.parameters.values()])
 
@@ -216,7 +215,7 @@ class SearchSpace:
         self,
         n: int,
         values: Mapping[str, FloatArray],
-        present: Mapping[str, npt.NDArray[np.bool_]],
+        present: Mapping[str, BoolArray],
     ) -> FloatArray:
         """Features of n configurations; a parameter that is not in `present` always applies."""
         columns = np.zeros((n, self.n_features))
@@ -233,18 +232,18 @@ class SearchSpace:
             column += parameter.width
         return columns
 
-    def _present(self, values: Mapping[str, FloatArray]) -> dict[str, npt.NDArray[np.bool_]]:
+    def _present(self, values: Mapping[str, FloatArray]) -> dict[str, BoolArray]:
         """By name, which of the configurations have a parameter; without those that all have."""
-        found: dict[str, npt.NDArray[np.bool_]] = {}
+        found: dict[str, BoolArray] = {}
 
-        def answer(question: Question) -> npt.NDArray[np.bool_]:
+        def answer(question: Question) -> BoolArray:
             asked = values[question.parent]
             here = np.ones(len(asked), dtype=np.bool_)
             for inside, (_, _, said) in zip(question.inside(asked), question.branches, strict=True):
                 here = np.where(inside, said if isinstance(said, bool) else answer(said), here)
             return here & present(question.parent) if question.parent in self._conditions else here
 
-        def present(name: str) -> npt.NDArray[np.bool_]:
+        def present(name: str) -> BoolArray:
             if name not in found:
                 found[name] = answer(self._conditions[name])
             return found[name]

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, polygamma, psi, stdtrit
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import PooledVariance
 
 __all__ = ["ArmVariances", "SharedVariance", "share_variances"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # What the arms' variances have in common is estimated anew once the degrees of freedom have grown
 # by this factor.

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import CONTRADICTED
 from mfhpo.knowledge.normality import REMEDY
@@ -29,8 +29,6 @@ __all__ = [
     "surest_at_target",
     "unseen",
 ]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:

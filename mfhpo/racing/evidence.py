@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, default_radius, pulls_until
 from mfhpo.knowledge.noise import EstimatedNoise
@@ -19,8 +19,6 @@ from mfhpo.racing.noise_evidence import NoiseEvidence
 
 __all__ = ["Evidence"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Times the standard deviation that is estimated.
 _UNIT_RADIUS = MixtureRadius(1.0)
@@ -177,7 +175,7 @@ class Evidence:
 
     def separated(
         self, better: int, others: IntArray, bias: Bias, epsilon: float = 0.0
-    ) -> npt.NDArray[np.bool_]:
+    ) -> BoolArray:
         """Whether one arm's intervals lie above those of others, less epsilon, shape (n,)."""
         one = np.array([better])
         if bias.kind == "max":

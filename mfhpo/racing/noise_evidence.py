@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import (
     Bounded,
     EstimatedNoise,
@@ -25,7 +25,6 @@ from mfhpo.problem import Problem
 
 __all__ = ["NoNoiseWarning", "NoiseEvidence"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Of delta, the share that pays for the upper bounds on an estimated noise variance.
 _NOISE_SHARE = 0.1
@@ -168,7 +167,7 @@ class NoiseEvidence:
             variances = np.maximum(variances, self._sigmas[fidelity] ** 2)
         self.estimated[arms, fidelity] = variances
 
-    def variance_bounds(self, arms: npt.NDArray[np.int64]) -> FloatArray:
+    def variance_bounds(self, arms: IntArray) -> FloatArray:
         """Upper bounds on the noise's variance proxy (see `Evidence.variance_bounds`)."""
         if self._sigmas is not None:
             bounds = np.tile(np.square(self._sigmas), (len(arms), 1))

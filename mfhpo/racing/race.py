@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import NoiseContradictedWarning
@@ -40,8 +40,6 @@ from mfhpo.racing.roster import Roster
 
 __all__ = ["ArmWithdrawnWarning", "RacingPolicy"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Of delta, the share that pays for bias bounds that are estimated by the pilot.
 _BIAS_SHARE = 0.5

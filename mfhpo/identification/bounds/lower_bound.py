@@ -19,14 +19,13 @@ from mfhpo.identification.bounds.thresholds import (
     costs_of_precision,
     select_fidelities,
 )
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import Radius, default_radius, pulls_until
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 
 __all__ = ["CostPrediction", "cost_lower_bound", "predict_cost"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

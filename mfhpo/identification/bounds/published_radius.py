@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.explore import growth
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import declared_sigmas
 from mfhpo.problem import Problem
 
 __all__ = ["PublishedRadius", "published_radii"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 class PublishedRadius(Radius):

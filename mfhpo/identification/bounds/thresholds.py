@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 
 __all__ = [
     "assumption_1_holds",
@@ -14,8 +15,6 @@ __all__ = [
     "select_fidelities",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Beyond this many fidelities the search over subsets is replaced by one over nested ones.
 _EXHAUSTIVE_UP_TO = 12

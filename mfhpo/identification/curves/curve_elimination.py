@@ -12,14 +12,13 @@ from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_nonnegative
 from mfhpo.identification.curves.curves import Verdict
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["BoundedCurves", "PhasedCurves", "check_gains"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # An arm and what its run has shown so far: values at the fidelities, shape (M,), NaN where none.
 Run = tuple[Hashable, FloatArray]
@@ -195,7 +194,7 @@ class PhasedCurves:
         self._arms: list[Hashable] = []
         self._rows: dict[Hashable, int] = {}
         self._sums: FloatArray = np.zeros((16, n_fidelities))
-        self._counts: npt.NDArray[np.int64] = np.zeros((16, n_fidelities), dtype=np.int64)
+        self._counts: IntArray = np.zeros((16, n_fidelities), dtype=np.int64)
         # What the others are compared with: minus infinity where there is no value.
         self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
 

@@ -8,14 +8,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from mfhpo._validation import check_probability
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["CurveRace", "Verdict", "check_steps", "gain_bounds", "read_curve"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -> tuple[int, ...]:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_number, check_numbers
 from mfhpo.identification.curves.curve_elimination import check_gains
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["Bound", "as_gain", "checked_bounds", "gains_of"]
 
-FloatArray = npt.NDArray[np.float64]
 Bound: TypeAlias = float | tuple[float, float]
 StepT = TypeVar("StepT", int, float)
 

@@ -15,15 +15,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
 from mfhpo.identification.curves.curves import Verdict
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
 
 __all__ = ["BoundedElimination", "PhasedElimination", "StagedElimination"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Bounds that miss each other by less than this share of the values do so by rounding.
 _ROUNDING = 1e-12

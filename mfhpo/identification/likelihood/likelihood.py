@@ -24,8 +24,8 @@ import abc
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import mixture_ratio
 
 __all__ = [
@@ -36,8 +36,6 @@ __all__ = [
     "prior_count",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Number of pulls of an arm at which the statistic is as strong as it can be.
 _TUNED_FOR = 16.0

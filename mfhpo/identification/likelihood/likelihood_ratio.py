@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.likelihood.likelihood import (
@@ -16,16 +15,13 @@ from mfhpo.identification.likelihood.likelihood import (
     PairLikelihood,
     prior_count,
 )
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import Bounded
 from mfhpo.problem import Problem
 from mfhpo.racing.answer import surest_at_target
 
 __all__ = ["LikelihoodRatioPolicy", "Standing"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,13 +19,13 @@ from mfhpo.identification.elimination import (
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
 
-FloatArray = npt.NDArray[np.float64]
 Objective = Callable[[Pull], float]
 
 

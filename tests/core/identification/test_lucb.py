@@ -10,7 +10,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +33,7 @@ from mfhpo.identification.explore import (
 )
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.identification.lucb_state import Cells, Rules
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
@@ -42,7 +42,6 @@ from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from mfhpo.simulation.runner import run_lucb
 
-FloatArray = npt.NDArray[np.float64]
 EXPLORE = ("A", "B", "C", "AB", "top")
 
 

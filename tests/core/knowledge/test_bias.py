@@ -6,15 +6,14 @@ import math
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias, estimate_bias, find_contradiction
 
-FloatArray = npt.NDArray[np.float64]
 Kind = Literal["max", "order"]
 both_kinds = pytest.mark.parametrize("kind", ["max", "order"])
 

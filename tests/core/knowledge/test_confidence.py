@@ -7,12 +7,12 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import (
     EmpiricalBernsteinRadius,
     HoeffdingRadius,
@@ -25,8 +25,6 @@ from mfhpo.knowledge.confidence import (
     pulls_until,
 )
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
-
-FloatArray = npt.NDArray[np.float64]
 
 RADII: tuple[Radius, ...] = (
     HoeffdingRadius(2.0),

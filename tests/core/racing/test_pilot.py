@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mfhpo.knowledge.arrays import BoolArray
 from mfhpo.knowledge.bias import estimate_bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
@@ -16,7 +16,7 @@ from mfhpo.racing.pilot import Pilot
 from mfhpo.regret.mf_ucb import MFUCB
 
 
-def mask(*arms: int, of: int) -> npt.NDArray[np.bool_]:
+def mask(*arms: int, of: int) -> BoolArray:
     return np.isin(np.arange(of), arms)
 
 

@@ -4,13 +4,13 @@ import math
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import IISE, SuccessiveElimination
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, Radius
 from mfhpo.knowledge.noise import Bounded, SubGaussian
@@ -29,11 +29,11 @@ class RootRadius(Radius):
 
     def _widths(
         self,
-        n: npt.NDArray[np.float64],
+        n: FloatArray,
         level: float,
-        squares: npt.NDArray[np.float64],
-        prediction_errors: npt.NDArray[np.float64],
-    ) -> npt.NDArray[np.float64]:
+        squares: FloatArray,
+        prediction_errors: FloatArray,
+    ) -> FloatArray:
         return 1.0 / np.sqrt(n)
 
 

@@ -6,7 +6,6 @@ import itertools
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +15,7 @@ from mfhpo.identification.bounds.thresholds import (
     convenience_thresholds,
     select_fidelities,
 )
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 
 def array(*values: float) -> FloatArray:
