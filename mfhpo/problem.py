@@ -20,10 +20,9 @@ class Pull:
 
     Parameters
     ----------
-    arm
-        Index of the configuration, 0 to K - 1.
-    fidelity
-        Index of the level, 0 (cheapest) to M - 1 (the target).
+    arm, fidelity
+        Index of the configuration, 0 to K - 1, and of the level, 0 (cheapest) to M - 1 (the
+        target).
     limit
         Wall-clock limit in seconds, or None.
     """

@@ -18,11 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration of the shortlist, as the search has left it.
-
-    It has a `name`, such as "trial 41", and `params`; the `claim` is its value in the search (the
-    mean, where it has several).
-    """
+    """A configuration of the shortlist; the `claim` is its value in the search, or their mean."""
 
     name: str
     params: dict[str, Any]
@@ -31,11 +27,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """What is compared, and where it comes from.
+    """What is compared, the best first, and where it comes from.
 
-    The candidates are sorted, the best first; `luckiest` is the position of the one that the search
-    would have handed over. `about` says what a claim is about, such as "the 8 best of 200 trials",
-    and `words` how they were chosen.
+    `luckiest` is the position of the one that the search would have handed over, `about` what a
+    claim is about, such as "the 8 best of 200 trials", and `words` how they were chosen.
     """
 
     candidates: tuple[Candidate, ...]
@@ -73,10 +68,9 @@ class CandidateResult:
     interval
         Bounds on the true mean that hold for all candidates together, at all times, with
         probability 1 - delta.
-    gap
-        By how much the claim was better than the mean: positive if it promised too much.
-    gap_interval
-        Bounds on by how much it was better than the true mean.
+    gap, gap_interval
+        By how much the claim was better than the mean, positive if it promised too much; and bounds
+        on by how much it was better than the true mean.
     standing
         "certified"; "best so far", if it leads without being certified; "not told apart" from the
         leader; "worse" than another candidate; "failed", if it left because its evaluations fail

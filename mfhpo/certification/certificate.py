@@ -19,7 +19,8 @@ __all__ = ["Certificate"]
 class Certificate:
     """Which configuration of a shortlist to be content with, what it is worth, how sure that is.
 
-    ``print`` it: the text says all of it.
+    ``print`` it: the text says all of it. What has the same name in `mfhpo.Recommendation` means
+    the same.
 
     Parameters
     ----------
@@ -38,29 +39,20 @@ class Certificate:
         certified; infinite where nothing can be said.
     finished
         Whether the race is over: certified, out of budget, or without a noise that can be seen.
-    certified
-        Whether epsilon is reached.
-    reason
-        Why, or why not.
+    certified, reason
+        Whether epsilon is reached, and why or why not.
     evaluations
         Number of evaluations that were paid for, failures included.
     remaining
-        A guess at how many more a certificate takes: 0 when certified, infinite for a tie with
-        epsilon = 0, None when too little is known.
+        A guess at how many more a certificate takes.
     about
         What the claim is about, such as "the 8 best of 200 trials".
     shortlist
         How these were chosen.
     assumptions
         How it was found, where that matters.
-    conditions
-        What must be true for the claim and the intervals, as clauses: "wrong with probability at
-        most delta if ...".
-    unseen
-        Which rare outcomes the evaluations of the winner and of its closest rival cannot exclude;
-        empty if nothing rests on that.
-    notices
-        What was observed that speaks against the conditions.
+    conditions, unseen, notices
+        See `mfhpo.Recommendation`.
 
     Notes
     -----
@@ -156,7 +148,6 @@ class Certificate:
         return [*lines, f"  because     {self.reason}"]
 
     def _claim_in_words(self) -> list[str]:
-        """The claim and all that it is subject to."""
         lines = []
         wrong = wrong_in_words(self.delta, self.conditions)
         tolerance = self.epsilon if self.certified else self.within

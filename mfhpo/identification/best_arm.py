@@ -47,8 +47,7 @@ class BestArmPolicy(RacingPolicy):
         What is known. Whatever is None there is found out by a pilot before the race.
     delta, epsilon, budget, measure, max_failures, pilot_arms, pilot_pulls, estimated_bias
         See `mfhpo.racing.options.BestArmOptions`. The defaults ask for the best arm itself, and for
-        no evaluations of the winner beyond those that decide. A timeout is no failure, but this
-        race cannot learn from it either, so it counts as one.
+        no evaluations of the winner beyond those that decide. A timeout counts as a failure.
     radius
         Confidence radius, or one per fidelity. None: the tightest one whose assumptions hold for
         ``problem.noise``.
@@ -56,13 +55,10 @@ class BestArmPolicy(RacingPolicy):
         Whether to compare what is observed with what was declared, and to widen what is
         contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
         each fidelity that it has values of), and the values at different fidelities with the bias
-        bounds. Where the noise is taken for
-        normal, a race ends only after so many values of its winner that outcomes as frequent as
-        one in six would have been seen (17 at delta = 0.05). It cannot see all: an arm that
-        left at a cheap fidelity was never seen at a dearer one. The policies that weigh all
-        fidelities together, `MFTopTwo` and `MFGrad`, may decide without ever going there, so that
-        bounds half again as large as declared can pass unnoticed. "bias": sigma is believed, and
-        nothing is waited for.
+        bounds. Where the noise is taken for normal, a race ends only after so many values of its
+        winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05). It
+        cannot see all: an arm that left at a cheap fidelity was never seen at a dearer one. "bias":
+        sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
 
@@ -148,7 +144,6 @@ class BestArmPolicy(RacingPolicy):
         """Apply the rules that eliminate and certify, after what was seen at one fidelity."""
 
     def _judge_all(self) -> None:
-        """Apply the rules to all that is known."""
         for fidelity in range(self.problem.n_fidelities):
             self._judge(fidelity)
 
@@ -157,8 +152,7 @@ class BestArmPolicy(RacingPolicy):
         """Put back the arms whose elimination rested on bias bounds that were widened."""
 
     @abc.abstractmethod
-    def _explored_fidelity(self) -> int:
-        """The fidelity being explored, after the pilot."""
+    def _explored_fidelity(self) -> int: ...
 
     @property
     def finished(self) -> bool:
@@ -189,8 +183,8 @@ class BestArmPolicy(RacingPolicy):
     def stop_measuring(self) -> None:
         """Be content with the winner's pulls at the target, however few: no more will come.
 
-        The certificate does not depend on these pulls. The race also stops waiting for the repeats
-        that show whether a declared sigma is too small; the answer says where there were too few.
+        Nor does the race wait for the repeats that show whether a declared sigma is too small any
+        more.
         """
         self._waits_for_repeats = False
         winner = self.winner
@@ -199,16 +193,10 @@ class BestArmPolicy(RacingPolicy):
             self._measure = min(self._measure, pulled)
 
     def tell_sum(self, pull: Pull, count: int, total: float) -> None:
-        """Learn `count` values of one pull at once, given their sum.
+        """Learn `count` values of one pull at once, given their sum; then check the rules once.
 
-        The rules are then checked once, after all of them. They stay valid, because what they rest
-        on holds at all times.
-
-        Raises
-        ------
-        ValueError
-            If a pilot is needed, or the rules depend on the spread of the values: then tell them
-            one by one.
+        A ValueError says that a pilot is needed, or that the rules depend on the spread of the
+        values: then tell them one by one.
         """
         self._check(pull)
         check_count("count", count, 1)
@@ -270,7 +258,6 @@ class BestArmPolicy(RacingPolicy):
         return {m: missing for m, missing in lacking.items() if missing > 0}
 
     def _values_of(self, arm: int) -> int:
-        """How many values an arm has at the fidelities that arms are compared at."""
         return int(self._evidence.counts[arm, list(self._compared_fidelities())].sum())
 
     @property
@@ -293,12 +280,10 @@ class BestArmPolicy(RacingPolicy):
         return Pull(winner, min(lacking, key=self._cost_of))
 
     def _judge_anew(self) -> None:
-        """Apply the rules to all that is known, after arms came back."""
         self._certificate = None
         self._judge_all()
 
     def _end_pilot(self) -> None:
-        """Settle what was unknown, once the pilot has all its pulls."""
         if not self._settle():
             return
         if self._epsilon is None:
@@ -310,7 +295,6 @@ class BestArmPolicy(RacingPolicy):
         self._judge_all()
 
     def _audit_bias(self, fidelity: int) -> None:
-        """Widen the bias bounds where observations contradict them (`find_contradiction`)."""
         if not self._audit:
             return
         assert self._bias is not None

@@ -29,20 +29,18 @@ __all__ = ["IISE", "Elimination", "MaximumFidelityExploit", "SuccessiveEliminati
 class Elimination(BestArmPolicy):
     """The engine that the elimination policies share.
 
-    Fidelities are explored from the cheapest to the dearest. At each, all remaining arms are
-    pulled in turn; arm i leaves when some arm's lower bound exceeds i's upper bound by the margin
-    of the fidelity (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at
-    most its threshold alpha_m. The race ends with one arm, or when the leader is within epsilon
-    of every other.
+    Fidelities are explored from the cheapest to the dearest. At each, all remaining arms are pulled
+    in turn; arm i leaves when some arm's lower bound exceeds i's upper bound by the margin of the
+    fidelity (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at most its
+    threshold alpha_m. The race ends with one arm, or when the leader is within epsilon of every
+    other.
 
     Parameters
     ----------
-    problem
-        What is known. Whatever is None there is found out by a pilot before the race.
+    problem, **options
+        See `BestArmPolicy`.
     preselect
         Whether to keep only fidelities that satisfy Assumption 1.
-    **options
-        See `BestArmPolicy`.
     """
 
     _adaptive = False
@@ -76,11 +74,8 @@ class Elimination(BestArmPolicy):
     def plan_rounds(self) -> Rounds:
         """What to pull next when all remaining arms are pulled the same number of times.
 
-        Raises
-        ------
-        ValueError
-            If a pilot is needed, the radius depends on the values, there is a budget, or arms were
-            pulled unequally: then use `ask` and `tell`.
+        A ValueError says that a pilot is needed, the radius depends on the values, there is a
+        budget, or arms were pulled unequally: then use `ask` and `tell`.
         """
         arms = self.active
         if self._piloting or self._evidence.depends_on_values:
@@ -109,8 +104,8 @@ class Elimination(BestArmPolicy):
         Parameters
         ----------
         totals
-            Pulls of each remaining arm after each round, shape (T,), increasing; steps of more
-            than one check the rule less often, which keeps it valid.
+            Pulls of each remaining arm after each round, shape (T,), increasing; steps of more than
+            one check the rule less often, which keeps it valid.
         sums
             Sum of the first ``totals[t]`` values of each arm of `plan_rounds`, shape (n, T).
             Columns after the end of the race are ignored.
@@ -170,7 +165,6 @@ class Elimination(BestArmPolicy):
         return np.asarray(4.0 * half <= self._alpha[fidelity])
 
     def _judge(self, fidelity: int) -> None:
-        """Apply the elimination rule and the stop at one fidelity."""
         arms = self.active
         if len(arms) < 2 or self.winner is not None:
             return
@@ -192,7 +186,6 @@ class Elimination(BestArmPolicy):
         self._roster.restore_unsupported(self._margins)
 
     def _plan(self) -> None:
-        """Derive margins, fidelities and thresholds from the bias bounds and the costs."""
         assert self._bias is not None
         assert self._planned_costs is not None
         costs = costs_of_precision(self._planned_costs, self._declared_scales())
@@ -222,18 +215,14 @@ class IISE(Elimination):
     """Iterative imprecise successive elimination (paper 003, Algorithm 1), and its order version.
 
     With max bounds xi_m it is IISE; with order bounds gamma_m it is IISE-gamma (Section 5), which
-    is never dearer: gamma_m <= 2 xi_m. With no bounds declared,
-    see `estimated_bias`.
+    is never dearer: gamma_m <= 2 xi_m.
 
     Parameters
     ----------
-    problem
-        What is known.
-    variant
-        "max" or "order": the kind of bounds to estimate when none are declared. When bounds are
-        declared it may be left out; naming the other kind is an error.
-    **options
+    problem, **options
         See `Elimination` and `BestArmPolicy`.
+    variant
+        "max" or "order": the kind of bounds to estimate when none are declared.
 
     Raises
     ------
@@ -253,8 +242,7 @@ class IISE(Elimination):
 class SuccessiveElimination(Elimination):
     """Successive elimination at the target fidelity only (SE), the baseline of paper 003.
 
-    Cheaper fidelities are ignored, so that no bias is needed and the union bound is over arms
-    alone: d = delta / K.
+    No bias is needed, and the union bound is over arms alone: d = delta / K.
     """
 
     @property
@@ -265,17 +253,8 @@ class SuccessiveElimination(Elimination):
 class MaximumFidelityExploit(IISE):
     """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).
 
-    A baseline of paper 003 that shows what the thresholds are for: it is dearer than ignoring
-    cheap fidelities altogether.
-
-    Parameters
-    ----------
-    problem
-        What is known.
-    fraction
-        alpha_m as a share of the declared or estimated bound at fidelity m, in (0, 1].
-    **options
-        See `IISE`.
+    A baseline of paper 003. `fraction` is alpha_m as a share of the bias bound at fidelity m, in
+    (0, 1]; for the other arguments see `IISE`.
     """
 
     def __init__(self, problem: Problem, *, fraction: float = 0.1, **options: Any) -> None:

@@ -30,22 +30,17 @@ class MFGrad(MFTopTwo):
     alternative that is hardest to rule out if cost is spent by these shares, moves the shares
     towards the pairs that tell most about it per cost (exponentiated gradient), and pulls the pair
     that lags most behind its share; a vanishing part of the pulls is spread evenly. It begins with
-    one pull of every pair.
-
-    With many arms a step is slow and most of it wasted, so while more than `max_arms` are left,
-    pulls are those of `MFTopTwo`; MF-GRAD begins on what is left.
+    one pull of every pair. While more than `max_arms` are left, pulls are those of `MFTopTwo`.
 
     Parameters
     ----------
-    problem
-        What is known.
-    learning_rate, stop, max_arms
-        See `mfhpo.racing.options.MFGradOptions`. "adaptive" is
-        ``sqrt(ln(K M) / sum of squared largest gradient entries)``, "decreasing" 1 / sqrt(t + 1).
-        "published" stops when the likelihood ratio against all others reaches
-        ln(K / delta) + M ln(ln t + 1), and eliminates no arm. `max_arms` is at least 2.
-    **options
+    problem, **options
         See `LikelihoodRatioPolicy` and `BestArmPolicy`.
+    learning_rate, stop, max_arms
+        See `mfhpo.racing.options.MFGradOptions`. "adaptive" is ``sqrt(ln(K M) / sum of squared
+        largest gradient entries)``, "decreasing" 1 / sqrt(t + 1). "published" stops when the
+        likelihood ratio against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates
+        no arm. `max_arms` is at least 2.
 
     Raises
     ------
@@ -158,7 +153,6 @@ class MFGrad(MFTopTwo):
             self._step(arms)
 
     def _step(self, arms: IntArray) -> None:
-        """Move the shares, and plan one more pull by them."""
         standing = self._standing
         assert standing is not None
         assert self._planned_costs is not None

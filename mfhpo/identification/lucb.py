@@ -1,7 +1,6 @@
 """LUCB across fidelities: the two leading arms are explored until they are told apart.
 
-Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023):
-Algorithm 1 with EXPLORE-A and -B (Algorithm 2), -C (Appendix D), and both A and B (Remark A.1).
+Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023).
 """
 
 from __future__ import annotations
@@ -78,36 +77,22 @@ class MFLUCB(BestArmPolicy):
 
     Parameters
     ----------
-    problem
-        What is known. The bias bounds must be of kind "max", or None (see
-        `estimated_bias`).
+    problem, **options
+        See `BestArmPolicy`. The bias bounds must be of kind "max", or None.
     explore
-        How a fidelity is chosen for an arm. One that was measured to cost no less than one with
-        a larger index is never chosen.
-
-        - "A": by an optimistic index of how much a unit of cost tells (EXPLORE-A). A fidelity at
-          which the arm was never pulled is tried only while it may be the best by what is known.
-          A race in which cheap fidelities tell nothing can cost many times what "top" does: of
-          20 with three arms .1 apart, all equal at a fidelity that cost 100 (1000) times less,
-          the median cost 1.3 times as much, but the mean 2.4 (1.9) times, and one race 17 (14)
-          times as much as the mean of "top". The mean of "B", "AB" and "C" was at most 1.2 times
-          that of "top".
-        - "B": all fidelities in turn until one is surely good; that one from then on.
-        - "AB": A and B together until one of them has decided (Remark A.1).
-        - "C": the cheapest whose radius is not below its bias bound; no assumption on the means.
-        - "top": the target only, and cheaper fidelities are ignored: no bias bounds are needed and
-          the union bound is over arms alone.
+        How a fidelity is chosen for an arm; see `mfhpo.racing.options.MFLUCBOptions`. "A" is
+        EXPLORE-A: a race in which cheap fidelities tell nothing can cost many times what "top"
+        does. Of 20 with three arms .1 apart, all equal at a fidelity that cost 100 times less, the
+        median cost 1.3 times as much, and one 17 times as much as the mean of "top"; the mean of
+        the others was at most 1.2 times that.
     best_at_most, second_at_least
-        An upper bound on the mean of the best arm and a lower bound on that of the second-best,
-        at the target, for A, B and AB. None: the bounds that the race has found so far. They
-        choose fidelities only: no certificate rests on them.
+        An upper bound on the mean of the best arm and a lower bound on that of the second-best, at
+        the target, for A and B. None: the bounds that the race has found so far. They choose
+        fidelities only: no certificate rests on them.
     ratio, schedule, safeguard
-        See `mfhpo.racing.options.MFLUCBOptions`. The ratio is the C of Remark A.2. With a published
-        schedule, every arm is first pulled once at every fidelity, as in the paper. The safeguard
-        also leaves a fidelity that has cost 16 times what the target would need to resolve its
-        bias.
-    **options
-        See `BestArmPolicy`.
+        See `MFLUCBOptions`. The ratio is the C of Remark A.2. With a published schedule, every arm
+        is first pulled once at every fidelity, as in the paper. The safeguard also leaves a
+        fidelity that has cost 16 times what the target would need to resolve its bias.
 
     Raises
     ------
@@ -172,7 +157,6 @@ class MFLUCB(BestArmPolicy):
         return self._explore == TARGET_ONLY
 
     def _plan(self) -> None:
-        """Gather what the decisions depend on."""
         assert self._bias is not None
         assert self._planned_costs is not None
         target_only = self._explore == TARGET_ONLY and not self._published
@@ -242,7 +226,6 @@ class MFLUCB(BestArmPolicy):
         self._judge(self.problem.target)
 
     def _judge(self, fidelity: int) -> None:
-        """Eliminate, certify, commit; note fidelities that the safeguard leaves."""
         active = self._roster.active
         if self.winner is not None or active.sum() < 2:
             return
@@ -274,7 +257,6 @@ class MFLUCB(BestArmPolicy):
         self._note_exhausted(exhausted)
 
     def _note_exhausted(self, exhausted: BoolArray) -> None:
-        """Warn of the fidelities that the safeguard leaves for the first time."""
         for m in np.flatnonzero(exhausted & ~self._exhausted).tolist():
             self._exhausted[m] = True
             warnings.warn(
@@ -344,21 +326,10 @@ class MFLUCB(BestArmPolicy):
     def play(self, running_sums: ArmRunningSums, max_pulls: int | None = None) -> None:
         """Run the race to its end: the same as asking and telling one pull at a time, but fast.
 
-        The loop is compiled where numba is installed. The bias bounds are audited once, at the
-        end; what contradicts them, the next call goes on with.
-
-        Parameters
-        ----------
-        running_sums
-            Source of the values.
-        max_pulls
-            Stop after so many pulls in all.
-
-        Raises
-        ------
-        ValueError
-            If a pilot is needed, costs are measured, the radius depends on the values, or there is
-            a budget: then use `ask` and `tell`.
+        The loop is compiled where numba is installed. The bias bounds are audited once, at the end,
+        or after `max_pulls` in all; what contradicts them, the next call goes on with. A ValueError
+        says that a pilot is needed, costs are measured, the radius depends on the values, or there
+        is a budget: then use `ask` and `tell`.
         """
         if self._piloting or self._evidence.depends_on_values or self.problem.costs is None:
             raise ValueError(
@@ -425,7 +396,6 @@ class MFLUCB(BestArmPolicy):
         return widths
 
     def _tell_played(self, race: Race, origin: FloatArray) -> None:
-        """Take over what `run_race` has found."""
         counts = race.cells.counts
         arms = np.arange(len(counts))
         sums = origin.copy()

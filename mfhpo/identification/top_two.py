@@ -39,25 +39,17 @@ class MFTopTwo(LikelihoodRatioPolicy):
 
     What tells the leader from another arm is the statistic of `PairLikelihood`. Each pull goes
 
-    1. to the leader and the rival that it is least told from, rarely pulled ones first: the one
-       with the smallest likelihood ratio plus log counts (Jourdan, Degenne, Baudry, de Heide and
-       Kaufmann, "Top Two Algorithms Revisited", NeurIPS 2022: transportation cost improved);
-    2. of the two, to each in proportion to what the statistic owes to its observations
-       (information-directed selection: You, Qin, Wang and Yang, "Information-Directed Selection
-       for Top-Two Algorithms", COLT 2023);
-    3. to the fidelity with the largest distance from the nearest alternative, in units of sigma
-       and per square root of the cost, optimistically: as far as it may be within
-       sigma sqrt(2 ln N / n) of the mean of n values of N of the arm's. It is the index of
-       EXPLORE-A (paper 002, Section 3.2.2) with the alternative in place of assumed means.
+    1. to the leader and the rival with the smallest likelihood ratio plus log counts (Jourdan,
+    Degenne, Baudry, de Heide and Kaufmann, "Top Two Algorithms Revisited", NeurIPS 2022); 2. of the
+    two, to each in proportion to what the statistic owes to its observations (You, Qin, Wang and
+    Yang, "Information-Directed Selection for Top-Two Algorithms", COLT 2023); 3. to the fidelity
+    with the largest distance from the nearest alternative, in units of sigma and per square root of
+    the cost, optimistically: as far as it may be within sigma sqrt(2 ln N / n) of the mean of n
+    values of N of the arm's. It is the index of EXPLORE-A (paper 002, Section 3.2.2) with the
+    alternative in place of assumed means.
 
-    The three rules decide about cost alone; the certificate rests on the stop.
-
-    Parameters
-    ----------
-    problem
-        What is known.
-    **options
-        See `LikelihoodRatioPolicy` and `BestArmPolicy`.
+    These rules decide about cost alone; the certificate rests on the stop. For the arguments see
+    `LikelihoodRatioPolicy` and `BestArmPolicy`.
 
     Examples
     --------
@@ -133,7 +125,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return self._race_pull(self._evidence.counts, self.active).fidelity
 
     def _pull_of_two(self, standing: Standing, rival: int, counts: IntArray) -> Pull:
-        """Choose the leader or its rival, and a fidelity."""
         assert standing.leader is not None
         if self._target_only:
             gains = standing.likelihood.weights[[rival, standing.leader], 0].tolist()
@@ -188,10 +179,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return Pull(leader if leads else rival, fidelity)
 
     def _is_leaders_turn(self, gains: Sequence[float], costs: FloatArray, counts: IntArray) -> bool:
-        """Whether the leader is pulled, and not its rival.
-
-        `gains` are what the statistic owes to the two, `costs` what a pull of each would cost.
-        """
+        """Whether the leader is pulled, by what the statistic owes to the two and their costs."""
         total = sum(gains)
         share = gains[0] / total if total > 0.0 else 0.5
         share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
@@ -212,9 +200,8 @@ class MFTopTwo(LikelihoodRatioPolicy):
     ) -> int:
         """The fidelity whose distance per square root of the cost may be the largest.
 
-        All arguments have shape (M,): whether there are values, sigma, how far the means are from
-        the nearest alternative, how far the target mean can be from it, and by how much distances
-        and edges may be larger than they look.
+        All arguments have shape (M,): `distances` and `edges` are how far the means and the target
+        mean can be from the nearest alternative, `doubt` by how much more than that.
         """
         assert self._planned_costs is not None
         farthest = float(np.min((edges + doubt)[seen])) if seen.any() else math.inf

@@ -89,8 +89,7 @@ class Bias:
     def underestimating(cls, *bounds: float) -> Bias:
         """Bounds for fidelities that never overestimate, such as training for fewer epochs.
 
-        When every arm's bias lies in [-xi_m, 0], two of them differ by at most xi_m, so that
-        gamma_m = xi_m (paper 003, Section 5).
+        Every arm's bias lies in [-xi_m, 0], so that gamma_m = xi_m (paper 003, Section 5).
         """
         return cls("order", bounds)
 
@@ -142,11 +141,6 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
         Which kind of bound to give, and for how many arms.
     level
         Probability with which the bound of one fidelity may fail for some arm.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two pilot arms.
     """
     check_probability("level", level)
     pilot_arms = differences.shape[0]
@@ -194,12 +188,8 @@ def find_contradiction(
 ) -> Contradiction | None:
     """Find the largest contradiction of the bias bounds at `fidelity` beyond the radii, if any.
 
-    While all confidence intervals and all bounds hold, nothing is ever found. The reverse is not
-    true: an arm that was only seen at one fidelity cannot contradict anything, and order bounds
-    need two arms that were each seen at two.
-
-    Means and radii have the shape (n, M), a row for each of `arms`; an infinite radius marks what
-    was not seen.
+    While all confidence intervals and all bounds hold, nothing is ever found. Means and radii have
+    the shape (n, M), a row for each of `arms`; an infinite radius marks what was not seen.
     """
     worst: Contradiction | None = None
     largest_excess = 0.0

@@ -22,13 +22,8 @@ _TRIED = 4  # of the questions that may come first
 class Question:
     """Asks for the value of a parameter, which either settles it or leads to another question.
 
-    Parameters
-    ----------
-    parent
-        Name of the parameter; configurations without it do not have the other one either.
-    branches
-        Values from the first number to below the second one have this answer. Values of no branch,
-        as of a choice that was not seen, say yes.
+    Configurations without the `parent` do not have the other parameter either. Of the `branches`,
+    values from the first number to below the second one have this answer; others say yes.
     """
 
     parent: str

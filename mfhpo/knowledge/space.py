@@ -33,12 +33,8 @@ _CHOICE = math.sqrt(0.5)  # two choices are then as far apart as the ends of a r
 class Numeric:
     """A parameter with an order, given by its place in its range: from 0 to 1.
 
-    Parameters
-    ----------
-    places
-        Those of its values, increasing, if there are few of them, as of whole numbers; empty if any
-        place may be reached. A model that took places in between for something new would ask for
-        the same value again and again.
+    `places` are those of its values, increasing, if there are few of them, as of whole numbers;
+    empty if any place may be reached.
     """
 
     places: tuple[float, ...] = ()
@@ -50,10 +46,7 @@ class Numeric:
 
     @classmethod
     def stepwise(cls, value_at: Callable[[float], V], place_of: Callable[[V], float]) -> Numeric:
-        """A parameter with steps, such as whole numbers, however many there are.
-
-        The places are those of the values that a grid of a thousand finds: `value_at` gives the
-        value that is nearest to a place from 0 to 1, `place_of` the value's own place.
+        """A parameter with steps, such as whole numbers: the places that a fine grid finds.
 
         Examples
         --------
@@ -98,11 +91,6 @@ class OneOf:
 
 class SearchSpace:
     """The parameters that are known of, and when they apply as far as configurations told.
-
-    Parameters
-    ----------
-    parameters
-        By name, `Numeric` or `OneOf`.
 
     Examples
     --------
@@ -169,11 +157,9 @@ class SearchSpace:
         return cube
 
     def learn_conditions(self, points: Sequence[Point]) -> None:
-        """Find out from configurations which values make which parameters apply.
+        """Find out from configurations which values make which parameters apply (`explain`).
 
-        A parameter that some configurations lack is taken to depend on parameters that more
-        configurations have, by up to three questions in a row (`explain`).
-        What is not explained so is taken to apply always.
+        What is not explained by parameters that more configurations have is taken to apply always.
         """
         self._conditions.clear()
         table = self._table(points)

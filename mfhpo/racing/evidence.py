@@ -39,12 +39,10 @@ class Evidence:
         Confidence radius, or one per fidelity; None: the tightest one for the problem's noise.
     adaptive
         Whether the next pull depends on the values seen, beyond pulls in turn of those who are
-        left. An estimated variance is then bounded by prediction errors, which costs a little
-        more: see `PooledVariance`.
+        left. An estimated variance is then bounded by prediction errors: see `PooledVariance`.
     variances
         Whether `variance_bounds` are needed; they cost a share of delta where nothing is declared
-        of the noise's scale. Where it is only bounded, half of delta is left to the intervals,
-        which see when the variance is far below what the range allows.
+        of the noise's scale. Where it is only bounded, half of delta is left to the intervals.
     audit
         Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
         that for the noise.
@@ -103,7 +101,7 @@ class Evidence:
 
     @property
     def unaudited(self) -> dict[int, int]:
-        """How many repeats are missing where values are too few to see that sigma is too small."""
+        """How many repeats are missing, by fidelity, to see that a declared sigma is too small."""
         return self._noise.unaudited
 
     @property
@@ -235,10 +233,10 @@ class Evidence:
         )
 
     def interval(self, arm: int, bias: Bias | None) -> tuple[float, float]:
-        """Bounds on an arm's mean at the target fidelity.
+        """Bounds on an arm's mean at the target fidelity; infinite where nothing can be said.
 
         The target's own interval, intersected with those of cheaper fidelities widened by xi_m
-        where the bias bounds are of that kind; infinite where nothing can be said.
+        where the bias bounds are of that kind.
         """
         low, high = -math.inf, math.inf
         target = self.counts.shape[1] - 1
@@ -253,10 +251,7 @@ class Evidence:
         return low, high
 
     def variance_bounds(self, arms: IntArray) -> FloatArray:
-        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown.
-
-        Declared, or estimated: then they all hold with the probability that was set aside for it.
-        """
+        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown."""
         return self._noise.variance_bounds(arms)
 
     def departures(

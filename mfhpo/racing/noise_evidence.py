@@ -37,8 +37,7 @@ class NoNoiseWarning(UserWarning):
 class NoiseEvidence:
     """Upper bounds on the noise's variance, estimated where a declared scale does not do.
 
-    The arguments are those of `mfhpo.racing.evidence.Evidence`. Each call of `learn` follows one of
-    the statistics, which hold the values.
+    The arguments are those of `Evidence`; each call of `learn` follows one of the statistics.
     """
 
     def __init__(
@@ -112,10 +111,7 @@ class NoiseEvidence:
 
     @property
     def unaudited(self) -> dict[int, int]:
-        """How many repeats are missing where values are too few to see that sigma is too small.
-
-        By the fidelities whose values are evidence.
-        """
+        """See `Evidence.unaudited`."""
         if not self._audits:
             return {}
         counts = self._statistics.counts

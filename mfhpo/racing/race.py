@@ -1,9 +1,8 @@
 """What all policies that race arms share: pilot, evidence, failures, costs, answers, state.
 
-An arm's radius depends on its own count at a fidelity, so that every decision stays valid when
-pulls arrive late, out of order or never, as long as that says nothing of their values. Where it
-does (a quick end means a poor value), whoever runs the race tells the pulls of a pair in the order
-in which they were begun.
+An arm's radius depends on its own count at a fidelity, so that decisions stay valid when pulls
+arrive late, out of order or never, as long as that says nothing of their values. Where it does,
+whoever runs the race tells the pulls of a pair in the order in which they were begun.
 """
 
 from __future__ import annotations
@@ -65,12 +64,8 @@ class RacingPolicy(Policy):
         What is known.
     delta
         Probability with which one of the intervals may fail, in (0, 1).
-    budget
-        Largest total cost, or None.
-    max_failures
-        See `mfhpo.racing.failures.fails_too_often`.
-    pilot_arms, pilot_pulls
-        Size of the pilot: arms, and pulls of each at every one of its fidelities.
+    budget, max_failures, pilot_arms, pilot_pulls
+        See `mfhpo.racing.options.RaceOptions`.
     radius
         See `mfhpo.racing.evidence.Evidence`.
     seed
@@ -145,7 +140,6 @@ class RacingPolicy(Policy):
         return tuple(range(self.problem.n_fidelities))
 
     def _pilot_fidelities(self) -> tuple[int, ...]:
-        """Fidelities that a pilot pulls."""
         return self._compared_fidelities()
 
     @abc.abstractmethod
@@ -153,7 +147,6 @@ class RacingPolicy(Policy):
         """Whether something has to be found out by a pilot."""
 
     def _estimates_bias(self) -> bool:
-        """Whether the pilot is to estimate bias bounds."""
         return self.problem.bias is None
 
     def _kind(self) -> Kind:
@@ -198,11 +191,9 @@ class RacingPolicy(Policy):
 
     @property
     def _certified(self) -> bool:
-        """Whether the answer is certified."""
         return False
 
     def _surest_arm(self) -> int:
-        """The best answer before the end, when arms are left."""
         return surest_arm(self._evidence, self.active)
 
     @abc.abstractmethod
@@ -210,7 +201,6 @@ class RacingPolicy(Policy):
         """Why the race is where it is, given the best answer so far."""
 
     def _noise_in_words(self) -> str:
-        """What must be true of the noise, as a clause."""
         return self._evidence.assumption
 
     def _conditions(self) -> tuple[str, ...]:
@@ -375,10 +365,7 @@ class RacingPolicy(Policy):
         return self._piloting
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
-        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far.
-
-        The winner if there is one, else the arm that is surest to be good.
-        """
+        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far."""
         if not self._roster.active.any():
             return None, math.nan, (-math.inf, math.inf), 0
         winner = self.winner
@@ -418,7 +405,6 @@ class RacingPolicy(Policy):
         return self._race_pull(counts, arms)
 
     def _pull_of_winner(self, winner: int) -> Pull:
-        """What is pulled once the race has ended with an arm."""
         return Pull(winner, self.problem.target)
 
     def _settle(self) -> bool:

@@ -17,11 +17,6 @@ class Roster:
 
     An elimination remembers its grounds, so that it can be undone when they fall away.
 
-    Parameters
-    ----------
-    n_arms
-        Number of arms K.
-
     Attributes
     ----------
     active, withdrawn, merged

@@ -1,7 +1,6 @@
 """Which learning curves cannot win: by declared bounds, or by a tolerance that halves.
 
-The elimination of paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits
-Revisited", NeurIPS 2023), Algorithm 3, carried over from phases of pulls to stages of training.
+Paper 002, Algorithm 3, carried over from phases of pulls to stages of training.
 """
 
 from __future__ import annotations
@@ -33,11 +32,8 @@ _ROUNDING = 1e-9
 def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -> FloatArray:
     """Check the least and the largest gain from each fidelity on; returns shape (S, 2).
 
-    Raises
-    ------
-    ValueError
-        If a bound is not finite or leaves out that nothing is gained, or a later fidelity allows
-        more than an earlier one: then a value between the two would have no valid bound.
+    A ValueError says that a bound is not finite or leaves out that nothing is gained, or that a
+    later fidelity allows more than an earlier one.
     """
     for position, (name, (low, high)) in enumerate(zip(names, gains, strict=True)):
         if not -math.inf < low <= 0.0 <= high < math.inf:
@@ -57,16 +53,14 @@ def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -
 class BoundedCurves:
     """Elimination of learning curves by declared bounds on what they still gain.
 
-    An arm's final mean is known to lie in ``[value + a_m - noise, value + b_m + noise]`` once it
-    has shown a value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless
-    when the smallest upper end of its arm is below the largest lower end of another arm. While the
-    bounds hold, that is certain, no matter which runs were stopped before.
+    An arm's final mean is in ``[value + a_m - noise, value + b_m + noise]`` once it has shown a
+    value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless when the
+    smallest upper end of its arm is below the largest lower end of another arm.
 
     Parameters
     ----------
     gains
-        The least and the largest gain from each fidelity on, shape (M, 2); the last row, of the
-        target, is (0, 0).
+        The least and the largest gain from each fidelity on, shape (M, 2); the last row is (0, 0).
     noise
         Largest distance of a value from the arm's mean at its fidelity.
 
@@ -94,11 +88,10 @@ class BoundedCurves:
         return self._gains
 
     def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
-        """Add a finished curve, or what a run has shown that is not to be forgotten.
+        """Add a finished curve, or what a run has shown that is not to be forgotten, shape (M,).
 
-        The curve has shape (M,), larger is better; what is not finite was not seen. Returns the
-        fidelities whose bounds it contradicts beyond its noise. They are widened as far as this
-        curve needs; what was stopped by them may have been stopped in error.
+        What is not finite was not seen. Returns the fidelities whose bounds it contradicts beyond
+        its noise, which are widened as far as this curve needs.
         """
         curve = np.where(np.isfinite(curve), curve, np.nan)
         contradicted = self._widen(curve)
@@ -133,8 +126,7 @@ class BoundedCurves:
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
         """Judge an unfinished curve of an arm, by all it has shown, and all that was added of it.
 
-        It is to stop if ``reach < bar``: the upper end of the arm, and the largest lower end of any
-        other arm. `others` are further runs that are under way.
+        `others` are further runs that are under way.
         """
         lowest = np.fmin(curve, self._smallest.get(arm, curve))
         ends = lowest + self._gains[:, 1]
@@ -171,14 +163,11 @@ class BoundedCurves:
 class PhasedCurves:
     """Elimination of learning curves by a tolerance that halves from fidelity to fidelity.
 
-    Algorithm 3 of paper 002 keeps an arm in phase p while ``mean + 2^(1-p) W`` exceeds the largest
-    mean, W being the width of the values. Here phase p is the fidelity with index p, and an arm is
-    compared with what the others had at the same fidelity. W is the spread of the middle 80 % of
-    the values at the first fidelity. Where these are equal, the first one that spreads them takes
-    its place, and nothing is stopped before.
-
-    The paper's guarantee does not carry over. It would have to be true that from fidelity p on, no
-    two arms gain amounts that differ by more than ``2^(1-p) W``.
+    As in Algorithm 3 of paper 002, an arm is kept at the p-th fidelity while ``mean + 2^(1-p) W``
+    exceeds the largest mean there. W is the spread of the middle 80 % of the values at the first
+    fidelity where they differ; nothing is stopped before. The paper's guarantee does not carry
+    over: no two arms would have to gain amounts that differ by more than ``2^(1-p) W`` from there
+    on.
 
     Parameters
     ----------
@@ -228,9 +217,8 @@ class PhasedCurves:
     ) -> Verdict:
         """Judge an unfinished curve of an arm, by its value at one fidelity.
 
-        The value is averaged with those that were added of the arm. It is to stop if
-        ``reach <= bar``: the mean plus the tolerance, and the largest mean of another arm at this
-        fidelity. `others` are further runs that are under way.
+        The value is averaged with those that were added of the arm; `others` are further runs that
+        are under way.
         """
         row = self._rows.get(arm)
         mean = float(value)

@@ -1,9 +1,7 @@
-"""Elimination of arms whose runs are trained in stages, as the stages are reached.
+"""Elimination of arms whose runs are trained in stages: whose turn it is, who can be let go.
 
-The rules are those of `mfhpo.identification.curves.curve_elimination`. Here they are applied to all
-arms of a race at once: whose turn it is, which arms can be let go, and what the answer is. Work per
-observation grows with the logarithm of the number of arms, but for one pass over the arms' means
-where no bounds are declared.
+The rules are those of `curve_elimination`. Work per observation grows with the logarithm of the
+number of arms, but for one pass over the arms' means where no bounds are declared.
 """
 
 from __future__ import annotations
@@ -66,14 +64,9 @@ class StagedElimination(abc.ABC):
     def observe(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
         """Learn what a run has shown at a stage; returns the stages whose bounds it contradicts.
 
-        Parameters
-        ----------
-        arm, curve
-            The run's arm, and its values so far, larger is better, shape (M,), NaN where none.
-        stage
-            The stage whose value is new.
-        standing
-            The lowest stage that the arm's unfinished runs have come to, where it is compared.
+        The arm's `curve` has shape (M,), larger is better, NaN where it has no value; that at
+        `stage` is new. `standing` is the lowest stage that the arm's unfinished runs have come to,
+        where it is compared.
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self.n_begun += 1
@@ -118,13 +111,12 @@ class StagedElimination(abc.ABC):
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
         """Where a run that waits is in the order; the smallest goes first.
 
-        It has come to the stage `reached`, -1 before the first; `ahead` counts the arm's runs that
-        have come further or are under way.
+        It has come to the stage `reached`, -1 before the first; `ahead` counts the arm's other runs
+        that have come further or are under way.
         """
 
     @abc.abstractmethod
-    def _learn(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
-        """Learn from a run of an arm that is in the race."""
+    def _learn(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]: ...
 
     @abc.abstractmethod
     def _most_hopeless(self) -> tuple[int, Verdict] | None:
@@ -167,17 +159,8 @@ class StagedElimination(abc.ABC):
 class BoundedElimination(StagedElimination):
     """By declared bounds on what is still gained: what is let go is surely not the best.
 
-    The run with the largest upper end goes first: to be sure, every run whose upper end is above
-    the best final value has to be trained anyway.
-
-    Parameters
-    ----------
-    gains
-        The least and the largest gain from each stage on, shape (M, 2); the last row is (0, 0).
-    noise
-        Largest distance of a value from its arm's mean at that stage.
-    n_startup_runs
-        No arm is let go before this many runs have shown something.
+    The run with the largest upper end goes first: it has to be trained anyway. For the arguments
+    see `BoundedCurves` and `StagedElimination`.
     """
 
     def __init__(
@@ -284,15 +267,8 @@ class BoundedElimination(StagedElimination):
 class PhasedElimination(StagedElimination):
     """By a tolerance that halves from stage to stage: a heuristic, see `PhasedCurves`.
 
-    An arm is compared at the stage that its runs have all come to, by the mean of their values.
-    All runs come to a stage before any goes on from there, the most promising first.
-
-    Parameters
-    ----------
-    n_stages
-        Number of stages M; the last one is the target.
-    n_startup_runs
-        No arm is let go before this many runs have shown something.
+    An arm is compared at the stage that its runs have all come to, by the mean of their values. All
+    runs come to a stage before any goes on from there, the most promising first.
     """
 
     def __init__(self, n_stages: int, n_startup_runs: int = 0) -> None:

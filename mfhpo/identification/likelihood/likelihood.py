@@ -1,21 +1,19 @@
 """How strongly the observations speak against one arm being better than another.
 
 The statistic is the generalised likelihood ratio of MF-GRAD (Poiani, Degenne, Kaufmann, Metelli and
-Restelli, "Optimal Multi-Fidelity Best-Arm Identification", NeurIPS 2024). To hold at all times at
-once, every count n is replaced by n^2 / (n + rho), and ln(1 + n / rho) / 2 is taken off for each
-pair (arm, fidelity).
+Restelli, NeurIPS 2024). To hold at all times at once, every count n is replaced by n^2 / (n + rho),
+and ln(1 + n / rho) / 2 is taken off for each pair (arm, fidelity).
 
-Why it is valid. Let S be the sum of n values of an arm at a fidelity minus n times their mean, in
-units of sigma. For each x, exp(x S - n x^2 / 2) is a supermartingale (the noise is sub-Gaussian).
-Its average over x ~ N(0, 1 / rho) is ``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``; products
-over the fidelities of two arms are supermartingales too, whatever rule chooses the pulls. By
-Ville's inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches
-ln(1 / level) with probability at most level. Where the best arm i is beaten by one of the K - 1
-arms j, this has happened for the two. So level = delta / (K - 1) keeps delta.
+Why it is valid. S being the sum of n values of an arm at a fidelity minus n times their mean, in
+units of sigma, the average of exp(x S - n x^2 / 2) over x ~ N(0, 1 / rho) is the supermartingale
+``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``; so are products over the fidelities of two arms,
+whatever rule chooses the pulls. By Ville's inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n /
+rho) / 2`` ever reaches ln(1 / level) with probability at most level, and level = delta / (K - 1)
+keeps delta.
 
-The same holds for a part of the fidelities, without the penalties of the others, and for averages.
-The statistic is the largest of all fidelities together, with weight 1/2, and of one fidelity of
-each arm. The M^2 choices of the two (M with order bounds) share the other half evenly.
+The same holds for a part of the fidelities and for averages: the statistic is the largest of all
+fidelities together, with weight 1/2, and of one fidelity of each arm, whose M^2 choices (M with
+order bounds) share the other half evenly.
 """
 
 from __future__ import annotations
@@ -56,8 +54,8 @@ def nearest_mean(
 
         sum_c weights_c max(0, lows_c - x, x - highs_c)^2
 
-    There is one problem per row of the arguments, shape (n, C), with lows <= highs. Returns the
-    minimiser (the middle one of several, 0 where all weights are 0) and the minimum, shape (n,).
+    One problem per row of the arguments, shape (n, C). Returns the minimiser (the middle one of
+    several, 0 where all weights are 0) and the minimum, shape (n,).
 
     Examples
     --------
@@ -103,8 +101,7 @@ class PairLikelihood(abc.ABC):
     ----------
     means, counts, variances
         Mean, number of values and an upper bound on the noise's variance proxy of every arm at
-        every fidelity, shape (K, M); a variance that is infinite takes its values out (they are
-        still paid for in the penalty).
+        every fidelity, shape (K, M); an infinite variance takes its values out.
     bounds
         Bias bounds xi_m or gamma_m, shape (M,).
     prior
@@ -166,9 +163,8 @@ class PairLikelihood(abc.ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """How far the observations are from others being better than the leader by epsilon.
 
-        The centres of the others, shape (n,), must not exceed the leader's. Returns the logarithm
-        of the likelihood ratio, all fidelities together, and the leader's target mean in the
-        nearest such case (0 where the bounds leave it open), both of shape (n,).
+        Returns the logarithm of the likelihood ratio, all fidelities together, and the leader's
+        target mean in the nearest such case (0 where the bounds leave it open), both of shape (n,).
         """
 
     @property
@@ -183,10 +179,10 @@ class PairLikelihood(abc.ABC):
     def statistic(
         self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
     ) -> FloatArray:
-        """How strongly the observations speak against others being better than the leader.
+        """How strongly the observations speak against others being better, shape (n,).
 
-        `ratio` is what `against` gave. Once the statistic, shape (n,), reaches ln((K - 1) / delta),
-        the other arm is not better. With a prior of 0 it is the ratio itself, and no bound.
+        `ratio` is what `against` gave. At ln((K - 1) / delta) and above, the other arm is not
+        better.
         """
         n_fidelities = len(self.bounds)
         if self._prior == 0.0:
@@ -207,8 +203,8 @@ class PairLikelihood(abc.ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """How far the two arms' means are from that nearest case at each fidelity, shape (M,).
 
-        Signed: negative where it is not far but well within the bias bounds. The statistic grows
-        with another pull by about distance^2 / (2 sigma^2).
+        Negative where it is well within the bias bounds. The statistic grows with another pull by
+        about distance^2 / (2 sigma^2).
         """
 
 
@@ -265,17 +261,15 @@ class OwnBiasLikelihood(PairLikelihood):
 class OrderBiasLikelihood(PairLikelihood):
     """With bounds on the difference of two arms' biases (kind "order").
 
-    Only what was seen of both arms at the same fidelity is compared. If the other arm is better by
-    epsilon, their means differ there by at most gamma_m - epsilon; the nearest case splits the
-    excess between the two in inverse proportion to their weights, so that the statistic is the sum
-    of ``w_i w_j / (w_i + w_j) max(0, mu_im - mu_jm - gamma_m + epsilon)^2``.
+    Only what was seen of both arms at the same fidelity is compared: the statistic is the sum of
+    ``w_i w_j / (w_i + w_j) max(0, mu_im - mu_jm - gamma_m + epsilon)^2``.
     """
 
     def _place(self, arms: IntArray) -> None:
         """Place the arms on a common scale; it steers the race, and no claim rests on it.
 
         The bias that all arms share at a fidelity is estimated from arms that were also seen at
-        dearer ones. Means are then averaged by their precision; the bounds count as noise.
+        dearer ones. Means are averaged by their precision; the bounds count as noise.
         """
         seen = self.weights > 0.0
         with np.errstate(divide="ignore"):
@@ -330,5 +324,4 @@ class OrderBiasLikelihood(PairLikelihood):
 
 
 def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
-    """The weight of a difference of two means, given the weights of both."""
     return np.asarray(one * (other / np.maximum(one + other, 1e-300)))

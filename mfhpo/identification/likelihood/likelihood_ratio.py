@@ -29,7 +29,7 @@ class Standing:
     """Who leads, and how strongly the observations speak against each of the others.
 
     `ratios`, `statistics` and `alternatives` are those of `PairLikelihood`, shape (K,), NaN for
-    arms that have left. `leader` is the remaining arm that fits best, None when none was seen.
+    arms that have left.
     """
 
     likelihood: PairLikelihood
@@ -60,23 +60,18 @@ class Standing:
 class LikelihoodRatioPolicy(BestArmPolicy):
     """Eliminates an arm when the observations speak strongly enough against it.
 
-    All fidelities of two arms are weighed together (`PairLikelihood`), and no level is spent on
-    pairs without the best arm: that asks for far fewer pulls than confidence intervals around
-    every mean, and is as safe. The arm with the best fit leads. Another arm leaves once the
-    statistic against it reaches ln((K - 1) / delta); the race ends when one arm is left, or when
-    all others are ruled out to be better by epsilon.
+    All fidelities of two arms are weighed together (`PairLikelihood`). The arm with the best fit
+    leads. Another arm leaves once the statistic against it reaches ln((K - 1) / delta); the race
+    ends when one arm is left, or when all others are ruled out to be better by epsilon.
 
     Parameters
     ----------
-    problem
-        What is known.
+    problem, **options
+        See `BestArmPolicy`. There is no `radius`: the intervals that are shown are the tightest for
+        the noise, and decide nothing but the audit.
     variant
-        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`).
-        Order bounds are never more than twice the others, and mostly far less, as what all arms'
-        biases have in common does not count.
-    **options
-        See `BestArmPolicy`. There is no `radius`: the intervals that are shown are the tightest
-        for the noise, and decide nothing but the audit.
+        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). Order
+        bounds are never more than twice the others, and mostly far less.
 
     Raises
     ------
@@ -121,10 +116,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._standing = self._new_standing(self._evidence.counts)
 
     def _new_standing(self, counts: IntArray) -> Standing:
-        """Who leads, if the present means came of these counts, shape (K, M).
-
-        Where there is no value yet, the expected one is taken for the mean.
-        """
+        """Who leads, if the present means came of these counts, shape (K, M)."""
         n_arms, levels = self.problem.n_arms, self._levels
         arms = np.arange(n_arms)
         counts = counts[:, levels]
@@ -181,7 +173,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         )
 
     def _variance_bounds(self, arms: IntArray) -> FloatArray:
-        """Bounds on the noise's variance at the fidelities that are evidence."""
         return self._evidence.variance_bounds(arms)[:, self._levels]
 
     def _judge_all(self) -> None:
@@ -189,7 +180,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._judge(self.problem.target)
 
     def _judge(self, fidelity: int) -> None:
-        """Eliminate and certify (`fidelity` does not matter: all are weighed together)."""
         standing = self._standing
         arms = self.active
         if standing is None or len(arms) < 2 or self.winner is not None:
@@ -215,17 +205,13 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             self._certificate = leader
 
     def _separated(self, leader: int, others: IntArray, epsilon: float) -> BoolArray:
-        """Whom the intervals tell from the leader, where they may see more, shape (n,).
-
-        The likelihood takes values within bounds to spread as far as the bounds allow.
-        """
+        """Whom the intervals of bounded values tell from the leader, shape (n,)."""
         if not isinstance(self.problem.noise, Bounded):
             return np.zeros(len(others), dtype=bool)
         assert self._bias is not None
         return self._evidence.separated(leader, others, self._bias, epsilon)
 
     def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
-        """Which of the others may leave, given which of them are beaten."""
         return others[beaten]
 
     def _reinstate(self) -> None:
