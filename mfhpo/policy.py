@@ -119,4 +119,4 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a policy made with the same arguments, or raise ValueError."""
+        """Go on from a saved state of a policy with the same arguments, or raise ValueError."""

@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.papers.mf_grad_bound import tight_cost_lower_bound
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, verdict, write
 from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
-from mfhpo.identification.bounds.tight_bound import tight_cost_lower_bound
 from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning

@@ -225,7 +225,7 @@ def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, arms: IntArray) -> float:
     likelihood = OwnBiasLikelihood(
         evidence.all_means(arms),
         evidence.counts[arms],
-        evidence.variance_bounds(arms),
+        evidence.noise.variance_bounds(arms),
         np.zeros(1),
         prior_count(math.exp(-policy.threshold)),
     )

@@ -244,7 +244,7 @@ class BestArmPolicy(RacingPolicy):
         counts, target = self._evidence.counts[winner], self.problem.target
         lacking = {target: self._measure - int(counts[target])}
         if self._waits_for_audit:
-            unaudited = self._evidence.unaudited if self._waits_for_repeats else {}
+            unaudited = self._evidence.noise.unaudited if self._waits_for_repeats else {}
             for m, missing in unaudited.items():
                 if self._cost_of(m) > self._cost_of(target):
                     continue  # it is dearer than what it stands for
@@ -323,7 +323,7 @@ class BestArmPolicy(RacingPolicy):
     def _notices(self) -> tuple[str, ...]:
         if self._waits_for_repeats or not self._waits_for_audit:
             return super()._notices()
-        levels = [self.labels.fidelity(m) for m in self._evidence.unaudited]
+        levels = [self.labels.fidelity(m) for m in self._evidence.noise.unaudited]
         if not levels:
             return super()._notices()
         few = f"too few repeats at {joined(levels)} to see whether the declared sigma is too small"

@@ -206,7 +206,7 @@ class Elimination(BestArmPolicy):
         if not isinstance(noise, SubGaussian):
             return np.ones(n_fidelities)
         scales = np.array([noise.at(m, n_fidelities) for m in range(n_fidelities)])
-        if self._evidence.widened:
+        if self._evidence.noise.widened:
             scales = np.fmax(scales, [self._evidence.noise_scale(m) for m in range(n_fidelities)])
         return scales
 

@@ -92,7 +92,9 @@ class MFGrad(MFTopTwo):
             return super().threshold
         n_arms, n_fidelities = self._gradients.shape
         time = math.log(max(math.e, float(self.pulls)))
-        return float(np.log(n_arms / self._evidence.delta) + n_fidelities * np.log(time + 1.0))
+        return float(
+            np.log(n_arms / self._evidence.noise.delta) + n_fidelities * np.log(time + 1.0)
+        )
 
     @property
     def _prior(self) -> float:

@@ -161,7 +161,7 @@ class MFLUCB(BestArmPolicy):
         assert self._planned_costs is not None
         target_only = self._explore == TARGET_ONLY and not self._published
         n_cells = self.problem.n_arms * (1 if target_only else self.problem.n_fidelities)
-        self._level = self._evidence.delta / n_cells
+        self._level = self._evidence.noise.delta / n_cells
         self._rules = Rules(
             explore=self._explore,
             bounds=np.array(self._bias.bounds),
@@ -185,7 +185,7 @@ class MFLUCB(BestArmPolicy):
         """Twice the noise scale at each fidelity; infinite where nothing is known of it yet."""
         n_fidelities = self.problem.n_fidelities
         sigmas = declared_sigmas(self.problem.noise, n_fidelities)
-        if sigmas is not None and not self._evidence.widened:
+        if sigmas is not None and not self._evidence.noise.widened:
             return 2.0 * np.array(sigmas)
         seen = np.array([self._evidence.noise_scale(m) for m in range(n_fidelities)])
         if sigmas is not None:

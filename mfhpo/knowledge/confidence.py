@@ -21,12 +21,12 @@ __all__ = [
     "HoeffdingRadius",
     "MixtureRadius",
     "Radius",
-    "StitchedRadius",
     "StudentMixtureRadius",
     "TightestRadius",
     "default_radius",
     "mixture_ratio",
     "pulls_until",
+    "stitched_boundary",
 ]
 
 
@@ -141,29 +141,6 @@ class HoeffdingRadius(Radius):
 
 
 @dataclass(frozen=True)
-class StitchedRadius(Radius):
-    """The polynomial stitched boundary, tightest of all for very many pulls.
-
-        B(n) = 1.7 sigma sqrt((ln ln(2 n) + 0.72 ln(10.4 / level)) / n)
-
-    up to the rounding of the constants (Howard, Ramdas, McAuliffe and Sekhon 2021, Theorem 1 with
-    eta = 2, s = 1.4, m = sigma^2); the code uses the formula that they come from.
-    """
-
-    sigma: float
-
-    assumption = _SUB_GAUSSIAN
-
-    def __post_init__(self) -> None:
-        check_nonnegative("sigma", self.sigma)
-
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
-        return np.asarray(self.sigma * _stitched_boundary(n, 1.0, 0.0, level / 2.0) / n)
-
-
-@dataclass(frozen=True)
 class MixtureRadius(Radius):
     """The two-sided normal mixture boundary.
 
@@ -239,7 +216,7 @@ class EmpiricalBernsteinRadius(Radius):
     ) -> FloatArray:
         scale = self.high - self.low
         start = scale**2 / 2.0
-        boundary = _stitched_boundary(prediction_errors, start, scale, level / 2.0)
+        boundary = stitched_boundary(prediction_errors, start, scale, level / 2.0)
         return np.asarray(boundary / n)
 
 
@@ -380,7 +357,7 @@ _ZETA = float(zeta(_EXPONENT))
 _STITCHING = (_ETA**0.25 + _ETA**-0.25) / math.sqrt(2.0)
 
 
-def _stitched_boundary(v: FloatArray, start: float, scale: float, level: float) -> FloatArray:
+def stitched_boundary(v: FloatArray, start: float, scale: float, level: float) -> FloatArray:
     """Compute the one-sided stitched sub-gamma boundary S(v), after Howard et al. 2021, Theorem 1.
 
         S(v) = k1 sqrt(v l(v)) + scale l(v),  l(v) = ln(zeta(s) (1 + log_eta(v / start))^s / level)

@@ -163,7 +163,7 @@ def notices(
     evidence: Evidence, arms: IntArray, compared: Sequence[int], labels: Labels
 ) -> tuple[str, ...]:
     """What was observed that speaks against the conditions of a certificate."""
-    found = [CONTRADICTED] if evidence.widened else []
+    found = [CONTRADICTED] if evidence.noise.widened else []
     if evidence.supposes_normal:
         found += [
             f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: {words}; {REMEDY}"

@@ -77,24 +77,29 @@ class NoiseEvidence:
             ]
         if variances and isinstance(noise, Bounded):
             share = 0.5
-        self._delta = share * delta
+        self._full_delta = share * delta
         # What is taken for the variance where it is estimated.
         self.estimated: FloatArray = np.full((n_arms, n_fidelities), np.inf)
 
     @property
-    def delta_of_means(self) -> float:
-        """What is left of delta for the means."""
-        return (1.0 - _NOISE_SHARE) * self._delta if self.widened else self._delta
+    def delta(self) -> float:
+        """Probability with which the means may leave their regions, without the noise's share."""
+        return (1.0 - _NOISE_SHARE) * self._full_delta if self.widened else self._full_delta
 
     @property
     def level(self) -> float:
         """The same for one arm at one fidelity."""
-        return self.delta_of_means / (len(self.estimated) * len(self._compared))
+        return self.delta / (len(self.estimated) * len(self._compared))
 
     @property
     def widened(self) -> bool:
         """Whether a declared scale of the noise was contradicted, and is estimated instead."""
         return any(audit.contradicted for audit in self._audits)
+
+    @property
+    def estimates_variances(self) -> bool:
+        """Whether `variance_bounds` depend on what was observed."""
+        return self.is_estimated or self.has_own_variances or self.widened
 
     @property
     def has_own_variances(self) -> bool:
@@ -111,7 +116,7 @@ class NoiseEvidence:
 
     @property
     def unaudited(self) -> dict[int, int]:
-        """See `Evidence.unaudited`."""
+        """How many repeats are missing, by fidelity, to see that a declared sigma is too small."""
         if not self._audits:
             return {}
         counts = self._statistics.counts
@@ -164,7 +169,7 @@ class NoiseEvidence:
         self.estimated[arms, fidelity] = variances
 
     def variance_bounds(self, arms: IntArray) -> FloatArray:
-        """Upper bounds on the noise's variance proxy (see `Evidence.variance_bounds`)."""
+        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown."""
         if self._sigmas is not None:
             bounds = np.tile(np.square(self._sigmas), (len(arms), 1))
             for m in range(len(self._sigmas)):

@@ -106,7 +106,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     @property
     def _level(self) -> float:
-        return self._evidence.delta / max(1, self.problem.n_arms - 1)
+        return self._evidence.noise.delta / max(1, self.problem.n_arms - 1)
 
     @property
     def _prior(self) -> float:
@@ -161,7 +161,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             return
         likelihood, levels = self._standing.likelihood, self._levels
         self._changed[arm] = True
-        if self._evidence.estimates_variances:
+        if self._evidence.noise.estimates_variances:
             variances = self._variance_bounds(np.arange(self.problem.n_arms))
             self._changed |= (variances != likelihood.variances).any(axis=1)
         arms = np.flatnonzero(self._changed)
@@ -173,7 +173,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         )
 
     def _variance_bounds(self, arms: IntArray) -> FloatArray:
-        return self._evidence.variance_bounds(arms)[:, self._levels]
+        return self._evidence.noise.variance_bounds(arms)[:, self._levels]
 
     def _judge_all(self) -> None:
         self._plan()

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull, SubGaussian
-from mfhpo.identification import BestArmPolicy
+from mfhpo.identification.best_arm import BestArmPolicy
 
 POLICIES = (IISE, MFTopTwo, MFLUCB, MFGrad)
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from benchmarks.delta_correctness import StitchedRadius
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import (
     EmpiricalBernsteinRadius,
     HoeffdingRadius,
     MixtureRadius,
     Radius,
-    StitchedRadius,
     StudentMixtureRadius,
     TightestRadius,
     default_radius,
@@ -227,7 +227,7 @@ def test_a_missing_spread_is_named() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    for kind in (HoeffdingRadius, StitchedRadius, MixtureRadius):
+    for kind in (HoeffdingRadius, MixtureRadius):
         with pytest.raises(ValueError, match="sigma must be a finite number of at least 0"):
             kind(-1.0)
     with pytest.raises(ValueError, match="tuned_for must be a positive number"):

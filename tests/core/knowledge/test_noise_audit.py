@@ -21,7 +21,7 @@ from mfhpo import (
 )
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.identification import BestArmPolicy
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
 
 

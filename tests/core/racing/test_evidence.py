@@ -30,31 +30,31 @@ def evidence(
 class TestVarianceBounds:
     def test_declared(self) -> None:
         found = evidence(SubGaussian((2.0, 0.5)), variances=True)
-        assert found.variance_bounds(BOTH).tolist() == [[4.0, 0.25], [4.0, 0.25]]
-        assert found.delta == pytest.approx(0.1)
-        assert not found.estimates_variances
+        assert found.noise.variance_bounds(BOTH).tolist() == [[4.0, 0.25], [4.0, 0.25]]
+        assert found.noise.delta == pytest.approx(0.1)
+        assert not found.noise.estimates_variances
 
     def test_bounded_values_leave_half_of_delta_to_the_intervals(self) -> None:
         # Values within [a, b] have a variance proxy of (b - a)^2 / 4.
         found = evidence(Bounded(-1.0, 2.0), variances=True)
-        assert found.variance_bounds(BOTH).tolist() == [[2.25, 2.25], [2.25, 2.25]]
-        assert found.delta == pytest.approx(0.05)
-        assert evidence(Bounded(-1.0, 2.0)).delta == pytest.approx(0.1)
+        assert found.noise.variance_bounds(BOTH).tolist() == [[2.25, 2.25], [2.25, 2.25]]
+        assert found.noise.delta == pytest.approx(0.05)
+        assert evidence(Bounded(-1.0, 2.0)).noise.delta == pytest.approx(0.1)
 
     def test_each_arms_own(self) -> None:
         # Values 0, 1, 2, 3, 4: prediction errors 1, 1.5, 2, 2.5. Four degrees, the first renewal
         # of 1/10 of delta over four pairs: 0.0025 / 2.
         found = evidence(Gaussian(), variances=True)
         for value in range(5):
-            assert math.isinf(found.variance_bounds(BOTH)[1, 0])
+            assert math.isinf(found.noise.variance_bounds(BOTH)[1, 0])
             found.add(1, 0, float(value))
         squares = 1.0 + 2.25 + 4.0 + 6.25
         expected = squares / chi2.ppf(0.01 / 4 / 2, 4)
-        bounds = found.variance_bounds(BOTH)
+        bounds = found.noise.variance_bounds(BOTH)
         assert bounds[1, 0] == pytest.approx(expected)
         assert np.isinf(bounds[[0, 0, 1], [0, 1, 1]]).all()
-        assert found.delta == pytest.approx(0.09)
-        assert found.estimates_variances
+        assert found.noise.delta == pytest.approx(0.09)
+        assert found.noise.estimates_variances
 
     @pytest.mark.parametrize("adaptive", [False, True])
     def test_one_for_all_arms(self, adaptive: bool) -> None:
@@ -63,15 +63,15 @@ class TestVarianceBounds:
         # fidelities, half of it for the first renewal.
         found = evidence(EstimatedNoise(), adaptive=adaptive, variances=True)
         for values in ((0.0, 1.0), (2.0, 1.0), (4.0, 2.0)):
-            assert np.isinf(found.variance_bounds(BOTH)).all()
+            assert np.isinf(found.noise.variance_bounds(BOTH)).all()
             for arm in (0, 1):
                 found.add(arm, 0, values[arm])
         squares = 4.0 + 9.0 + 0.0 + 1.0 if adaptive else 8.0 + 2.0 / 3.0
         expected = squares / chi2.ppf(0.1 * 0.1 / 2 / 2, 4)
-        bounds = found.variance_bounds(BOTH)
+        bounds = found.noise.variance_bounds(BOTH)
         assert bounds[:, 0] == pytest.approx([expected, expected])
         assert np.isinf(bounds[:, 1]).all()
-        assert found.delta == pytest.approx(0.09)
+        assert found.noise.delta == pytest.approx(0.09)
 
     def test_an_arm_that_spreads_more_has_its_own(self) -> None:
         found = evidence(EstimatedNoise(), n_arms=3, adaptive=True, variances=True)
@@ -81,7 +81,7 @@ class TestVarianceBounds:
                 found.add(arm, 0, 0.01 * rng.standard_normal())
         for value in (-7.0, 7.0):
             found.add(2, 0, value)
-        bounds = found.variance_bounds(np.arange(3))[:, 0]
+        bounds = found.noise.variance_bounds(np.arange(3))[:, 0]
         # Its sample variance is 98. One degree of freedom, and hardly more from arms so unlike it.
         assert bounds[2] > 98.0
         assert bounds[0] == bounds[1] < 98.0
@@ -92,7 +92,7 @@ class TestVarianceBounds:
             found.add(0, 0, 3.0)
         with pytest.warns(NoNoiseWarning):
             found.add(0, 0, 3.0)
-        assert found.variance_bounds(BOTH)[:, 0].tolist() == [0.0, 0.0]
+        assert found.noise.variance_bounds(BOTH)[:, 0].tolist() == [0.0, 0.0]
 
 
 class TestIntervals:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.papers.mf_grad_bound import TightBound, tight_cost_lower_bound
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
-from mfhpo.identification.bounds.tight_bound import TightBound, tight_cost_lower_bound
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
@@ -186,7 +186,7 @@ class TestErrors:
             tight_cost_lower_bound(self.PROBLEM, 0.05, means=means)
 
     def test_a_bound_that_is_not_found_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("mfhpo.identification.bounds.tight_bound._MOST_CUTS", 1)
+        monkeypatch.setattr("benchmarks.papers.mf_grad_bound._MOST_CUTS", 1)
         instance = random_instance(3)
         with pytest.raises(RuntimeError, match="not found in 1 rounds"):
             of_instance(instance)
