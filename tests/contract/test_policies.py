@@ -68,7 +68,7 @@ XI = (0.05, 0.0)
 
 Make = Callable[[Problem], BestArmPolicy]
 
-RACES: dict[str, Make] = {
+RACES = {
     "IISE": IISE,
     "SE": SuccessiveElimination,
     "LUCB-A": lambda problem: MFLUCB(problem, explore="A"),
@@ -81,7 +81,7 @@ RACES: dict[str, Make] = {
 
 @EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
-def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
+def test_without_noise_one_pull_of_each_is_enough(name):
     policy = RACES[name](Problem(3, (1.0, 9.0), Bias.max(*XI), SubGaussian(0.0)))
     pulls = 0
     while not policy.finished and pulls < 10:
@@ -96,7 +96,7 @@ def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
 
 @EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
-def test_a_target_that_is_far_dearer(name: str) -> None:
+def test_a_target_that_is_far_dearer(name):
     ratio = 1e4
     instance = GaussianInstance(CLOSE, (1.0, ratio), xi=XI, variance=0.01)
     policy = RACES[name](instance.problem())
@@ -114,7 +114,7 @@ def test_a_target_that_is_far_dearer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RACES)
-def test_measured_costs_that_fall(name: str) -> None:
+def test_measured_costs_that_fall(name):
     noise, costs = SubGaussian(0.1), (10.0, 1.0)
     policy = RACES[name](Problem(3, None, Bias.max(*XI), noise, n_fidelities=2))
     rng = np.random.default_rng(0)
