@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class BestArmPolicy(RacingPolicy):
     ValueError
         For arguments out of range.
     """
+
+    _saved = (*RacingPolicy._saved, "_epsilon", "_certificate", "_waits_for_repeats")
 
     def __init__(
         self,
@@ -362,17 +364,3 @@ class BestArmPolicy(RacingPolicy):
         if math.isnan(missing):
             return None
         return missing if math.isinf(missing) else missing * self._cost_of(self.problem.target)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
-        return super().state_dict() | {
-            "epsilon": self._epsilon,
-            "certificate": self._certificate,
-            "waits_for_repeats": self._waits_for_repeats,
-        }
-
-    def _load_details(self, state: Mapping[str, Any]) -> None:
-        self._epsilon = state["epsilon"]
-        certificate = state["certificate"]
-        self._certificate = None if certificate is None else int(certificate)
-        self._waits_for_repeats = bool(state["waits_for_repeats"])

@@ -7,7 +7,6 @@ NeurIPS 2024.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Literal
 
@@ -47,6 +46,15 @@ class MFGrad(MFTopTwo):
     ValueError
         For arguments out of range.
     """
+
+    _saved = (
+        *MFTopTwo._saved,
+        "_gradients",
+        "_largest_squares",
+        "_planned_pulls",
+        "_cost_per_pull",
+        "_steps",
+    )
 
     def __init__(
         self,
@@ -211,23 +219,3 @@ class MFGrad(MFTopTwo):
         even = 1.0 / (4.0 * math.sqrt(self._steps))
         planned = (1.0 - even) * pulls + even / pulls.size
         self._planned_pulls[arms] += self._told_at_once * planned
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
-        return {
-            **super().state_dict(),
-            "gradients": self._gradients.tolist(),
-            "largest_squares": self._largest_squares,
-            "planned_pulls": self._planned_pulls.tolist(),
-            "cost_per_pull": self._cost_per_pull,
-            "steps": self._steps,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state (see `Policy.load_state_dict`)."""
-        super().load_state_dict(state)
-        self._gradients = np.asarray(state["gradients"], dtype=np.float64)
-        self._largest_squares = float(state["largest_squares"])
-        self._planned_pulls = np.asarray(state["planned_pulls"], dtype=np.float64)
-        self._cost_per_pull = float(state["cost_per_pull"])
-        self._steps = int(state["steps"])

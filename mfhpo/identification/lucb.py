@@ -100,6 +100,7 @@ class MFLUCB(BestArmPolicy):
         For arguments out of range, order bounds, or a schedule without a declared noise scale.
     """
 
+    _saved = (*BestArmPolicy._saved, "_explorations", "_committed", "_exhausted")
     _certificate_reason = "its lower bound is within epsilon of every other arm's upper bound"
 
     def __init__(
@@ -412,18 +413,7 @@ class MFLUCB(BestArmPolicy):
         self._committed = race.committed
         self._note_exhausted(race.exhausted)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
-        return super().state_dict() | {
-            "explorations": self._explorations,
-            "committed": self._committed.tolist(),
-            "exhausted": self._exhausted.tolist(),
-        }
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
         super().load_state_dict(state)
-        self._explorations = int(state["explorations"])
-        self._committed = np.asarray(state["committed"], dtype=np.int64)
-        self._exhausted = np.asarray(state["exhausted"], dtype=bool)
         self._set_time()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,8 @@ class MFTopTwo(LikelihoodRatioPolicy):
     >>> policy.recommend().arm, policy.recommend().certified
     (2, True)
     """
+
+    _saved = (*LikelihoodRatioPolicy._saved, "_n_told")
 
     def __init__(self, problem: Problem, **options: Any) -> None:
         # Times that something was told, which a sum of many pulls is once: the turns of sampling.
@@ -213,15 +215,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
         scales = np.maximum(sigmas, _LEAST_NOISE * largest) if largest > 0.0 else np.ones(len(seen))
         index = hoped / (scales * np.sqrt(self._planned_costs))
         return int(np.argmax(index)) if index.max() > 0.0 else self.problem.target
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
-        return {**super().state_dict(), "n_told": self._n_told}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state (see `Policy.load_state_dict`)."""
-        super().load_state_dict(state)
-        self._n_told = int(state["n_told"])
 
 
 def _sigmas(variances: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from scipy.stats import chi2
 
 from mfhpo._validation import check_nonnegative
+from mfhpo.knowledge.state import restore, saved
 
 __all__ = [
     "CONTRADICTED",
@@ -178,6 +179,8 @@ class NoiseAudit:
     time at level .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding.
     """
 
+    _saved = ("_squares", "_degrees", "_looks", "contradicted")
+
     def __init__(self, sigma: float) -> None:
         self._sigma = sigma
         self._squares = 0.0
@@ -219,16 +222,8 @@ class NoiseAudit:
 
     def state_dict(self) -> dict[str, Any]:
         """The state as plain JSON values."""
-        return {
-            "squares": self._squares,
-            "degrees": self._degrees,
-            "looks": self._looks,
-            "contradicted": self.contradicted,
-        }
+        return saved(self, self._saved)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state."""
-        self._squares = float(state["squares"])
-        self._degrees = int(state["degrees"])
-        self._looks = int(state["looks"])
-        self.contradicted = bool(state["contradicted"])
+        restore(self, self._saved, state)

@@ -20,6 +20,7 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import NoiseContradictedWarning
+from mfhpo.knowledge.state import restore, saved
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.answer import (
@@ -71,6 +72,18 @@ class RacingPolicy(Policy):
     seed
         Chooses the pilot's arms.
     """
+
+    # Numbers and arrays that a state consists of; subclasses have more of them.
+    _saved: tuple[str, ...] = (
+        "_failures",
+        "_cost_sums",
+        "_cost_counts",
+        "_cost",
+        "pulls",
+        "_planned_costs",
+        "_piloting",
+        "_n_pilot",
+    )
 
     def __init__(
         self,
@@ -235,13 +248,11 @@ class RacingPolicy(Policy):
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}.")
         counts = self._evidence.counts
-        if pending:
+        if pending or n > 1:
             counts = counts.copy()
-            for pull in pending:
-                self._check(pull)
-                counts[pull.arm, pull.fidelity] += 1
-        if n > 1:
-            counts = counts.copy()
+        for pull in pending:
+            self._check(pull)
+            counts[pull.arm, pull.fidelity] += 1
         pulls: list[Pull] = []
         for _ in range(n):
             proposed = self._next_pull(counts)
@@ -487,15 +498,8 @@ class RacingPolicy(Policy):
             "evidence": self._evidence.state_dict(),
             "version": _STATE_VERSION,
             "roster": self._roster.state_dict(),
-            "failures": self._failures.tolist(),
-            "cost_sums": self._cost_sums.tolist(),
-            "cost_counts": self._cost_counts.tolist(),
-            "cost": self._cost,
-            "pulls": self.pulls,
             "bias": None if self._bias is None else self._bias.state_dict(),
-            "planned_costs": None if self._planned_costs is None else self._planned_costs.tolist(),
-            "piloting": self._piloting,
-            "n_pilot": self._n_pilot,
+            **saved(self, self._saved),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -507,17 +511,9 @@ class RacingPolicy(Policy):
             )
         self._evidence.load_state_dict(state["evidence"])
         self._roster.load_state_dict(state["roster"])
-        self._failures = np.asarray(state["failures"], dtype=np.int64)
-        self._cost_sums = np.asarray(state["cost_sums"], dtype=np.float64)
-        self._cost_counts = np.asarray(state["cost_counts"], dtype=np.int64)
-        self._cost = float(state["cost"])
-        self.pulls = int(state["pulls"])
         bias = state["bias"]
         self._bias = None if bias is None else Bias.from_state_dict(bias)
-        costs = state["planned_costs"]
-        self._planned_costs = None if costs is None else np.asarray(costs, dtype=np.float64)
-        self._piloting = bool(state["piloting"])
-        self._n_pilot = int(state["n_pilot"])
+        restore(self, self._saved, state)
         self._load_details(state)
         if not self._piloting:
             self._plan()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.state import restore, saved
 
 __all__ = ["Roster"]
 
@@ -28,8 +29,16 @@ class Roster:
         Mask of shape (K,): withdrawn for its failures while nobody else was seen to be better.
     """
 
-    _masks = ("active", "withdrawn", "merged", "led")
-    _arrays = (*_masks, "failures", "_exit_fidelity", "_exit_by", "_exit_excess")
+    _arrays = (
+        "active",
+        "withdrawn",
+        "merged",
+        "led",
+        "failures",
+        "_exit_fidelity",
+        "_exit_by",
+        "_exit_excess",
+    )
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
@@ -101,11 +110,9 @@ class Roster:
 
     def state_dict(self) -> dict[str, Any]:
         """The arrays as lists."""
-        return {name.strip("_"): getattr(self, name).tolist() for name in self._arrays}
+        return saved(self, self._arrays)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up saved arrays."""
-        for name in self._arrays:
-            current = getattr(self, name)
-            setattr(self, name, np.asarray(state[name.strip("_")], dtype=current.dtype))
+        restore(self, self._arrays, state)
         self._arms = None
