@@ -78,7 +78,6 @@ class Contest(abc.ABC):
         """Whether all evaluations of each candidate gave exactly the same value."""
 
     def _count(self, arm: int, value: float | None) -> None:
-        """Count an evaluation; None is a failure."""
         if value is None:
             self.failures[arm] += 1
             return
@@ -96,7 +95,6 @@ class Contest(abc.ABC):
 
     @property
     def _vary(self) -> BoolArray:
-        """Whose values are not all the same, shape (K,)."""
         return np.asarray(self._highs > self._lows)
 
     @property
@@ -142,7 +140,6 @@ class Contest(abc.ABC):
         )
 
     def _answer(self, **content: Any) -> Certificate:
-        """The certificate, without a claim where the noise is hidden."""
         certificate = Certificate(
             luckiest=self._luckiest, delta=self._delta, finished=self.finished, **content
         )

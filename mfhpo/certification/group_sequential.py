@@ -188,7 +188,6 @@ class GroupSequentialCertification(Contest):
         return self._sigma != 0.0 and self._repeats_are_equal
 
     def _audit_sigma(self, arm: int, value: float) -> None:
-        """Compare a declared sigma with one more value, and give it up if it is too small."""
         n = len(self._values[arm])
         if self._audit is None or not n:
             return
@@ -232,7 +231,6 @@ class GroupSequentialCertification(Contest):
             self._leader, self._behind, self._is_certified = int(left[0]), 0.0, True
 
     def _leads(self, arm: int) -> bool:
-        """Whether a candidate has the highest mean of those that are left, or led at a look."""
         if not self._values[arm] or self._is_beaten[arm]:
             return False
         seen = np.flatnonzero(self._is_left & (self.counts > 0)).tolist()

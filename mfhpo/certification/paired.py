@@ -163,7 +163,6 @@ class PairedCertification(Contest):
         return self._values[: self.rounds]
 
     def _compare(self) -> None:
-        """Compare all pairs, shape (K, K), and draw the consequences."""
         values = self._seen
         has_value = ~np.isnan(values)
         filled = np.where(has_value, values, 0.0)
@@ -228,7 +227,6 @@ class PairedCertification(Contest):
         return int(active[np.argmax(np.where(most, self._means()[active], -np.inf))])
 
     def _within(self, leader: int) -> float:
-        """By how much a remaining candidate may be better than this one."""
         others = np.flatnonzero(self._active)
         others = others[others != leader]
         return max(0.0, float(self._upper[others, leader].max())) if others.size else 0.0

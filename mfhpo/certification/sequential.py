@@ -190,7 +190,6 @@ class Certification(Contest):
         )
 
     def _constant_candidates(self) -> list[str]:
-        """What must be true of candidates without noise where others have some."""
         vary = self._vary
         if self._noiseless or not vary.any():
             return []

@@ -124,12 +124,10 @@ class BestArmPolicy(RacingPolicy):
 
     @property
     def _target_only(self) -> bool:
-        """Whether only what was seen at the target is evidence."""
         return self._steers
 
     @property
     def _levels(self) -> slice:
-        """The fidelities that are evidence."""
         return slice(self.problem.target if self._target_only else 0, None)
 
     def _compared_fidelities(self) -> tuple[int, ...]:
@@ -264,12 +262,10 @@ class BestArmPolicy(RacingPolicy):
 
     @property
     def _values_awaited(self) -> int:
-        """How many values a winner is to have before the race ends."""
         normal = self._evidence.supposes_normal
         return evaluations_to_see(_SHARE_TO_SEE, self.delta) if normal else 0
 
     def _confirms(self, arm: int) -> bool:
-        """Whether an arm that has won has just got the values that its victory is judged by."""
         if not self._waits_for_audit or self.winner != arm:
             return False
         return self._values_of(arm) == self._values_awaited

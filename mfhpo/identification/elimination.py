@@ -66,7 +66,6 @@ class Elimination(BestArmPolicy):
         return select_fidelities(margins, costs, self._preselect)
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
-        """Thresholds of the chosen fidelities, the last of them 0."""
         return convenience_thresholds(margins, costs, self.epsilon)
 
     # Blocks of rounds, for simulations.
@@ -151,7 +150,6 @@ class Elimination(BestArmPolicy):
         return self._phase_lengths[fidelity]
 
     def _phase(self, counts: IntArray, arms: IntArray) -> int:
-        """The first fidelity that some remaining arm is not done with."""
         for fidelity in self._fidelities[:-1]:
             if not self._settled(counts, arms, fidelity).all():
                 return fidelity

@@ -196,7 +196,6 @@ class MFGrad(MFTopTwo):
         self._plan_pulls(arms, self._shares(arms))
 
     def _shares(self, arms: IntArray) -> FloatArray:
-        """omega: the shares of the cost, shape (n, M), in total 1."""
         if self._learning_rate == "adaptive":
             logs = math.log(self._gradients[arms].size)
             rate = math.sqrt(logs / self._largest_squares) if self._largest_squares > 0.0 else 0.0

@@ -183,7 +183,6 @@ class MFLUCB(BestArmPolicy):
         self._set_time()
 
     def _scales(self) -> FloatArray:
-        """Twice the noise scale at each fidelity; infinite where nothing is known of it yet."""
         n_fidelities = self.problem.n_fidelities
         sigmas = declared_sigmas(self.problem.noise, n_fidelities)
         if sigmas is not None and not self._evidence.noise.widened:
@@ -197,7 +196,6 @@ class MFLUCB(BestArmPolicy):
         return self._rules._replace(scales=self._scales())
 
     def _cells(self, counts: IntArray | None = None) -> Cells:
-        """What is known, the radii as if there were `counts` values."""
         seen = self._evidence.counts
         if counts is None:
             counts = seen

@@ -115,7 +115,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return costs is not None and costs[0] <= _CHEAP_GLANCE * costs[-1]
 
     def _rival(self, standing: Standing, counts: IntArray, arms: IntArray) -> int:
-        """The arm that the leader is least told from, rarely pulled ones first."""
         others = arms[arms != standing.leader]
         seen = counts[others, self._levels]
         log_counts = np.log1p(seen / prior_count(self._level)).sum(axis=1)
@@ -139,7 +138,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
     def _pull_of_each(
         self, likelihood: OwnBiasLikelihood, standing: Standing, rival: int, counts: IntArray
     ) -> Pull:
-        """The arm first, then its own best fidelity: with bounds on every arm's own bias."""
         leader = standing.leader
         assert leader is not None
         alternative = float(standing.alternatives[rival])
@@ -164,7 +162,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
     def _pull_of_both(
         self, likelihood: PairLikelihood, leader: int, rival: int, counts: IntArray
     ) -> Pull:
-        """The best fidelity to compare the two at, then the arm: with order bounds."""
         difference = likelihood.means[leader] - likelihood.means[rival] + self.epsilon
         sigmas = _sigmas(np.maximum(likelihood.variances[leader], likelihood.variances[rival]))
         doubt = _doubt(counts[leader], sigmas) + _doubt(counts[rival], sigmas)

@@ -148,7 +148,6 @@ def _about_choices(name: str, values: FloatArray, answer: bool) -> Question:
 
 
 def _left_mixed(has: BoolArray, question: Question, values: FloatArray) -> float:
-    """How much there is left to tell apart on the branches; 0 if nothing."""
     parts = [has[inside] for inside in question.inside(values)]
     return sum(float(_mixture(part.sum(), len(part))) for part in parts if len(part))
 

@@ -191,7 +191,6 @@ class SearchSpace:
         return 1 if parameter.places else 2
 
     def _table(self, points: Sequence[Point]) -> dict[str, FloatArray]:
-        """By name, the configurations' values, NaN where a parameter does not apply."""
         return {
             name: np.array([point.get(name, math.nan) for point in points])
             for name in self.parameters

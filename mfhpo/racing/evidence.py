@@ -288,7 +288,6 @@ class Evidence:
 
 
 def _checked_radii(radius: Radius | Sequence[Radius] | None, problem: Problem) -> list[Radius]:
-    """One radius for each fidelity, or an error."""
     n_fidelities = problem.n_fidelities
     if radius is None:
         if isinstance(problem.noise, EstimatedNoise):

@@ -67,7 +67,6 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """What sets the threads of the libraries that NumPy and SciPy have loaded; None without it."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

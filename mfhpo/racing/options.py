@@ -42,8 +42,6 @@ Schedule = Literal["pulls", "rounds"]
 
 
 class _RunsPolicy(Protocol):
-    """A class that `runs` a policy: its base declares these two, and `runs` sets them."""
-
     _policy_class: Callable[..., Any]
     _defaults: dict[str, Any]
 

@@ -163,7 +163,6 @@ class RacingPolicy(Policy):
         return self.problem.bias is None
 
     def _kind(self) -> Kind:
-        """Kind of bias bound to estimate when none is declared."""
         return "max"
 
     @abc.abstractmethod
@@ -217,14 +216,12 @@ class RacingPolicy(Policy):
         return self._evidence.assumption
 
     def _conditions(self) -> tuple[str, ...]:
-        """What must be true for the answer, as clauses."""
         parts = ["evaluations are independent", self._noise_in_words()]
         if len(self._compared_fidelities()) > 1:
             parts.append(bias_condition(self._bias, self._n_pilot, self._bias_delta))
         return tuple(parts)
 
     def _assumptions(self) -> tuple[str, ...]:
-        """What was estimated or declared, in words."""
         parts = [self._evidence.estimate]
         if len(self._compared_fidelities()) > 1:
             parts.append(bias_in_words(self._bias, self._n_pilot))
@@ -233,12 +230,10 @@ class RacingPolicy(Policy):
         return tuple(part for part in parts if part)
 
     def _notices(self) -> tuple[str, ...]:
-        """What was observed that speaks against the conditions."""
         arms = np.flatnonzero(~self._roster.merged)
         return notices(self._evidence, arms, self._compared_fidelities(), self.labels)
 
     def _remaining_cost(self, leader: int | None) -> float | None:
-        """A guess at what a certificate still costs; None where there is none."""
         return None
 
     # The contract.
@@ -336,7 +331,6 @@ class RacingPolicy(Policy):
         )
 
     def _refusal(self, winner: int | None) -> str:
-        """Why an answer is not certified although the race has ended; empty if it is."""
         lost = lost_leader(self._evidence, self._roster, self._failures, winner)
         if lost is None:
             return self.withheld
@@ -419,7 +413,6 @@ class RacingPolicy(Policy):
         return Pull(winner, self.problem.target)
 
     def _settle(self) -> bool:
-        """Take what the pilot found out, if it has all its pulls, and return whether it has."""
         active = self._roster.active
         if not active.any() or self._pilot.missing(self._evidence.counts, active):
             return False
@@ -452,7 +445,6 @@ class RacingPolicy(Policy):
             self._take_note_of_failure()
 
     def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
-        """Take over counts and sums of arms that were pulled in a block, and pay the block."""
         pulled = int((counts - self._evidence.counts[arms, fidelity]).sum())
         self._evidence.set_sums(arms, fidelity, counts, sums)
         paid = pulled * self._cost_of(fidelity)

@@ -179,7 +179,6 @@ def cost_lower_bound(
 
 
 def _largest_of_the_others(values: FloatArray) -> FloatArray:
-    """For each entry, the largest of the others in its row; the same shape, (M, K), K >= 2."""
     ascending = np.sort(values, axis=1)
     largest, next_largest = ascending[:, -1:], ascending[:, -2:-1]
     return np.where(values == largest, next_largest, largest)
@@ -250,7 +249,6 @@ def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> Floa
 
 
 def _paid(pulls: FloatArray, costs: FloatArray) -> float:
-    """Cost of the pulls; what is never pulled may cost anything."""
     used = pulls > 0.0
     return float(pulls[used] @ costs[used])
 

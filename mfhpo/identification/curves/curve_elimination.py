@@ -264,7 +264,6 @@ class PhasedCurves:
         return Verdict(reach <= bar and mean < bar, reach, bar, incumbent)
 
     def _first_spread(self) -> tuple[int, float]:
-        """The first fidelity below the target whose values differ, and their spread."""
         if self._width is None:
             self._width = (0, math.inf)
             for fidelity, values in enumerate(self._seen[:-1]):
@@ -277,7 +276,6 @@ class PhasedCurves:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """A quantile of values in increasing order, on the line between the two next to it."""
     position = share * (len(values) - 1)
     before = math.floor(position)
     after = min(before + 1, len(values) - 1)

@@ -298,7 +298,6 @@ class OrderBiasLikelihood(PairLikelihood):
         return self._ratios(leader, others, epsilon).sum(axis=1), np.zeros(len(others))
 
     def _ratios(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """What each fidelity contributes, shape (n, M)."""
         joint = _joint(self.weights[leader], self.weights[others])
         return np.asarray(joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2)
 

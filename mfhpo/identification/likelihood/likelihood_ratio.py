@@ -131,7 +131,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         return standing
 
     def _expected_means(self, means: FloatArray) -> FloatArray:
-        """Each arm's centre, plus what means exceed the centres by at a fidelity, shape (K, M)."""
         assert self._standing is not None
         likelihood = self._standing.likelihood
         placed = likelihood.weights.any(axis=1)
@@ -145,7 +144,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _likelihood(
         self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
     ) -> PairLikelihood:
-        """The likelihood of some arms; a column for each fidelity that is evidence."""
         assert self._bias is not None
         kind = OwnBiasLikelihood if self._bias.kind == "max" else OrderBiasLikelihood
         return kind(
