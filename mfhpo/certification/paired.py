@@ -254,9 +254,7 @@ class PairedCertification(Contest):
             if self._certified is not None and self._epsilon is not None:
                 within = min(within, self._epsilon)
         radii = self._radii(
-            self.counts.astype(np.float64),
-            self._delta / len(self.candidates),
-            self._own_squares(),
+            self.counts.astype(np.float64), self._delta / len(self.candidates), self._own_squares()
         )
         results = self._results(
             winner,

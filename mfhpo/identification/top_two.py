@@ -145,10 +145,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
         edges_above = likelihood.highs[leader] - alternative
         edges_below = alternative + self.epsilon - likelihood.lows[rival]
         gains, fidelities = [], []
-        for arm, distances, edges in (
-            (leader, above, edges_above),
-            (rival, below, edges_below),
-        ):
+        for arm, distances, edges in ((leader, above, edges_above), (rival, below, edges_below)):
             gains.append(float(likelihood.weights[arm] @ np.maximum(distances, 0.0) ** 2))
             sigmas = _sigmas(likelihood.variances[arm])
             doubt = _doubt(counts[arm], sigmas)

@@ -91,10 +91,7 @@ def explain(
 
 
 def _explain(
-    has: BoolArray,
-    choices: Mapping[str, FloatArray],
-    numbers: Mapping[str, FloatArray],
-    most: int,
+    has: BoolArray, choices: Mapping[str, FloatArray], numbers: Mapping[str, FloatArray], most: int
 ) -> Answer | None:
     """The same for a part of the configurations; None if they cannot be told apart."""
     if has.all() or not has.any():

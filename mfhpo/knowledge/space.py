@@ -197,10 +197,7 @@ class SearchSpace:
         }
 
     def _columns(
-        self,
-        n: int,
-        values: Mapping[str, FloatArray],
-        present: Mapping[str, BoolArray],
+        self, n: int, values: Mapping[str, FloatArray], present: Mapping[str, BoolArray]
     ) -> FloatArray:
         """Features of n configurations; a parameter that is not in `present` always applies."""
         columns = np.zeros((n, self.n_features))

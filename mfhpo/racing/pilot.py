@@ -52,13 +52,7 @@ class Pilot:
         # What is left is under way and may never come: pull it once more.
         return self.missing(seen, active)[0]
 
-    def bias(
-        self,
-        evidence: Evidence,
-        active: BoolArray,
-        kind: Kind,
-        level: float,
-    ) -> Bias:
+    def bias(self, evidence: Evidence, active: BoolArray, kind: Kind, level: float) -> Bias:
         """Bias bounds for all arms of the race, from the pilot's means (see `estimate_bias`)."""
         n_arms, n_fidelities = evidence.counts.shape
         arms = self.arms(active)

@@ -29,12 +29,7 @@ PENALTY = Linear(0.2)
 HORIZON = 300
 
 # Of each arm: mean reward, least and most seconds, and how often it takes 9 instead.
-ARMS = (
-    (0.3, 0.2, 0.8, 0.0),
-    (0.9, 1.0, 1.8, 0.05),
-    (0.95, 3.0, 5.0, 0.0),
-    (0.2, 0.1, 0.4, 0.1),
-)
+ARMS = ((0.3, 0.2, 0.8, 0.0), (0.9, 1.0, 1.8, 0.05), (0.95, 3.0, 5.0, 0.0), (0.2, 0.1, 0.4, 0.1))
 BEST = 1
 
 

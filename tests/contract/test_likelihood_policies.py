@@ -20,12 +20,7 @@ TestTopTwoWithEverythingEstimated = contract(
 )
 TestTopTwoWithMaxBoundsEstimated = contract(
     lambda problem: MFTopTwo(
-        problem,
-        delta=0.01,
-        epsilon=None,
-        pilot_arms=4,
-        variant="max",
-        estimated_bias="eliminate",
+        problem, delta=0.01, epsilon=None, pilot_arms=4, variant="max", estimated_bias="eliminate"
     ),
     **UNKNOWN,
 )

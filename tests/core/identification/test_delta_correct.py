@@ -14,15 +14,7 @@ from typing import get_args
 import pytest
 from scipy.stats import beta, binom
 
-from benchmarks.delta_correctness import (
-    CONDITIONS,
-    VALUES,
-    VARIANTS,
-    Condition,
-    Told,
-    check,
-    main,
-)
+from benchmarks.delta_correctness import CONDITIONS, VALUES, VARIANTS, Condition, Told, check, main
 from mfhpo import MFLUCB, Bounded, Gaussian, MFGrad, MFTopTwo, SubGaussian
 from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
 

@@ -12,11 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.identification.elimination import (
-    IISE,
-    MaximumFidelityExploit,
-    SuccessiveElimination,
-)
+from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
@@ -233,9 +229,7 @@ def one_by_one(tapes, order, margins, radius, epsilon, compared):
 @pytest.mark.parametrize("variant", VARIANTS)
 @settings(max_examples=15)
 @given(
-    workers=st.sampled_from([1, 5]),
-    epsilon=st.sampled_from([0.0, 0.5]),
-    seed=st.integers(0, 10**6),
+    workers=st.sampled_from([1, 5]), epsilon=st.sampled_from([0.0, 0.5]), seed=st.integers(0, 10**6)
 )
 def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilon, seed):
     means, problem, radius, used, _ = setting(variant, seed)
