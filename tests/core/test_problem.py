@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mfhpo.identification.elimination import IISE
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Problem, Recommendation, plain
@@ -69,29 +70,10 @@ def test_errors_name_the_argument(arguments, message):
 
 
 def test_a_recommendation_is_plain_json():
-    answer = Recommendation(
-        arm=1,
-        mean=math.nan,
-        interval=(-math.inf, math.inf),
-        fidelity=2,
-        delta=0.05,
-        epsilon=0.0,
-        finished=False,
-        certified=False,
-        reason="2 arms are not told apart yet",
-        cost=12.0,
-        pulls=7,
-        survivors=(1, 4),
-        compared=5,
-        remaining_cost=math.inf,
-    )
-    content = answer.to_dict()
+    content = IISE(Problem(3, (1.0,), noise=SubGaussian(1.0))).recommend().to_dict()
     assert set(content) == set(Recommendation.__dataclass_fields__)
-    assert (content["mean"], content["interval"], content["survivors"]) == (
-        None,
-        [None] * 2,
-        [1, 4],
-    )
+    assert (content["mean"], content["interval"]) == (None, [None] * 2)
+    assert content["survivors"] == [0, 1, 2]
     assert json.loads(json.dumps(content, allow_nan=False)) == content
 
 

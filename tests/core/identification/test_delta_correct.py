@@ -5,7 +5,6 @@ And races at the edge of what is declared, which are harder than those of the be
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ from typing import get_args
 import pytest
 from scipy.stats import beta, binom
 
-from benchmarks.delta_correctness import CONDITIONS, VALUES, VARIANTS, Condition, Told, check, main
+from benchmarks.delta_correctness import CONDITIONS, VALUES, VARIANTS, Condition, Told, check
 from mfhpo import MFLUCB, Bounded, Gaussian, MFGrad, MFTopTwo, SubGaussian
 from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
 
@@ -100,24 +99,6 @@ def test_rows_are_repeatable_and_do_not_depend_on_the_number_of_processes():
             assert row.upper == pytest.approx(beta.ppf(0.95, row.wrong + 1, 7 - row.wrong))
             assert not math.isnan(row.pulls)
     assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.slow
-def test_the_command_writes_what_makes_a_result_repeatable(tmp_path, capsys):
-    file = tmp_path / "new" / "result.json"
-    arguments = ["--instances", "1", "--workers", "1", "--seed", "4", "--json"]
-    # One race of each kind cannot show anything, and the exit status says so.
-    assert main([*arguments, "--output", str(file)]) == 1
-    printed = capsys.readouterr()
-    content = json.loads(file.read_text(encoding="utf-8"))
-    assert json.loads(printed.out) == content
-    assert f"{len(CONDITIONS)} of {len(CONDITIONS)} rows" in printed.err
-    assert content["seed"] == 4
-    assert set(content["versions"]) == {"mfhpo", "numpy", "scipy", "python"}
-    assert content["date"]
-    assert content["command"].startswith("python -m benchmarks.delta_correctness --instances=1 ")
-    assert len(content["rows"]) == len(CONDITIONS)
-    assert content["delta_kept"] is False
 
 
 @pytest.mark.slow

@@ -265,15 +265,6 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
     )
 
 
-# The rule along a block
-
-
-# Quarters are exact in binary, so that ties and thresholds are met exactly.
-
-
-# Bounds of the two kinds
-
-
 # Arguments
 
 PROBLEM = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
@@ -424,9 +415,6 @@ def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified():
     assert answer.reason.startswith("arm 2 led when it left the race")
     assert answer.not_compared == ("arm 2: failed 13 of 14",)
     assert answer.compared == 2
-
-
-# Censored observations: paid for, worth no value to an elimination, never an infinite one.
 
 
 # The audit

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,8 +31,10 @@ from mfhpo.identification.explore import (
     top_two,
     usable_fidelities,
 )
+from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.identification.lucb_state import Cells, Rules
+from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
@@ -98,12 +101,12 @@ class Tapes:
         return np.cumsum(values)
 
 
-def race(policy, tapes, most=1500):
+def race(policy, tapes, most=1500, workers=1):
     pulls = []
     while not policy.finished and len(pulls) < most:
-        [pull] = policy.ask()
-        policy.tell(pull, tapes.next(pull))
-        pulls.append(pull)
+        for pull in policy.ask(workers):
+            policy.tell(pull, tapes.next(pull))
+            pulls.append(pull)
     return pulls
 
 
@@ -182,12 +185,9 @@ class TestSweeps:
 
     def test_both_at_once_take_turns_until_one_has_decided(self):
         both = rules(INDEX_AND_SWEEP, scales=np.zeros(2))  # without noise the index is at 0
-        found = []
         counts = np.zeros((1, 2), dtype=int)
         for _ in range(12):
-            m = choose(both, cells([[0.5, 0.7]], counts), committed=NOT_COMMITTED)
-            counts[0, m] += 1
-            found.append(m)
+            counts[0, choose(both, cells([[0.5, 0.7]], counts), committed=NOT_COMMITTED)] += 1
         assert counts.tolist() == [[9, 3]]  # three sweeps, six pulls by the index
         assert choose(both, cells([[0.5, 0.7]], [[9, 2]]), committed=ONLY_INDEX) == 0
 
@@ -345,31 +345,36 @@ class TestWithoutNumba:
         assert done.stdout.strip() == "False", done.stderr
 
 
-@settings(max_examples=12)
+RACES = {explore: partial(MFLUCB, explore=explore) for explore in EXPLORE}
+RACES |= {"top two": MFTopTwo, "gradient": MFGrad}
+
+
+@settings(max_examples=30)
 @given(
-    explore=st.sampled_from(EXPLORE),
+    name=st.sampled_from(list(RACES)),
+    kind=st.sampled_from(["max", "order"]),
     seed=st.integers(0, 2**32 - 1),
-    value_exponent=st.integers(-8, 8),
-    cost_exponent=st.integers(-4, 4),
+    value=st.sampled_from([2.0**-30, 0.25, 1.0, 8.0, 2.0**40]),
+    cost=st.sampled_from([4.0**-8, 0.25, 1.0, 16.0, 4.0**10]),
+    workers=st.sampled_from([1, 3]),
 )
-def test_units_do_not_matter(explore, seed, value_exponent, cost_exponent):
+def test_units_do_not_matter(name, kind, seed, value, cost, workers):
     # Powers of two (of four, for their square roots) scale without rounding.
-    value, cost = 2.0**value_exponent, 4.0**cost_exponent
     rng = np.random.default_rng(seed)
-    means = rng.uniform(size=(3, 2))
-    means[:, 0] = means[:, 1] + rng.uniform(-0.1, 0.1, 3)
+    means = rng.uniform(size=(4, 2))
+    means[:, 0] = means[:, 1] + rng.uniform(-0.1, 0.1, 4)
+    kind = "max" if name in EXPLORE else kind
     pulls = []
     for unit, price in ((1.0, 1.0), (value, cost)):
-        problem = Problem(
-            3, (price, 5.0 * price), Bias.max(0.1 * unit, 0.0), SubGaussian(0.2 * unit)
-        )
-        priors = {"best_at_most": 1.1 * unit, "second_at_least": 0.2 * unit} if seed % 2 else {}
-        policy = MFLUCB(problem, explore=explore, audit=False, **priors)
-        tapes = Tapes(means, 0.2, seed)
+        bias = Bias(kind, (0.125 * unit, 0.0))
+        problem = Problem(4, (price, 5.0 * price), bias, SubGaussian(0.25 * unit))
+        priors = {"best_at_most": 1.125 * unit, "second_at_least": 0.25 * unit}
+        policy = RACES[name](problem, audit=False, **priors if name in EXPLORE and seed % 2 else {})
+        tapes = Tapes(means, 0.25, seed)
         tapes.values *= unit
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FidelityExhaustedWarning)
-            pulls.append(race(policy, tapes, most=250))
+            pulls.append(race(policy, tapes, most=150, workers=workers))
     assert pulls[0] == pulls[1]
 
 
@@ -512,39 +517,12 @@ def test_usable_fidelities(costs, expected):
     assert usable_fidelities(np.array(costs)).tolist() == expected
 
 
-class TestUnusableFidelities:
-    """The middle fidelity of three costs more than the target."""
-
-    COSTS, BOUNDS = (1.0, 9.0, 4.0), (0.3, 0.1, 0.0)
-
-    @pytest.mark.parametrize("explore", [BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP])
-    def test_are_never_chosen(self, explore):
-        given_rules = rules(explore, self.COSTS, self.BOUNDS)
-        counts = np.zeros((1, 3), dtype=int)
-        for n in range(200):
-            known = cells([[0.5, 0.5, 0.5]], counts.copy(), np.full((1, 3), 3.0 / (1 + n)))
-            counts[0, choose(given_rules, known)] += 1
-        assert counts[0, 1] == 0
-        assert counts[0, 2] > 0
-
-
-@pytest.mark.parametrize("explore", EXPLORE)
-def test_measured_costs_that_fall(explore):
-    # The cheap level turns out to cost 10 and the target 1.
-    problem = Problem(3, None, Bias.max(0.3, 0.0), SubGaussian(0.1), n_fidelities=2)
-    policy = MFLUCB(problem, explore=explore, estimated_bias="eliminate")
-    rng = np.random.default_rng(4)
-    after_the_pilot = []
-    while not policy.finished:
-        [pull] = policy.ask()
-        if not policy.piloting:
-            after_the_pilot.append(pull)
-        value = 0.5 * pull.arm + 0.1 * rng.standard_normal()
-        policy.tell(pull, Observation(value, cost=(10.0, 1.0)[pull.fidelity]))
-    assert policy.recommend().arm == 2
-    assert policy.recommend().certified
-    assert all(pull.fidelity == 1 for pull in after_the_pilot)
-    assert policy.cost <= 66.0 + 60.0  # a pilot of two pulls of each, and little at the target
-
-
-# Certificates are wrong with probability at most delta.
+@pytest.mark.parametrize("explore", [BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP])
+def test_a_fidelity_that_costs_more_than_the_target_is_never_chosen(explore):
+    given_rules = rules(explore, costs=(1.0, 9.0, 4.0), bounds=(0.3, 0.1, 0.0))
+    counts = np.zeros((1, 3), dtype=int)
+    for n in range(200):
+        known = cells([[0.5, 0.5, 0.5]], counts.copy(), np.full((1, 3), 3.0 / (1 + n)))
+        counts[0, choose(given_rules, known)] += 1
+    assert counts[0, 1] == 0
+    assert counts[0, 2] > 0

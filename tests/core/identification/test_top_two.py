@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.identification.gradient import MFGrad
@@ -187,46 +186,3 @@ class TestExtremes:
             result = run_repeats(policy, instance, np.random.default_rng(seed), resolution=0.02)
             assert (result.arm, result.certified) == (2, True)
             assert result.cost < most * dear
-
-
-class TestUnits:
-    """The same pulls in any unit; powers of two, so that rounding is the same too."""
-
-    @staticmethod
-    def pulls(policy, seed, kind, scale=1.0, cost=1.0, n=1):
-        rng = np.random.default_rng(seed)
-        targets = rng.uniform(0.0, 2.0, 4)
-        means = scale * np.array([targets + rng.uniform(-0.2, 0.2, 4), targets])
-        costs = cost * np.array([1.0, 5.0])
-        problem = Problem(
-            4, tuple(costs.tolist()), Bias(kind, (scale * 0.25, 0.0)), SubGaussian(scale * 0.5)
-        )
-        race = policy(problem, audit=False)
-        told = []
-        while not race.finished and len(told) < 60:
-            for pull in race.ask(n):
-                told.append(pull)
-                value = means[pull.fidelity, pull.arm] + scale * 0.5 * rng.standard_normal()
-                race.tell(pull, Observation(float(value)))
-        return told
-
-    @settings(max_examples=10)
-    @given(
-        seed=numbers,
-        kind=st.sampled_from(["max", "order"]),
-        scale=st.sampled_from([2.0**-30, 0.25, 8.0, 2.0**40]),
-        policy=st.sampled_from([MFTopTwo, MFGrad]),
-        n=st.sampled_from([1, 3]),
-    )
-    def test_of_values(self, seed, kind, scale, policy, n):
-        assert self.pulls(policy, seed, kind, scale, n=n) == self.pulls(policy, seed, kind, n=n)
-
-    @settings(max_examples=10)
-    @given(
-        seed=numbers,
-        kind=st.sampled_from(["max", "order"]),
-        cost=st.sampled_from([4.0**-8, 16.0, 4.0**10]),
-        policy=st.sampled_from([MFTopTwo, MFGrad]),
-    )
-    def test_of_costs(self, seed, kind, cost, policy):
-        assert self.pulls(policy, seed, kind, cost=cost) == self.pulls(policy, seed, kind)

@@ -20,17 +20,6 @@ def test_what_has_ended_waits_for_what_was_begun_before():
     assert values.end(0, "a") == ["a", "b", "c"]
     assert values.end(3, "d") == ["d"]
     assert (values.awaited, values.held, values.begun) == ([], [], 4)
-
-
-def test_what_is_given_up_holds_back_nothing():
-    values = InOrder()
-    for _ in range(4):
-        values.begin()
-    assert values.end(1, "b") == []
-    assert values.end(3, "d") == []
-    assert values.drop(0) == ["b"]
-    assert values.drop(0) == []
-    assert values.drop(2) == ["d"]
     assert values.end(0, "late") == ["late"]
 
 
