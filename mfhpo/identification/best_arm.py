@@ -22,7 +22,7 @@ from mfhpo.racing.claims import evaluations_to_see, joined
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import RacingPolicy
 
-__all__ = ["BestArmPolicy", "EstimatedBias", "only_steers"]
+__all__ = ["BestArmPolicy", "only_steers"]
 
 
 # A certificate that takes the noise for normal waits until its arm's outcomes of this share would

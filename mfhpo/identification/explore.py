@@ -346,7 +346,7 @@ def explored(
     `explorations` counts M-ths of explorations, those under way included (`weight_of_a_pull`).
     Fidelities that the safeguard leaves are noted in `exhausted`.
     """
-    if rules.once_each and cells.counts.min() == 0:
+    if rules.schedule and cells.counts.min() == 0:
         arm, m = unseen(rules, cells.counts, active)
         if arm >= 0:
             return arm, m

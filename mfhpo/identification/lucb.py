@@ -171,7 +171,6 @@ class MFLUCB(BestArmPolicy):
             logarithm=math.log(4.0 / self._level),
             epsilon=self.epsilon,
             safeguard=self._safeguard,
-            once_each=self._schedule > 0,
             schedule=self._schedule,
         )
         self._set_time()

@@ -23,8 +23,7 @@ class Rules(NamedTuple):
     logarithm: float  # log(L / delta) with L = 4 K M
     epsilon: float  # tolerance
     safeguard: bool  # whether fidelities that cannot separate the leaders are left
-    once_each: bool  # whether every arm is pulled once at every fidelity first
-    schedule: int  # PULLS or ROUNDS for the published radius, else 0
+    schedule: int  # PULLS or ROUNDS for the published radius, which starts with each pair, else 0
 
 
 class Cells(NamedTuple):

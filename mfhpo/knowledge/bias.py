@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.stats import t as student_t
@@ -104,15 +104,6 @@ class Bias:
         bounds = list(self.bounds)
         bounds[fidelity] = max(bounds[fidelity], bound)
         return Bias(self.kind, tuple(bounds), "widened")
-
-    def state_dict(self) -> dict[str, Any]:
-        """Kind, bounds and source, as plain JSON values."""
-        return {"kind": self.kind, "bounds": list(self.bounds), "source": self.source}
-
-    @classmethod
-    def from_state_dict(cls, state: Mapping[str, Any]) -> Bias:
-        """The bounds that were saved."""
-        return cls(state["kind"], tuple(state["bounds"]), state["source"])
 
 
 def check_variant(variant: Kind | None, declared: Bias | None) -> None:

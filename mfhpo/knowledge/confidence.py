@@ -24,7 +24,7 @@ __all__ = [
     "StudentMixtureRadius",
     "TightestRadius",
     "default_radius",
-    "mixture_ratio",
+    "mixture_prior",
     "pulls_until",
     "stitched_boundary",
 ]
@@ -142,44 +142,26 @@ class HoeffdingRadius(Radius):
 
 @dataclass(frozen=True)
 class MixtureRadius(Radius):
-    """The two-sided normal mixture boundary.
+    """The two-sided normal mixture boundary, as small as it can be at 16 pulls.
 
         B(n) = sigma sqrt((n + rho) (ln((n + rho) / rho) + 2 ln(1 / level))) / n
 
-    (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, Eq. 14). No other rho gives a smaller
-    B(tuned_for) than ``rho = tuned_for / x`` where ``x - ln(1 + x) = 2 ln(1 / level)``: set the
-    derivative of B^2 with respect to rho to zero.
-
-    Parameters
-    ----------
-    sigma
-        See `HoeffdingRadius`.
-    tuned_for
-        Number of pulls at which the radius is as small as it can be.
-
-    Notes
-    -----
-    Tuned for 16 pulls, it is tighter than `HoeffdingRadius` from n = 3 on, and up to 7 % wider at n
-    = 2 (levels 1e-7 to 1e-1). Tuned for 64 it is 2 to 4 % tighter beyond 100 of them, and a third
-    wider at n = 2.
+    (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, Eq. 14), with rho of `mixture_prior`.
+    It is tighter than `HoeffdingRadius` from n = 3 on, and up to 7 % wider at n = 2 (levels 1e-7 to
+    1e-1). For `sigma` see there.
     """
 
     sigma: float
-    tuned_for: float = 16.0
 
     assumption = _SUB_GAUSSIAN
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
-        if not 0.0 < self.tuned_for < math.inf:
-            raise ValueError(
-                f"tuned_for must be a positive number of pulls, got {self.tuned_for!r}; try 16."
-            )
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
     ) -> FloatArray:
-        rho = self.tuned_for / mixture_ratio(level)
+        rho = mixture_prior(level)
         logs = np.log1p(n / rho) - 2.0 * math.log(level)
         return np.asarray(self.sigma * np.sqrt((n + rho) * logs) / n)
 
@@ -375,10 +357,17 @@ def stitched_boundary(v: FloatArray, start: float, scale: float, level: float) -
     return np.asarray(_STITCHING * np.sqrt(v * logs) + scale * logs)
 
 
+# Evaluations of hyperparameters are dear, so that the default looks at few.
+_TUNED_FOR = 16.0
+
+
 @lru_cache(maxsize=64)
-def mixture_ratio(level: float) -> float:
-    """Solve for the x with x - ln(1 + x) = 2 ln(1 / level)."""
+def mixture_prior(level: float) -> float:
+    """Give the rho of `MixtureRadius`: no other gives a smaller radius at 16 pulls.
+
+    It is 16 / x where x - ln(1 + x) = 2 ln(1 / level): set the derivative with respect to rho to 0.
+    """
     # Any x makes a valid radius. Below level 1e-150 the square would underflow, and next to 1 the
     # root is lost in rounding, so there x is only nearly the best one.
     ratio = -float(np.real(lambertw(-(max(level, 1e-150) ** 2) / math.e, -1))) - 1.0
-    return max(ratio, 1e-6)
+    return _TUNED_FOR / max(ratio, 1e-6)

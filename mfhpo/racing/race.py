@@ -11,6 +11,7 @@ import abc
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -490,7 +491,7 @@ class RacingPolicy(Policy):
             "evidence": self._evidence.state_dict(),
             "version": _STATE_VERSION,
             "roster": self._roster.state_dict(),
-            "bias": None if self._bias is None else self._bias.state_dict(),
+            "bias": None if self._bias is None else asdict(self._bias),
             **saved(self, self._saved),
         }
 
@@ -504,7 +505,7 @@ class RacingPolicy(Policy):
         self._evidence.load_state_dict(state["evidence"])
         self._roster.load_state_dict(state["roster"])
         bias = state["bias"]
-        self._bias = None if bias is None else Bias.from_state_dict(bias)
+        self._bias = None if bias is None else Bias(**bias)
         restore(self, self._saved, state)
         self._load_details(state)
         if not self._piloting:

@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.confidence import mixture_ratio
+from mfhpo.knowledge.confidence import mixture_prior
 
 __all__ = [
     "OrderBiasLikelihood",
@@ -35,16 +35,13 @@ __all__ = [
 ]
 
 
-# Number of pulls of an arm at which the statistic is as strong as it can be.
-_TUNED_FOR = 16.0
-
 # Without noise one value says it all; squares and products of finite weights stay finite.
 _MOST_PRECISION = 1e200
 
 
 def prior_count(level: float) -> float:
     """Give the rho that makes the statistic strongest after 16 pulls of each of two arms."""
-    return _TUNED_FOR / mixture_ratio(math.sqrt(level))
+    return mixture_prior(math.sqrt(level))
 
 
 def nearest_mean(

@@ -60,7 +60,6 @@ def rules(explore=BY_INDEX, costs=(1.0, 4.0), bounds=(0.1, 0.0), **others):
         "logarithm": math.log(1000.0),
         "epsilon": 0.0,
         "safeguard": True,
-        "once_each": False,
         "schedule": 0,
     }
     return Rules(**(defaults | others))

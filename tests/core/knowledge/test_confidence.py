@@ -54,11 +54,11 @@ def test_hoeffding_by_hand():
 
 def test_mixture_by_hand():
     # x - ln(1 + x) = 2 ln(20) = 5.991465 has the root x = 8.211968 (ln(9.211968) = 2.220503), so
-    # rho = 64 / 8.211968 = 7.793503. At n = 64: (n + rho) = 71.793503, ln(71.793503 / 7.793503) =
-    # 2.220503, 71.793503 * 8.211968 = 589.5659, its root 24.28098, over 64: 0.3793903.
-    assert at(MixtureRadius(1.0, tuned_for=64.0), 64) == pytest.approx(0.3793903, rel=1e-6)
-    # At n = 1: 8.793503 (ln(8.793503 / 7.793503) + 5.991465) = 53.74754, with root 7.331271.
-    assert at(MixtureRadius(3.0, tuned_for=64.0), 1) == pytest.approx(3.0 * 7.331271, rel=1e-6)
+    # rho = 16 / 8.211968 = 1.948376. At n = 16: (n + rho) = 17.948376, ln(17.948376 / 1.948376) =
+    # 2.220503, 17.948376 * 8.211968 = 147.3915, its root 12.14049, over 16: 0.7587806.
+    assert at(MixtureRadius(1.0), 16) == pytest.approx(0.7587806, rel=1e-6)
+    # At n = 1: 2.948376 (ln(2.948376 / 1.948376) + 5.991465) = 18.886481, with root 4.345858.
+    assert at(MixtureRadius(3.0), 1) == pytest.approx(3.0 * 4.345858, rel=1e-6)
 
 
 def test_empirical_bernstein_by_hand():
@@ -108,14 +108,11 @@ def test_tightest_takes_the_smaller_at_half_the_level():
 
 
 @pytest.mark.parametrize("level", [1e-12, 0.05, 0.5])
-@pytest.mark.parametrize("tuned_for", [1, 5000])
-def test_no_other_rho_is_better_where_the_mixture_is_tuned(level, tuned_for):
-    def squared(rho):
-        total = tuned_for + rho
-        return np.asarray(total * (np.log(total / rho) - 2.0 * math.log(level)) / tuned_for**2)
-
-    best = float(squared(tuned_for * np.geomspace(1e-4, 1e4, 100_001)).min())
-    tuned = at(MixtureRadius(1.0, tuned_for), tuned_for, level) ** 2
+def test_no_other_rho_is_better_where_the_mixture_is_tuned(level):
+    rho = 16.0 * np.geomspace(1e-4, 1e4, 100_001)
+    total = 16.0 + rho
+    best = float((total * (np.log(total / rho) - 2.0 * math.log(level)) / 16.0**2).min())
+    tuned = at(MixtureRadius(1.0), 16, level) ** 2
     assert best * (1.0 - 1e-6) <= tuned <= best * (1.0 + 1e-12)
 
 
@@ -212,8 +209,6 @@ def test_wrong_arguments_are_named():
     for kind in (HoeffdingRadius, MixtureRadius):
         with pytest.raises(ValueError, match="sigma must be a finite number of at least 0"):
             kind(-1.0)
-    with pytest.raises(ValueError, match="tuned_for must be a positive number"):
-        MixtureRadius(1.0, tuned_for=0.0)
     with pytest.raises(ValueError, match="prior must be positive and finite"):
         StudentMixtureRadius(0.0)
     with pytest.raises(ValueError, match="low must be below high"):
