@@ -105,11 +105,7 @@ class CandidateResult:
         values: int | None = None,
         failures: int = 0,
     ) -> CandidateResult:
-        """Compare a candidate's claim with its new evaluations.
-
-        Their `mean` is not used where their `count` is 0; `sign` is 1 if larger values are better,
-        else -1; `values` is `count` by default.
-        """
+        """Compare a candidate's claim with its new evaluations; `sign` is -1 where values are minimised."""
         mean = mean if count else math.nan
         low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
         gaps = sorted(sign * (candidate.claim - bound) for bound in (low, high))

@@ -30,16 +30,9 @@ _LEAST_REPEATS = 4
 
 
 class Contest(abc.ABC):
-    """The candidates, and how often each gave a value or failed.
+    """The candidates, and how often each gave a value or failed: `counts`, `failures`, shape (K,).
 
     For the arguments see `mfhpo.certification.sequential.Certification`.
-
-    Attributes
-    ----------
-    candidates
-        As given.
-    counts, failures
-        Numbers of evaluations with and without a value, shape (K,).
     """
 
     def __init__(

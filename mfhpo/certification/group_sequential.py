@@ -78,24 +78,6 @@ class GroupSequentialCertification(Contest):
     ----------
     looks
         Number of looks so far.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> truth, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
-    >>> candidates = [Candidate(f"trial {k}", {"x": k}, claim=1.0) for k in range(3)]
-    >>> race = GroupSequentialCertification(candidates, luckiest=0, maximise=True)
-    >>> while not race.finished:
-    ...     arm = race.ask()
-    ...     race.tell(arm, rng.normal(truth[arm], 0.1))
-    >>> answer = race.certificate("the 3 best of 10 trials", "by their values")
-    >>> answer.params, answer.certified, answer.evaluations
-    ({'x': 1}, True, 15)
     """
 
     def __init__(

@@ -72,11 +72,6 @@ class PairedCertification(Contest):
     rounds
         Number of rounds so far.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
-
     Examples
     --------
     >>> import numpy as np

@@ -64,11 +64,6 @@ class Certification(Contest):
     policy
         What chooses the evaluations.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
-
     Examples
     --------
     >>> import numpy as np

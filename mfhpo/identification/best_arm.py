@@ -61,11 +61,6 @@ class BestArmPolicy(RacingPolicy):
         sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range.
     """
 
     _saved = (*RacingPolicy._saved, "_epsilon", "_certificate", "_waits_for_repeats")

@@ -100,14 +100,10 @@ class Elimination(BestArmPolicy):
     def tell_rounds(self, totals: IntArray, sums: FloatArray) -> None:
         """Tell several rounds at once; the same as telling them one by one, but fast.
 
-        Parameters
-        ----------
-        totals
-            Pulls of each remaining arm after each round, shape (T,), increasing; steps of more than
-            one check the rule less often, which keeps it valid.
-        sums
-            Sum of the first ``totals[t]`` values of each arm of `plan_rounds`, shape (n, T).
-            Columns after the end of the race are ignored.
+        `totals` are the pulls of each remaining arm after each round, shape (T,), increasing; steps
+        of more than one check the rule less often, which keeps it valid. `sums` are those of the
+        first ``totals[t]`` values of each arm of `plan_rounds`, shape (n, T). Columns after the end
+        of the race are ignored.
         """
         plan = self.plan_rounds()
         fidelity, arms = plan.fidelity, plan.arms

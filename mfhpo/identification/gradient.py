@@ -40,11 +40,6 @@ class MFGrad(MFTopTwo):
         largest gradient entries)``, "decreasing" 1 / sqrt(t + 1). "published" stops when the
         likelihood ratio against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates
         no arm. `max_arms` is at least 2.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range.
     """
 
     _saved = (

@@ -120,18 +120,11 @@ def check_variant(variant: Kind | None, declared: Bias | None) -> None:
 def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float) -> Bias:
     """Bound the bias of all arms from a pilot that saw some of them at every fidelity.
 
-    Biases of different arms at one fidelity are taken as exchangeable normal draws. The bound is a
-    prediction interval for all `n_arms` at once (Student's t with a union bound), so it covers arms
-    that the pilot did not see. The noise of the pilot's means widens it, never narrows it.
-
-    Parameters
-    ----------
-    differences
-        Mean at fidelity m minus mean at the target, for each pilot arm; shape (P, M), P >= 2.
-    kind, n_arms
-        Which kind of bound to give, and for how many arms.
-    level
-        Probability with which the bound of one fidelity may fail for some arm.
+    `differences` are the pilot's means at each fidelity minus those at the target, shape (P, M), P
+    >= 2. Biases of different arms at one fidelity are taken as exchangeable normal draws. The bound
+    is a prediction interval for all `n_arms` at once (Student's t with a union bound), so it covers
+    arms that the pilot did not see; the bound of one fidelity may fail with probability `level`.
+    The noise of the pilot's means widens it, never narrows it.
     """
     check_probability("level", level)
     pilot_arms = differences.shape[0]

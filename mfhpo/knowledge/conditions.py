@@ -55,20 +55,9 @@ def explain(
 
     Few questions in a row are preferred to more, three at most, and questions about choices to
     those about numbers with steps. Other numbers come last, and with one question alone, because
-    among many of them one has a fitting threshold by chance.
-
-    Parameters
-    ----------
-    has
-        Which configurations have it, shape (n,).
-    choices, steps, numbers
-        By name, the values of the parameters that it may depend on, shape (n,), NaN where they are
-        missing; all configurations that have it must have these.
-
-    Returns
-    -------
-    Question or None
-        None if nothing tells all of them apart.
+    among many of them one has a fitting threshold by chance. All arrays have shape (n,): `has` says
+    which configurations have it, the others are the values of parameters that it may depend on, by
+    name, NaN where missing. None if nothing tells all of them apart.
 
     Examples
     --------

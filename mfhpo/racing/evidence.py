@@ -27,22 +27,19 @@ _UNIT_RADIUS = MixtureRadius(1.0)
 class Evidence:
     """Means with confidence intervals that hold for all pairs (arm, fidelity) and at all times.
 
+    With probability `delta` any of the intervals may fail; the union bound is over the `compared`
+    fidelities, whose values are evidence. The `radius`, or one per fidelity, is by default the
+    tightest one for the problem's noise.
+
     Parameters
     ----------
-    problem
-        Arms, fidelities and what is known of the noise.
-    delta
-        Probability with which any of the intervals may fail.
-    compared
-        The fidelities whose values are evidence: the union bound is over these.
-    radius
-        Confidence radius, or one per fidelity; None: the tightest one for the problem's noise.
     adaptive
         Whether the next pull depends on the values seen, beyond pulls in turn of those who are
         left. An estimated variance is then bounded by prediction errors: see `PooledVariance`.
     variances
-        Whether `variance_bounds` are needed; they cost a share of delta where nothing is declared
-        of the noise's scale. Where it is only bounded, half of delta is left to the intervals.
+        Whether `noise.variance_bounds` are needed; they cost a share of delta where nothing is
+        declared of the noise's scale. Where it is only bounded, half of delta is left to the
+        intervals.
     audit
         Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
         that for the noise.

@@ -58,20 +58,9 @@ class RacingPolicy(Policy):
     """A policy that pulls arms, and learns from their values which are good.
 
     `BestArmPolicy` looks for a certificate, `RewardPolicy` for reward; start from one of these.
-    What is not declared is found out by a pilot. Then the subclass decides what to pull.
-
-    Parameters
-    ----------
-    problem
-        What is known.
-    delta
-        Probability with which one of the intervals may fail, in (0, 1).
-    budget, max_failures, pilot_arms, pilot_pulls
-        See `mfhpo.racing.options.RaceOptions`.
-    radius
-        See `mfhpo.racing.evidence.Evidence`.
-    seed
-        Chooses the pilot's arms.
+    What is not declared is found out by a pilot, whose arms the seed chooses. Then the subclass
+    decides what to pull. For the arguments see `mfhpo.racing.options.RaceOptions` and
+    `mfhpo.racing.evidence.Evidence`.
     """
 
     # Numbers and arrays that a state consists of; subclasses have more of them.

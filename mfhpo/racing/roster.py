@@ -16,17 +16,10 @@ __all__ = ["Roster"]
 class Roster:
     """Which of K arms are active, eliminated (by a comparison) or withdrawn (without one).
 
-    An elimination remembers its grounds, so that it can be undone when they fall away.
-
-    Attributes
-    ----------
-    active, withdrawn, merged
-        Masks of shape (K,): still racing, left without a comparison, left as the repeat of another
-        arm. An arm that is none of these was eliminated.
-    failures
-        Pulls in a row without a value, shape (K,), for races that count these.
-    led
-        Mask of shape (K,): withdrawn for its failures while nobody else was seen to be better.
+    An elimination remembers its grounds, so that it can be undone when they fall away. All masks
+    have shape (K,): `merged` left as the repeat of another arm, `led` was withdrawn for its
+    failures while nobody else was seen to be better. `failures` counts pulls in a row without a
+    value, for races that use it.
     """
 
     _arrays = (

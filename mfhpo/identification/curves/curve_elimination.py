@@ -55,19 +55,8 @@ class BoundedCurves:
 
     An arm's final mean is in ``[value + a_m - noise, value + b_m + noise]`` once it has shown a
     value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless when the
-    smallest upper end of its arm is below the largest lower end of another arm.
-
-    Parameters
-    ----------
-    gains
-        The least and the largest gain from each fidelity on, shape (M, 2); the last row is (0, 0).
-    noise
-        Largest distance of a value from the arm's mean at its fidelity.
-
-    Raises
-    ------
-    ValueError
-        If the gains have another shape, the target's are not 0, or the noise is negative.
+    smallest upper end of its arm is below the largest lower end of another arm. The `gains` have
+    shape (M, 2); the last row is (0, 0).
     """
 
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
@@ -168,11 +157,6 @@ class PhasedCurves:
     fidelity where they differ; nothing is stopped before. The paper's guarantee does not carry
     over: no two arms would have to gain amounts that differ by more than ``2^(1-p) W`` from there
     on.
-
-    Parameters
-    ----------
-    n_fidelities
-        Number of fidelities M; the last one is the target.
     """
 
     def __init__(self, n_fidelities: int) -> None:

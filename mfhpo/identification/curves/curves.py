@@ -46,26 +46,14 @@ def read_curve(reports: Mapping[int, float], steps: Sequence[int]) -> FloatArray
 
 
 def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
-    """Bound a new arm's gains at all fidelities at once, from other arms' gains.
+    """Bound a new arm's gains at all fidelities at once, from other arms' gains, shape (n, S).
 
     The bound of each fidelity is the (t+1)-th largest gain there, with one t for all fidelities,
     the largest for which ``min(V_t + 1, S (t+1)) <= level (n+1)``; V_t counts the arms that, at
     some fidelity, have at most t others at or above them. If the n + 1 arms are exchangeable, at
     most so many of them would exceed the bounds that the others give, so that the new one exceeds
     some bound with probability at most `level`. For one fidelity this is the split-conformal
-    quantile.
-
-    Parameters
-    ----------
-    gains
-        Final value minus value at a fidelity, shape (n, S); infinite where it is unknown.
-    level
-        Probability with which some bound may fail, strictly between 0 and 1.
-
-    Returns
-    -------
-    array of shape (S,)
-        The bounds; infinite while n is too small, at most below S/level - 1.
+    quantile. The bounds are infinite while n is too small, at most below S/level - 1.
     """
     n, n_fidelities = gains.shape
     # The tolerance keeps 1 - 0.8 from being less than 0.2.
@@ -110,23 +98,10 @@ class CurveRace:
 
         ``mean_im + noise_i + G_m <= max_j (mean_jM - noise_j)``
 
-    with G_m from `gain_bounds` over the finished arms. The noise radii come from repeats of the
-    same arm: Student's t quantile times the pooled standard deviation of that fidelity over the
+    with G_m from `gain_bounds` over the finished arms: with probability `coverage`, a new arm's
+    gains respect all of them. A mean lies beyond its noise radius with probability `noise_level`:
+    Student's t quantile times the pooled standard deviation of repeats at that fidelity over the
     square root of the arm's number of runs; 0 without any repeats.
-
-    Parameters
-    ----------
-    n_fidelities
-        Number of fidelities M; the last one is the target.
-    coverage
-        Probability with which a new arm's gains respect all the bounds G_1, ..., G_(M-1).
-    noise_level
-        Probability with which one mean may lie beyond its noise radius, below 0.5.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
 
     Notes
     -----

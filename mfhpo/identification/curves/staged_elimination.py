@@ -29,19 +29,9 @@ _ROUNDING = 1e-12
 class StagedElimination(abc.ABC):
     """A race of arms, each of which has one or several runs.
 
-    Parameters
-    ----------
-    n_stages
-        Number of stages M; the last one is the target.
-    n_startup_runs
-        No arm is let go before this many runs have shown something.
-
-    Attributes
-    ----------
-    active, out, contradicting
-        The arms that are in the race, were let go, and contradicted what was declared.
-    n_begun
-        Number of runs that have shown something: what the answer gives as its number of pulls.
+    No arm is let go before `n_startup_runs` have shown something; the last of the `n_stages` is the
+    target. `active`, `out` and `contradicting` are the arms that are in the race, were let go, and
+    contradicted what was declared; `n_begun` is the number of runs that have shown something.
     """
 
     def __init__(self, n_stages: int, n_startup_runs: int) -> None:

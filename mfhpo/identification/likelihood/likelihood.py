@@ -106,10 +106,9 @@ class PairLikelihood(abc.ABC):
 
     Attributes
     ----------
-    weights, penalties
-        n^2 / (n + rho) / (2 sigma^2) and ln(1 + n / rho) / 2, shape (K, M).
-    centres
-        Where each arm's target mean seems to be, shape (K,): who leads is decided by it.
+    weights, penalties, centres
+        n^2 / (n + rho) / (2 sigma^2) and ln(1 + n / rho) / 2, shape (K, M); and where each arm's
+        target mean seems to be, shape (K,).
     """
 
     def __init__(

@@ -67,18 +67,12 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     Parameters
     ----------
     problem, **options
-        See `BestArmPolicy`. There is no `radius`: the intervals that are shown are the tightest for
-        the noise, and decide nothing but the audit.
+        See `BestArmPolicy`. There is no `radius` (TypeError): the intervals that are shown are the
+        tightest for the noise, and decide nothing but the audit.
     variant
         "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). Order
-        bounds are never more than twice the others, and mostly far less.
-
-    Raises
-    ------
-    ValueError
-        If `variant` is neither, or contradicts the declared bounds.
-    TypeError
-        If a radius is given.
+        bounds are never more than twice the others, and mostly far less. A ValueError says that it
+        contradicts the declared ones.
     """
 
     _variances = True
