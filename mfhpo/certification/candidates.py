@@ -105,7 +105,7 @@ class CandidateResult:
         values: int | None = None,
         failures: int = 0,
     ) -> CandidateResult:
-        """Compare a candidate's claim with its new evaluations; `sign` is -1 where values are minimised."""
+        """Compare a claim with new evaluations; `sign` is -1 where values are minimised."""
         mean = mean if count else math.nan
         low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
         gaps = sorted(sign * (candidate.claim - bound) for bound in (low, high))

@@ -14,7 +14,9 @@ from mfhpo.identification.elimination import (
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
+from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
+from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem
@@ -23,6 +25,7 @@ from mfhpo.simulation.runner import run_lucb, run_rounds
 from tests.contract.policy_contract import contract
 
 EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
+ORDER = Bias.order(0.1, 0.1, 0.0)
 UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
 
 TestSuccessiveElimination = contract(
@@ -30,7 +33,7 @@ TestSuccessiveElimination = contract(
 )
 TestIISE = contract(lambda problem: IISE(problem, delta=0.01, measure=5))
 TestIISEWithOrderBounds = contract(
-    lambda problem: IISE(problem, delta=0.01, epsilon=0.2), bias=Bias.order(0.1, 0.1, 0.0)
+    lambda problem: IISE(problem, delta=0.01, epsilon=0.2), bias=ORDER
 )
 TestIISEWithEverythingEstimated = contract(
     lambda problem: IISE(
@@ -56,6 +59,34 @@ TestLUCBWithEverythingEstimated = contract(
         problem, explore="A", delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate"
     ),
     pytestmark=[EXHAUSTED],
+    **UNKNOWN,
+)
+
+TestTopTwo = contract(lambda problem: MFTopTwo(problem, delta=0.01, measure=5))
+TestTopTwoWithOrderBounds = contract(
+    lambda problem: MFTopTwo(problem, delta=0.01, epsilon=0.2), bias=ORDER, noise=Gaussian()
+)
+TestTopTwoWithEverythingEstimated = contract(
+    lambda problem: MFTopTwo(problem, delta=0.01, epsilon=None, pilot_arms=4), **UNKNOWN
+)
+TestTopTwoWithMaxBoundsEstimated = contract(
+    lambda problem: MFTopTwo(
+        problem, delta=0.01, epsilon=None, pilot_arms=4, variant="max", estimated_bias="eliminate"
+    ),
+    **UNKNOWN,
+)
+TestTopTwoWithBoundedValues = contract(
+    lambda problem: MFTopTwo(problem, delta=0.01), noise=Bounded(0.0, 1.0)
+)
+TestGradient = contract(lambda problem: MFGrad(problem, delta=0.01), noise=EstimatedNoise())
+TestGradientWithOrderBounds = contract(lambda problem: MFGrad(problem, delta=0.01), bias=ORDER)
+TestGradientAsPublished = contract(
+    lambda problem: MFGrad(problem, delta=0.01, stop="published", learning_rate=0.25)
+)
+TestGradientOfTheLastThreeArms = contract(
+    lambda problem: MFGrad(
+        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate", max_arms=3
+    ),
     **UNKNOWN,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -12,17 +13,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mfhpo import Bounded, Gaussian, SubGaussian
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.racing.race import ArmWithdrawnWarning
+from tests.core.certification import races
 
 PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5; twice over, 20 / 9
 
 
-def race_of(n, **options):
-    candidates = [Candidate(f"row {k}", {"k": k}, claim=1.0) for k in range(n)]
-    options = {"luckiest": 0, "maximise": True, **options}
-    return GroupSequentialCertification(candidates, **options)
+race_of = partial(races.race_of, GroupSequentialCertification)
 
 
 def tell_pattern(race, means, spreads, arms=None):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.paired import PairedCertification
+from tests.core.certification import races
 
-
-def race_of(n, **options):
-    candidates = [Candidate(f"row {k}", {"k": k}, claim=1.0) for k in range(n)]
-    return PairedCertification(candidates, **{"luckiest": 0, "maximise": True, **options})
+race_of = partial(races.race_of, PairedCertification)
 
 
 def run(truth, *, own=1.0, shared=0.0, seed=0, **options):

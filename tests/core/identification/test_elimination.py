@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import warnings
@@ -56,11 +57,7 @@ class Tapes:
         self.values = means[:, :, None] + sigma * rng.standard_normal(shape)
 
     def sums(self, fidelity, arm):
-        total, totals = 0.0, []
-        for value in self.values[fidelity, arm]:
-            total += value
-            totals.append(total)
-        return np.array(totals)
+        return np.cumsum(self.values[fidelity, arm])
 
 
 Exits = dict[int, tuple[int, int]]  # arm -> (fidelity, round or pull) at which it left
@@ -146,13 +143,8 @@ def margins_of(problem):
 
 
 def counts_of(policy):
-    found = {}
-    for arm in range(policy.problem.n_arms):
-        for fidelity in range(policy.problem.n_fidelities):
-            count = policy.summary(arm, fidelity)[0]
-            if count:
-                found[arm, fidelity] = count
-    return found
+    cells = itertools.product(range(policy.problem.n_arms), range(policy.problem.n_fidelities))
+    return {cell: count for cell in cells if (count := policy.summary(*cell)[0])}
 
 
 def level_of(variant, problem):

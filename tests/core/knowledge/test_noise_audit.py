@@ -55,8 +55,7 @@ def test_any_spread_but_rounding_contradicts_a_declared_lack_of_noise():
 
 def tell_noisy_values(policy, rng):
     for n in range(12):
-        arm = n % 2
-        policy.tell(Pull(arm, 0), Observation(arm + rng.standard_normal()))
+        policy.tell(Pull(n % 2, 0), Observation(n % 2 + rng.standard_normal()))
 
 
 def race(policy, means, scales, seed, most_pulls):

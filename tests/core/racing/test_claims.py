@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from mfhpo import Gaussian
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
 from mfhpo.racing.claims import unseen_in_words, unseen_share
+from tests.core.certification.races import race_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
@@ -51,11 +51,6 @@ def are_missed(answer, truth):
     return any(not low <= value <= high for (low, high), value in pairs)
 
 
-def race_of(kind, n=4, **options):
-    candidates = [Candidate(f"row {arm}", {"x": arm}, claim=1.0) for arm in range(n)]
-    return kind(candidates, **{"luckiest": 0, "maximise": True, **options})
-
-
 def evaluate(race, outcome):
     """Ask once, and tell what comes of it; returns the number of evaluations."""
     asked = race.ask()
@@ -80,7 +75,7 @@ def run(race, truth, rates, seed, scale=1.0, most_evaluations=400):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_candidate_without_values_is_not_claimed_about(kind):
-    answer = run(race_of(kind, epsilon=0.5), [9, 1, 0, 0], [1.0, 0, 0, 0], seed=0, scale=0.3)
+    answer = run(race_of(kind, 4, epsilon=0.5), [9, 1, 0, 0], [1.0, 0, 0, 0], seed=0, scale=0.3)
     text = str(answer)
     assert text.startswith("CERTIFIED: row 1")
     assert answer.candidates[0].outcomes == "failed 3 of 3"
@@ -93,7 +88,11 @@ def test_a_candidate_without_values_is_not_claimed_about(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_leader_that_leaves_is_not_forgotten(kind):
-    race, rng, seen = race_of(kind, epsilon=0.5), np.random.default_rng(0), np.zeros(4, dtype=int)
+    race, rng, seen = (
+        race_of(kind, 4, epsilon=0.5),
+        np.random.default_rng(0),
+        np.zeros(4, dtype=int),
+    )
 
     def outcome(arm):
         seen[arm] += 1
@@ -118,7 +117,7 @@ def test_a_leader_that_leaves_is_not_forgotten(kind):
 def test_failures_at_random_do_not_make_claims_false(kind, rate):
     runs, delta = 500 if kind is GroupSequentialCertification else 100, 0.05
     truth = [2.0, 0.0, -0.5, 0.0]
-    found = [run(race_of(kind, epsilon=0.5), truth, [rate] * 4, seed) for seed in range(runs)]
+    found = [run(race_of(kind, 4, epsilon=0.5), truth, [rate] * 4, seed) for seed in range(runs)]
     assert sum(is_false(one, truth) for one in found) <= most(runs, delta)
     # Each of four leaves with probability .01 by its rate, or by three failures before any value.
     leaves = 4 * (0.01 + rate**3)
@@ -132,7 +131,7 @@ def test_claims_are_about_those_that_were_compared(kind):
     """The best leaves in almost every race: the claim must not count it."""
     runs, truth, rates = 100, [1.5, 0.0, 1.0, 0.0], [0.85, 0.1, 0.1, 0.1]
     found = [
-        run(race_of(kind, epsilon=0.5), truth, rates, seed, most_evaluations=600)
+        run(race_of(kind, 4, epsilon=0.5), truth, rates, seed, most_evaluations=600)
         for seed in range(runs)
     ]
     assert sum(is_false(one, truth) for one in found) <= most(runs, 0.05)
@@ -233,7 +232,7 @@ def test_a_rival_that_loses_low_values_is_compared_by_its_successes():
         return None if lost else noise - 0.2 * (arm == 1)
 
     for _ in range(runs):
-        race = race_of(GroupSequentialCertification, epsilon=0.1)
+        race = race_of(GroupSequentialCertification, 4, epsilon=0.1)
         while not race.finished and race.looks < 5:
             evaluate(race, outcome)
         wrong += is_false(race.certificate("all 4", "by hand"), truth)
