@@ -5,16 +5,14 @@ from __future__ import annotations
 import abc
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning, find_contradiction
-from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import remaining_pulls
@@ -69,17 +67,11 @@ class BestArmPolicy(RacingPolicy):
         self,
         problem: Problem,
         *,
-        delta: float = 0.05,
         epsilon: float | None = 0.0,
-        radius: Radius | Sequence[Radius] | None = None,
-        budget: float | None = None,
         measure: int = 0,
-        max_failures: int = 3,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
         audit: bool | Literal["bias"] = True,
         estimated_bias: EstimatedBias = "steer",
-        seed: int = 0,
+        **options: Any,
     ) -> None:
         if estimated_bias not in get_args(EstimatedBias):
             raise ValueError(
@@ -100,16 +92,7 @@ class BestArmPolicy(RacingPolicy):
         self._waits_for_audit = audit is True and problem.n_arms > 1
         self._waits_for_repeats = True
         self._audits_noise = audit is True
-        super().__init__(
-            problem,
-            delta=delta,
-            budget=budget,
-            max_failures=max_failures,
-            pilot_arms=pilot_arms,
-            pilot_pulls=pilot_pulls,
-            radius=radius,
-            seed=seed,
-        )
+        super().__init__(problem, **options)
         if not self._piloting:
             self._plan()
             self._judge_all()

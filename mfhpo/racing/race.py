@@ -79,13 +79,13 @@ class RacingPolicy(Policy):
         self,
         problem: Problem,
         *,
-        delta: float,
-        budget: float | None,
-        max_failures: int,
-        pilot_arms: int,
-        pilot_pulls: int,
-        radius: Radius | Sequence[Radius] | None,
-        seed: int,
+        delta: float = 0.05,
+        budget: float | None = None,
+        max_failures: int = 3,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+        radius: Radius | Sequence[Radius] | None = None,
+        seed: int = 0,
     ) -> None:
         if budget is not None and not budget > 0.0:
             raise ValueError(f"budget must be positive or None, got {budget!r}.")
