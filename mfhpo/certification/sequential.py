@@ -34,35 +34,25 @@ __all__ = ["Certification"]
 class Certification(Contest):
     """A race among the candidates of a shortlist.
 
-    Evaluate what `ask` names, anywhere and in any order, and `tell` the values.
+    Evaluate what `ask` names, anywhere and in any order, and `tell` the values. The `policy`
+    chooses the evaluations.
 
     Parameters
     ----------
-    candidates
-        The shortlist, at least two.
-    luckiest
-        Position of the candidate that the search would have handed over.
-    maximise
-        Whether larger values are better.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance in the unit of the values; None: one standard deviation of the noise.
-    budget
-        Largest number of evaluations, failures included, or None.
+    candidates, luckiest, maximise
+        The shortlist, at least two; the position of the one that the search would have handed over;
+        and whether larger values are better.
+    delta, epsilon
+        Probability of a wrong certificate, in (0, 1), and tolerance in the unit of the values;
+        None: one standard deviation of the noise.
+    budget, measure
+        Largest number of evaluations, failures included, or None; and least number for the winner.
     sigma
         What is known of the noise (see `mfhpo.racing.declaration.as_noise`); None: estimated.
-    measure
-        Number of evaluations that the winner has at least.
     max_failures
         See `mfhpo.racing.failures`: who fails too often leaves, and is not compared.
     seed
         Of the order in which candidates are evaluated first.
-
-    Attributes
-    ----------
-    policy
-        What chooses the evaluations.
 
     Examples
     --------

@@ -209,19 +209,9 @@ class IISE(Elimination):
     """Iterative imprecise successive elimination (paper 003, Algorithm 1), and its order version.
 
     With max bounds xi_m it is IISE; with order bounds gamma_m it is IISE-gamma (Section 5), which
-    is never dearer: gamma_m <= 2 xi_m.
-
-    Parameters
-    ----------
-    problem, **options
-        See `Elimination` and `BestArmPolicy`.
-    variant
-        "max" or "order": the kind of bounds to estimate when none are declared.
-
-    Raises
-    ------
-    ValueError
-        If `variant` contradicts the declared bounds.
+    is never dearer: gamma_m <= 2 xi_m. The `variant`, "max" or "order", is the kind of bounds to
+    estimate when none are declared; a ValueError says that it contradicts the declared ones. For
+    the other arguments see `Elimination` and `BestArmPolicy`.
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:

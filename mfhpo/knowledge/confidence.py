@@ -120,11 +120,6 @@ class HoeffdingRadius(Radius):
 
     The failures at n sum to level / (2 n^2), in total 0.82 level. `sigma` is the sub-Gaussian
     scale, in the unit of the values.
-
-    Examples
-    --------
-    >>> HoeffdingRadius(1.0)(np.array([0, 1, 100]), level=0.05).round(3)
-    array([  inf, 2.96 , 0.521])
     """
 
     sigma: float

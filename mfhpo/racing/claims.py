@@ -31,11 +31,6 @@ def unseen_share(evaluations: int, delta: float) -> float:
 
     An outcome more frequent than that is missing from n independent evaluations with probability
     below delta.
-
-    Examples
-    --------
-    >>> round(unseen_share(10, 0.05), 3)
-    0.259
     """
     return 1.0 - delta ** (1.0 / evaluations) if evaluations else 1.0
 

@@ -23,20 +23,14 @@ class InOrder(Generic[ItemT]):
     the time that a pull takes goes with its value, the first n to arrive are no such sample: a
     certificate that rests on them may be wrong far more often than it says. What is given up
     (`drop`) is left out of the sequence, which is harmless if it has nothing to do with its value.
-
-    Attributes
-    ----------
-    begun
-        How many were begun; the next ticket.
+    `begun` is the next ticket.
 
     Examples
     --------
     >>> values = InOrder()
     >>> slow, quick = values.begin(), values.begin()
-    >>> values.end(quick, 0.9)
-    []
-    >>> values.end(slow, 0.1)
-    [0.1, 0.9]
+    >>> values.end(quick, 0.9), values.end(slow, 0.1)
+    ([], [0.1, 0.9])
     """
 
     def __init__(self) -> None:
