@@ -19,7 +19,7 @@ from mfhpo.identification.bounds.thresholds import (
 )
 from mfhpo.identification.rounds import Rounds, first_eliminations
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.bias import Bias, Kind, check_variant
+from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 
@@ -44,26 +44,12 @@ class Elimination(BestArmPolicy):
     """
 
     _adaptive = False
+    _kind: Kind = "order"
     _certificate_reason = "its lower bound is within epsilon of every remaining arm's upper bound"
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
         self._preselect = preselect
         super().__init__(problem, **options)
-
-    def _kind(self) -> Kind:
-        return "order"
-
-    def _elimination_margins(self, bias: Bias) -> FloatArray:
-        """By how much a lower bound must exceed an upper bound at each fidelity, shape (M,)."""
-        margins = np.array(bias.margins)
-        if self._target_only:
-            margins[:-1] = np.inf
-        return margins
-
-    def _choose_fidelities(self, margins: FloatArray, costs: FloatArray) -> BoolArray:
-        if self._target_only:
-            return np.asarray(margins == 0.0)
-        return select_fidelities(margins, costs, self._preselect)
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
         return convenience_thresholds(margins, costs, self.epsilon)
@@ -183,8 +169,14 @@ class Elimination(BestArmPolicy):
         assert self._bias is not None
         assert self._planned_costs is not None
         costs = costs_of_precision(self._planned_costs, self._declared_scales())
-        self._margins = self._elimination_margins(self._bias)
-        kept = np.flatnonzero(self._choose_fidelities(self._margins, costs))
+        # By how much a lower bound must exceed an upper bound at each fidelity.
+        self._margins = np.array(self._bias.margins)
+        if self._target_only:
+            self._margins[:-1] = np.inf
+            chosen = self._margins == 0.0
+        else:
+            chosen = select_fidelities(self._margins, costs, self._preselect)
+        kept = np.flatnonzero(chosen)
         kept = kept[np.argsort(costs[kept])]
         self._fidelities: list[int] = kept.tolist()
         self._alpha = np.full(len(costs), np.inf)
@@ -216,11 +208,8 @@ class IISE(Elimination):
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_variant(variant, problem.bias)
-        self._variant: Kind = variant or "order"
+        self._kind = variant or "order"
         super().__init__(problem, **options)
-
-    def _kind(self) -> Kind:
-        return self._variant
 
 
 class SuccessiveElimination(Elimination):

@@ -138,6 +138,9 @@ class RacingPolicy(Policy):
     # Whether the rules need upper bounds on the noise's variance.
     _variances = False
 
+    # Kind of bias bound to estimate when none is declared.
+    _kind: Kind = "max"
+
     def _compared_fidelities(self) -> tuple[int, ...]:
         """Fidelities whose values are evidence about the target: the union bound is over these."""
         return tuple(range(self.problem.n_fidelities))
@@ -151,9 +154,6 @@ class RacingPolicy(Policy):
 
     def _estimates_bias(self) -> bool:
         return self.problem.bias is None
-
-    def _kind(self) -> Kind:
-        return "max"
 
     @abc.abstractmethod
     def _plan(self) -> None:
@@ -408,7 +408,7 @@ class RacingPolicy(Policy):
             return False
         if self._bias_delta:
             level = self._bias_delta / max(1, self.problem.n_fidelities - 1)
-            self._bias = self._pilot.bias(self._evidence, active, self._kind(), level)
+            self._bias = self._pilot.bias(self._evidence, active, self._kind, level)
         self._piloting = False
         self._n_pilot = len(self._pilot.arms(active))
         self._fix_costs()

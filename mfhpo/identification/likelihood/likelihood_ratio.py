@@ -80,7 +80,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_variant(variant, problem.bias)
-        self._variant: Kind = variant or "order"
+        self._kind = variant or "order"
         if options.pop("radius", None) is not None:
             raise TypeError(
                 f"radius: {type(self).__name__} decides by likelihood ratios and takes none; leave "
@@ -89,9 +89,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._standing: Standing | None = None
         self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)
         super().__init__(problem, **options)
-
-    def _kind(self) -> Kind:
-        return self._variant
 
     @property
     def threshold(self) -> float:
