@@ -107,8 +107,8 @@ class PairedCertification(Contest):
         self._measure = check_count("measure", measure, 0)
         self._is_out: BoolArray = np.zeros(len(candidates), dtype=bool)  # fails too often
         self._led: BoolArray = np.zeros(len(candidates), dtype=bool)  # when it left
-        # Maximised values, NaN where there is none: shape (rounds, K), the rest is room.
-        self._values: FloatArray = np.full((16, len(candidates)), np.nan)
+        # Maximised values, NaN where there is none: shape (rounds, K).
+        self._seen: FloatArray = np.empty((0, len(candidates)))
         self._certified: int | None = None
         self._compare()
 
@@ -133,9 +133,7 @@ class PairedCertification(Contest):
             self._count(arm, seen)
             if seen is not None:
                 row[arm] = self._sign * seen
-        if self.rounds == len(self._values):
-            self._values = np.vstack([self._values, np.full_like(self._values, np.nan)])
-        self._values[self.rounds] = row
+        self._seen = np.vstack([self._seen, row])
         self.rounds += 1
         self._compare()
 
@@ -152,10 +150,6 @@ class PairedCertification(Contest):
         # Rounds, not evaluations: what makes one of them equal to the last makes all of a round.
         enough = self.counts.max() >= _ROUNDS_WITHOUT_SPREAD
         return bool(enough and not self._vary.any())
-
-    @property
-    def _seen(self) -> FloatArray:
-        return self._values[: self.rounds]
 
     def _compare(self) -> None:
         values = self._seen
