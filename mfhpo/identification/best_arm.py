@@ -273,7 +273,7 @@ class BestArmPolicy(RacingPolicy):
     def _audit_bias(self, fidelity: int) -> None:
         if not self._audit:
             return
-        assert self._bias is not None
+        assert self.bias is not None
         counts = self._evidence.counts
         seen = np.flatnonzero((counts[:, fidelity] > 0) & ((counts > 0).sum(axis=1) > 1))
         if not seen.size:
@@ -282,14 +282,14 @@ class BestArmPolicy(RacingPolicy):
         means = self._evidence.all_means(seen)
         radii = np.stack([self._evidence.half_widths(seen, m) for m in range(n_fidelities)], axis=1)
         contradicted = False
-        while found := find_contradiction(self._bias, fidelity, means, radii, seen.tolist()):
+        while found := find_contradiction(self.bias, fidelity, means, radii, seen.tolist()):
             contradicted = True
             warnings.warn(
                 found.describe(self.labels.arm, self.labels.fidelity),
                 BiasContradictedWarning,
                 stacklevel=3,
             )
-            self._bias = self._bias.widened(found.fidelity, found.widened_to)
+            self.bias = self.bias.widened(found.fidelity, found.widened_to)
         if not contradicted:
             return
         self._plan()

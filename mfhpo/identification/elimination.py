@@ -166,11 +166,11 @@ class Elimination(BestArmPolicy):
         self._roster.restore_unsupported(self._margins)
 
     def _plan(self) -> None:
-        assert self._bias is not None
+        assert self.bias is not None
         assert self._planned_costs is not None
         costs = costs_of_precision(self._planned_costs, self._declared_scales())
         # By how much a lower bound must exceed an upper bound at each fidelity.
-        self._margins = np.array(self._bias.margins)
+        self._margins = np.array(self.bias.margins)
         if self._target_only:
             self._margins[:-1] = np.inf
             chosen = self._margins == 0.0
@@ -237,6 +237,6 @@ class MaximumFidelityExploit(IISE):
         super().__init__(problem, **options)
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
-        assert self._bias is not None
-        bounds_over_margins = 0.5 if self._bias.kind == "max" else 1.0
+        assert self.bias is not None
+        bounds_over_margins = 0.5 if self.bias.kind == "max" else 1.0
         return self._fraction * bounds_over_margins * margins

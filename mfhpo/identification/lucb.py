@@ -152,14 +152,14 @@ class MFLUCB(BestArmPolicy):
         return self._explore == TARGET_ONLY
 
     def _plan(self) -> None:
-        assert self._bias is not None
+        assert self.bias is not None
         assert self._planned_costs is not None
         target_only = self._explore == TARGET_ONLY and not self._published
         n_cells = self.problem.n_arms * (1 if target_only else self.problem.n_fidelities)
         self._level = self._evidence.noise.delta / n_cells
         self._rules = Rules(
             explore=self._explore,
-            bounds=np.array(self._bias.bounds),
+            bounds=np.array(self.bias.bounds),
             roots=np.sqrt(self._planned_costs),
             usable=usable_fidelities(self._planned_costs),
             scales=self._scales(),

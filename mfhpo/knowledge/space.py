@@ -38,6 +38,7 @@ class Numeric:
     """
 
     places: tuple[float, ...] = ()
+    width = 1  # number of features
 
     def __post_init__(self) -> None:
         places = np.array([0.0, *self.places, 1.0])
@@ -63,11 +64,6 @@ class Numeric:
         reached = np.array(self.places)
         snapped: FloatArray = reached[np.searchsorted((reached[1:] + reached[:-1]) / 2.0, places)]
         return snapped
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return 1
 
 
 @dataclass(frozen=True)

@@ -104,8 +104,9 @@ class RacingPolicy(Policy):
         self._piloting = self._needs_pilot()
         self._n_pilot = 0
 
-        # Bounds that are estimated may fail as well; they get their share of delta.
-        self._bias = problem.bias
+        # The bounds in force, None before they are estimated: then they may fail as well, and get
+        # their share of delta.
+        self.bias = problem.bias
         self._bias_delta = _BIAS_SHARE * self.delta if self._estimates_bias() else 0.0
         self._evidence = Evidence(
             problem,
@@ -208,13 +209,13 @@ class RacingPolicy(Policy):
     def _conditions(self) -> tuple[str, ...]:
         parts = ["evaluations are independent", self._noise_in_words()]
         if len(self._compared_fidelities()) > 1:
-            parts.append(bias_condition(self._bias, self._n_pilot, self._bias_delta))
+            parts.append(bias_condition(self.bias, self._n_pilot, self._bias_delta))
         return tuple(parts)
 
     def _assumptions(self) -> tuple[str, ...]:
         parts = [self._evidence.estimate]
         if len(self._compared_fidelities()) > 1:
-            parts.append(bias_in_words(self._bias, self._n_pilot))
+            parts.append(bias_in_words(self.bias, self._n_pilot))
         elif self.problem.n_fidelities > 1:
             parts.append("bias: nothing is taken for true of it; the target's values decide")
         return tuple(part for part in parts if part)
@@ -335,11 +336,6 @@ class RacingPolicy(Policy):
     # What adapters show while the race runs.
 
     @property
-    def bias(self) -> Bias | None:
-        """The bias bounds in force, or None before they are estimated."""
-        return self._bias
-
-    @property
     def epsilon(self) -> float:
         """The tolerance in force; 0 where there is none."""
         return 0.0
@@ -374,7 +370,7 @@ class RacingPolicy(Policy):
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Bounds on the arm's mean at the target fidelity, valid at all times with the others."""
-        return self._evidence.interval(arm, self._bias)
+        return self._evidence.interval(arm, self.bias)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count, mean and radius of what was observed of an arm at a fidelity."""
@@ -408,7 +404,7 @@ class RacingPolicy(Policy):
             return False
         if self._bias_delta:
             level = self._bias_delta / max(1, self.problem.n_fidelities - 1)
-            self._bias = self._pilot.bias(self._evidence, active, self._kind, level)
+            self.bias = self._pilot.bias(self._evidence, active, self._kind, level)
         self._piloting = False
         self._n_pilot = len(self._pilot.arms(active))
         self._fix_costs()
@@ -480,7 +476,7 @@ class RacingPolicy(Policy):
             "evidence": self._evidence.state_dict(),
             "version": _STATE_VERSION,
             "roster": self._roster.state_dict(),
-            "bias": None if self._bias is None else asdict(self._bias),
+            "bias": None if self.bias is None else asdict(self.bias),
             **saved(self, self._saved),
         }
 
@@ -494,7 +490,7 @@ class RacingPolicy(Policy):
         self._evidence.load_state_dict(state["evidence"])
         self._roster.load_state_dict(state["roster"])
         bias = state["bias"]
-        self._bias = None if bias is None else Bias(**bias)
+        self.bias = None if bias is None else Bias(**bias)
         restore(self, self._saved, state)
         self._load_details(state)
         if not self._piloting:

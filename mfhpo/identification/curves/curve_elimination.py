@@ -60,21 +60,17 @@ class BoundedCurves:
     """
 
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
-        self._gains: FloatArray = np.array(gains, dtype=np.float64)
-        if self._gains.ndim != 2 or self._gains.shape[1] != 2 or not len(self._gains):
-            raise ValueError(f"gains must have shape (M, 2), got {self._gains.shape}.")
-        if self._gains[-1].any():
-            raise ValueError(f"gains must end with (0, 0), got {self._gains[-1].tolist()}.")
+        # The bounds in force: the declared ones, or wider.
+        self.gains: FloatArray = np.array(gains, dtype=np.float64)
+        if self.gains.ndim != 2 or self.gains.shape[1] != 2 or not len(self.gains):
+            raise ValueError(f"gains must have shape (M, 2), got {self.gains.shape}.")
+        if self.gains[-1].any():
+            raise ValueError(f"gains must end with (0, 0), got {self.gains[-1].tolist()}.")
         self._noise = check_nonnegative("noise", noise)
         self._largest: dict[Hashable, FloatArray] = {}
         self._smallest: dict[Hashable, FloatArray] = {}
         self._lows: dict[Hashable, float] = {}
         self._best: list[Hashable] = []
-
-    @property
-    def gains(self) -> FloatArray:
-        """The bounds in force, shape (M, 2): the declared ones, or wider."""
-        return self._gains
 
     def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
         """Add a finished curve, or what a run has shown that is not to be forgotten, shape (M,).
@@ -105,11 +101,11 @@ class BoundedCurves:
 
     def standing(self, arm: Hashable) -> Verdict:
         """Judge an arm by what was added of it, in a time that does not grow with the arms."""
-        return self.judge(arm, np.full(len(self._gains), np.nan))
+        return self.judge(arm, np.full(len(self.gains), np.nan))
 
     def interval(self, arm: Hashable) -> tuple[float, float]:
         """Where an arm's final mean is, by what was added of it."""
-        none = np.full(len(self._gains), np.nan)
+        none = np.full(len(self.gains), np.nan)
         return self._low(self._largest.get(arm, none)), self.standing(arm).reach
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
@@ -118,7 +114,7 @@ class BoundedCurves:
         `others` are further runs that are under way.
         """
         lowest = np.fmin(curve, self._smallest.get(arm, curve))
-        ends = lowest + self._gains[:, 1]
+        ends = lowest + self.gains[:, 1]
         reach = math.inf if np.isnan(ends).all() else float(np.nanmin(ends)) + self._noise
         rivals = {other: self._lows[other] for other in self._best}
         for other, seen in others:
@@ -133,7 +129,7 @@ class BoundedCurves:
         self._best = heapq.nlargest(2, self._lows, key=self._lows.__getitem__)
 
     def _low(self, largest: FloatArray) -> float:
-        starts = largest + self._gains[:, 0]
+        starts = largest + self.gains[:, 0]
         return -math.inf if np.isnan(starts).all() else float(np.nanmax(starts)) - self._noise
 
     def _widen(self, curve: FloatArray) -> list[int]:
@@ -141,11 +137,11 @@ class BoundedCurves:
         slack = 2.0 * self._noise
         # What rounding alone can make of equal numbers is no contradiction.
         rounding = 1e-12 * (np.abs(curve) + abs(curve[-1]))
-        below = gains + slack < self._gains[:, 0] - rounding
-        above = gains - slack > self._gains[:, 1] + rounding
-        self._gains = self._gains.copy()
-        self._gains[below, 0] = (gains + slack)[below]
-        self._gains[above, 1] = (gains - slack)[above]
+        below = gains + slack < self.gains[:, 0] - rounding
+        above = gains - slack > self.gains[:, 1] + rounding
+        self.gains = self.gains.copy()
+        self.gains[below, 0] = (gains + slack)[below]
+        self.gains[above, 1] = (gains - slack)[above]
         return np.flatnonzero(below | above).tolist()
 
 

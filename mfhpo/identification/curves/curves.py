@@ -134,17 +134,12 @@ class CurveRace:
         self._counts = np.zeros((16, n_fidelities), dtype=np.int64)
         self._squares: FloatArray = np.zeros(n_fidelities)
         self._degrees = np.zeros(n_fidelities, dtype=np.int64)
-        self._n_curves = 0
+        self.n_curves = 0  # finished ones, repeats included
         self._stale = True
         self._bounds: FloatArray = np.full(n_fidelities - 1, np.inf)
         self._radii: FloatArray = np.zeros(n_fidelities)
         self._bar = -math.inf
         self._incumbent: Hashable | None = None
-
-    @property
-    def n_curves(self) -> int:
-        """Number of finished curves, repeats included."""
-        return self._n_curves
 
     @property
     def bounds(self) -> FloatArray:
@@ -185,7 +180,7 @@ class CurveRace:
         self._degrees += seen & (counts > 0)
         counts += seen
         means += deviations / np.maximum(counts, 1)
-        self._n_curves += 1
+        self.n_curves += 1
         self._stale = True
 
     def judge(self, arm: Hashable, fidelity: int, value: float) -> Verdict:

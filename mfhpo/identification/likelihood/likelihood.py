@@ -111,6 +111,9 @@ class PairLikelihood(abc.ABC):
         target mean seems to be, shape (K,).
     """
 
+    # Of one fidelity of each arm, how many may be chosen freely.
+    _free: int
+
     def __init__(
         self,
         means: FloatArray,
@@ -163,11 +166,6 @@ class PairLikelihood(abc.ABC):
         target mean in the nearest such case (0 where the bounds leave it open), both of shape (n,).
         """
 
-    @property
-    @abc.abstractmethod
-    def _n_choices(self) -> int:
-        """Number of choices of one fidelity of each arm that can tell something."""
-
     @abc.abstractmethod
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         """The same from one fidelity of each arm, shape (n, M, M): the leader's, the other's."""
@@ -190,7 +188,7 @@ class PairLikelihood(abc.ABC):
         if n_fidelities == 1:
             return together
         of_two = self._ratios_of_two(leader, others, epsilon) - penalties
-        best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(self._n_choices)
+        best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(n_fidelities**self._free)
         return np.asarray(np.maximum(together, best_two) - math.log(2.0))
 
     @abc.abstractmethod
@@ -210,6 +208,8 @@ class OwnBiasLikelihood(PairLikelihood):
     `lows` and `highs` (K, M) bound the target means from each fidelity, noise aside; `residuals`
     (K,) say how far each arm's observations are from the centre, which fits them best.
     """
+
+    _free = 2
 
     def _place(self, arms: IntArray) -> None:
         if len(arms) == len(self.means):
@@ -238,10 +238,6 @@ class OwnBiasLikelihood(PairLikelihood):
         explained = self.residuals[leader] + self.residuals[others]
         return np.maximum(value - explained, 0.0), alternative
 
-    @property
-    def _n_choices(self) -> int:
-        return len(self.bounds) ** 2
-
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         gaps = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
         joint = _joint(self.weights[leader][:, None], self.weights[others][:, None, :])
@@ -260,6 +256,8 @@ class OrderBiasLikelihood(PairLikelihood):
     Only what was seen of both arms at the same fidelity is compared: the statistic is the sum of
     ``w_i w_j / (w_i + w_j) max(0, mu_im - mu_jm - gamma_m + epsilon)^2``.
     """
+
+    _free = 1
 
     def _place(self, arms: IntArray) -> None:
         """Place the arms on a common scale; it steers the race, and no claim rests on it.
@@ -296,10 +294,6 @@ class OrderBiasLikelihood(PairLikelihood):
     def _ratios(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         joint = _joint(self.weights[leader], self.weights[others])
         return np.asarray(joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2)
-
-    @property
-    def _n_choices(self) -> int:
-        return len(self.bounds)
 
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         ratios = np.zeros((len(others), len(self.bounds), len(self.bounds)))

@@ -135,13 +135,13 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _likelihood(
         self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
     ) -> PairLikelihood:
-        assert self._bias is not None
-        kind = OwnBiasLikelihood if self._bias.kind == "max" else OrderBiasLikelihood
+        assert self.bias is not None
+        kind = OwnBiasLikelihood if self.bias.kind == "max" else OrderBiasLikelihood
         return kind(
             means,
             counts,
             self._variance_bounds(arms),
-            np.array(self._bias.bounds)[self._levels],
+            np.array(self.bias.bounds)[self._levels],
             prior,
         )
 
@@ -197,8 +197,8 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         """Whom the intervals of bounded values tell from the leader, shape (n,)."""
         if not isinstance(self.problem.noise, Bounded):
             return np.zeros(len(others), dtype=bool)
-        assert self._bias is not None
-        return self._evidence.separated(leader, others, self._bias, epsilon)
+        assert self.bias is not None
+        return self._evidence.separated(leader, others, self.bias, epsilon)
 
     def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
         return others[beaten]
@@ -207,7 +207,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._roster.restore_eliminated()
 
     def _surest_arm(self) -> int:
-        return surest_at_target(self._evidence, self.active, self._bias)
+        return surest_at_target(self._evidence, self.active, self.bias)
 
     def _remaining_cost(self, leader: int | None) -> float | None:
         """A guess: the statistics go on growing in proportion to what was paid for them."""
