@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binom
 
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.noise import Noise
-from mfhpo.problem import Observation, Problem
+from mfhpo.problem import Observation
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
-
-MakePolicy = Callable[[Problem], BestArmPolicy]
 
 # A statistic that is too small by chance fails one run in ten thousand.
 _LUCK = 1e-4

@@ -45,7 +45,7 @@ def noisy(means, sigma=1.0, seed=0):
     return lambda pull: float(table[pull.fidelity, pull.arm] + sigma * rng.standard_normal())
 
 
-# The references. Draws come from tapes: tapes[fidelity][arm] is an endless list of values.
+# The references. Exits are by arm: the fidelity, and the round or pull, at which it left.
 
 
 class Tapes:
@@ -58,9 +58,6 @@ class Tapes:
 
     def sums(self, fidelity, arm):
         return np.cumsum(self.values[fidelity, arm])
-
-
-Exits = dict[int, tuple[int, int]]  # arm -> (fidelity, round or pull) at which it left
 
 
 def algorithm_1(tapes, fidelities, alpha, margins, radius, epsilon, most):

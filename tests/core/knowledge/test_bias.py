@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from scipy.stats import binom
 
 from mfhpo.knowledge.bias import Bias, estimate_bias, find_contradiction
 
-Kind = Literal["max", "order"]
 both_kinds = pytest.mark.parametrize("kind", ["max", "order"])
 
 # Declared
@@ -140,9 +138,6 @@ def test_what_was_not_seen_contradicts_nothing(kind):
     assert find_contradiction(bias, 0, np.zeros((0, 3)), np.zeros((0, 3)), []) is None
 
 
-tables = st.tuples(st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6), st.booleans())
-
-
 def explained(bias, fidelity, means, radii):
     """By definition: are there biases within the bounds, and means within the radii?"""
     n_arms, n_fidelities = means.shape
@@ -160,9 +155,10 @@ def explained(bias, fidelity, means, radii):
     return True
 
 
-@given(tables, st.sampled_from(["max", "order"]))
-def test_it_fires_exactly_when_nothing_explains_what_was_seen_and_widens_enough(table, kind):
-    n_arms, n_fidelities, seed, _ = table
+@given(
+    st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from(["max", "order"])
+)
+def test_it_fires_exactly_when_nothing_explains_what_was_seen(n_arms, n_fidelities, seed, kind):
     rng = np.random.default_rng(seed)
     bounds = np.append(rng.uniform(0.0, 1.0, n_fidelities - 1), 0.0)
     bias = Bias(kind, tuple(bounds.tolist()))
