@@ -168,7 +168,10 @@ class Elimination(BestArmPolicy):
     def _plan(self) -> None:
         assert self.bias is not None
         assert self._planned_costs is not None
-        costs = costs_of_precision(self._planned_costs, self._declared_scales())
+        costs = self._planned_costs
+        # An estimate from a pilot's few repeats would do more harm than good here.
+        if isinstance(self.problem.noise, SubGaussian):
+            costs = costs_of_precision(costs, self._evidence.noise_scales())
         # By how much a lower bound must exceed an upper bound at each fidelity.
         self._margins = np.array(self.bias.margins)
         if self._target_only:
@@ -182,19 +185,6 @@ class Elimination(BestArmPolicy):
         self._alpha = np.full(len(costs), np.inf)
         self._phase_lengths: dict[int, int | None] = {}
         self._alpha[kept] = self._thresholds(self._margins[kept], costs[kept])
-
-    def _declared_scales(self) -> FloatArray:
-        """Noise scales as declared, shape (M,), or as seen where that contradicts them; else ones.
-
-        An estimate from a pilot's few repeats would do more harm than good here.
-        """
-        noise, n_fidelities = self.problem.noise, self.problem.n_fidelities
-        if not isinstance(noise, SubGaussian):
-            return np.ones(n_fidelities)
-        scales = np.array([noise.at(m, n_fidelities) for m in range(n_fidelities)])
-        if self._evidence.noise.widened:
-            scales = np.fmax(scales, [self._evidence.noise_scale(m) for m in range(n_fidelities)])
-        return scales
 
 
 class IISE(Elimination):

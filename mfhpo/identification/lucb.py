@@ -36,7 +36,6 @@ from mfhpo.identification.explore import (
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.noise import declared_sigmas
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.native import compiled
 from mfhpo.racing.options import Explore, Schedule
@@ -176,14 +175,8 @@ class MFLUCB(BestArmPolicy):
         self._set_time()
 
     def _scales(self) -> FloatArray:
-        n_fidelities = self.problem.n_fidelities
-        sigmas = declared_sigmas(self.problem.noise, n_fidelities)
-        if sigmas is not None and not self._evidence.noise.widened:
-            return 2.0 * np.array(sigmas)
-        seen = np.array([self._evidence.noise_scale(m) for m in range(n_fidelities)])
-        if sigmas is not None:
-            seen = np.fmax(sigmas, seen)
-        return np.where(np.isnan(seen), np.inf, 2.0 * seen)
+        scales = self._evidence.noise_scales()
+        return np.where(np.isnan(scales), np.inf, 2.0 * scales)
 
     def _current_rules(self) -> Rules:
         return self._rules._replace(scales=self._scales())

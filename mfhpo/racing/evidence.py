@@ -254,6 +254,14 @@ class Evidence:
         squares = float(self._statistics.squares[:, fidelity].sum())
         return math.sqrt(squares / degrees) if degrees else math.nan
 
+    def noise_scales(self) -> FloatArray:
+        """Noise scales as declared, or as seen where that does not do, shape (M,); NaN if unknown."""
+        declared = self.noise.sigmas
+        if declared is not None and not self.noise.widened:
+            return np.array(declared)
+        seen = np.array([self.noise_scale(m) for m in range(self.counts.shape[1])])
+        return seen if declared is None else np.fmax(declared, seen)
+
     def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
         """Number of values after which a radius is at most `widths`, of the same shape.
 

@@ -52,15 +52,15 @@ class NoiseEvidence:
         audit: bool,
     ) -> None:
         n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
-        self._sigmas = declared_sigmas(noise, n_fidelities)
+        self.sigmas = declared_sigmas(noise, n_fidelities)
         self._adaptive = adaptive
         self._compared = tuple(compared)
         self._statistics = statistics
         self.is_estimated = not has_radius and isinstance(noise, EstimatedNoise)
         self._audits: list[NoiseAudit] = []
         if audit and not has_radius and isinstance(noise, SubGaussian):
-            assert self._sigmas is not None
-            self._audits = [NoiseAudit(sigma) for sigma in self._sigmas]
+            assert self.sigmas is not None
+            self._audits = [NoiseAudit(sigma) for sigma in self.sigmas]
         self._estimates: list[ArmVariances] = []
         share = 1.0
         if self.is_estimated or self._audits:
@@ -164,15 +164,15 @@ class NoiseEvidence:
         squares = self._statistics.squares[arms, fidelity]
         counts = self._statistics.counts[arms, fidelity]
         variances = self._estimates[fidelity].of_arms(squares, counts, self.level)
-        if self._sigmas is not None:
-            variances = np.maximum(variances, self._sigmas[fidelity] ** 2)
+        if self.sigmas is not None:
+            variances = np.maximum(variances, self.sigmas[fidelity] ** 2)
         self.estimated[arms, fidelity] = variances
 
     def variance_bounds(self, arms: IntArray) -> FloatArray:
         """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown."""
-        if self._sigmas is not None:
-            bounds = np.tile(np.square(self._sigmas), (len(arms), 1))
-            for m in range(len(self._sigmas)):
+        if self.sigmas is not None:
+            bounds = np.tile(np.square(self.sigmas), (len(arms), 1))
+            for m in range(len(self.sigmas)):
                 if self.is_estimated_at(m):
                     bounds[:, m] = self.estimated[arms, m]
             return bounds
