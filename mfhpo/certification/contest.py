@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ HIDDEN_NOISE = (
 _LEAST_REPEATS = 4
 
 
-class Contest(abc.ABC):
+class Contest:
     """The candidates, and how often each gave a value or failed: `counts`, `failures`, shape (K,).
 
     For the arguments see `mfhpo.certification.sequential.Certification`.
@@ -59,16 +58,6 @@ class Contest(abc.ABC):
         self._max_failures = check_count("max_failures", max_failures, 1)
         self._lows = np.full(n, np.inf)
         self._highs = np.full(n, -np.inf)
-
-    @property
-    @abc.abstractmethod
-    def finished(self) -> bool:
-        """Whether the race is over."""
-
-    @property
-    @abc.abstractmethod
-    def noise_is_hidden(self) -> bool:
-        """Whether all evaluations of each candidate gave exactly the same value."""
 
     def _count(self, arm: int, value: float | None) -> None:
         if value is None:
@@ -132,11 +121,10 @@ class Contest(abc.ABC):
             for arm, (candidate, count, mean, radius, standing) in enumerate(columns)
         )
 
-    def _answer(self, **content: Any) -> Certificate:
-        certificate = Certificate(
-            luckiest=self._luckiest, delta=self._delta, finished=self.finished, **content
-        )
-        return certificate.without_claim() if self.noise_is_hidden else certificate
+    def _answer(self, hidden: bool, **content: Any) -> Certificate:
+        """The certificate, without a claim where the noise is hidden."""
+        certificate = Certificate(luckiest=self._luckiest, delta=self._delta, **content)
+        return certificate.without_claim() if hidden else certificate
 
     def _refusal(self, lost: BoolArray) -> str:
         """Why nothing is certified after these left and may be the best; empty if none did."""

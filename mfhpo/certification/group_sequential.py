@@ -322,7 +322,9 @@ class GroupSequentialCertification(Contest):
         )
         rests_on_what_was_seen = not (isinstance(self._noise, Bounded) or self._sigma == 0.0)
         return self._answer(
+            hidden,
             candidates=results,
+            finished=self.finished,
             winner=winner,
             epsilon=math.nan if self._epsilon is None or hidden else self._epsilon,
             within=self._behind if looked_at else math.inf,

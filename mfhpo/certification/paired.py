@@ -255,7 +255,9 @@ class PairedCertification(Contest):
             worse=~self._active & (not hidden),
         )
         return self._answer(
+            hidden,
             candidates=results,
+            finished=self.finished,
             winner=winner,
             epsilon=math.nan if hidden or self._epsilon is None else self._epsilon,
             within=within,

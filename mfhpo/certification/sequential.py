@@ -158,7 +158,9 @@ class Certification(Contest):
         epsilon_is_unknown = self._epsilon is None and (hidden or self.policy.piloting)
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
         return self._answer(
+            hidden,
             candidates=results,
+            finished=self.finished,
             winner=answer.arm,
             epsilon=math.nan if epsilon_is_unknown else answer.epsilon,
             within=within,

@@ -130,8 +130,8 @@ class MFLUCB(BestArmPolicy):
                 "with IISE, which takes order bounds."
             )
         self._explore = TARGET_ONLY if steers else _EXPLORE[explore]
-        self._best_at_most = best_at_most
-        self._second_at_least = second_at_least
+        self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
+        self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
         self._factor = (1.0 + ratio) / (1.0 - ratio)
         self._schedule = _SCHEDULES[schedule]
         self._safeguard = bool(safeguard)
@@ -162,10 +162,8 @@ class MFLUCB(BestArmPolicy):
             roots=np.sqrt(self._planned_costs),
             usable=usable_fidelities(self._planned_costs),
             scales=self._scales(),
-            best_at_most=math.nan if self._best_at_most is None else float(self._best_at_most),
-            second_at_least=(
-                math.nan if self._second_at_least is None else float(self._second_at_least)
-            ),
+            best_at_most=self._best_at_most,
+            second_at_least=self._second_at_least,
             factor=self._factor,
             logarithm=math.log(4.0 / self._level),
             epsilon=self.epsilon,
@@ -297,7 +295,7 @@ class MFLUCB(BestArmPolicy):
             "an upper bound on the best mean": self._best_at_most,
             "a lower bound on the second-best mean": self._second_at_least,
         }
-        absent = [words for words, value in assumed.items() if value is None]
+        absent = [words for words, value in assumed.items() if math.isnan(value)]
         if not absent:
             return parts
         return (

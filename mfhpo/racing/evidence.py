@@ -255,7 +255,7 @@ class Evidence:
         return math.sqrt(squares / degrees) if degrees else math.nan
 
     def noise_scales(self) -> FloatArray:
-        """Noise scales as declared, or as seen where that does not do, shape (M,); NaN if unknown."""
+        """Noise scales, declared or seen where that does not do, shape (M,); NaN if unknown."""
         declared = self.noise.sigmas
         if declared is not None and not self.noise.widened:
             return np.array(declared)
