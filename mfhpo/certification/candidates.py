@@ -54,13 +54,11 @@ def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]
 
 
 @dataclass(frozen=True)
-class CandidateResult:
-    """What the new evaluations say of a candidate.
+class CandidateResult(Candidate):
+    """A candidate, and what the new evaluations say of it.
 
     Parameters
     ----------
-    name, params, claim
-        See `Candidate`.
     evaluations
         Number of new evaluations that gave a value and that the mean rests on.
     mean
@@ -80,9 +78,6 @@ class CandidateResult:
         evaluations that do not fail.
     """
 
-    name: str
-    params: dict[str, Any]
-    claim: float
     evaluations: int
     mean: float
     interval: tuple[float, float]

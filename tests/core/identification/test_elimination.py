@@ -105,19 +105,13 @@ def setting(variant, seed):
     )
     # c = 4 with xi, c = 2 with gamma (Eq. 8 and Section 5); MFE: a share of xi.
     factor = 2.0 if kind == "order" else 4.0
-    alpha = [
-        max(
-            (
-                factor
-                * (bounds[m] - bounds[k])
-                * math.sqrt(costs[m])
-                / (math.sqrt(costs[k]) - math.sqrt(costs[m]))
-                for k in range(m + 1, n_fidelities)
-            ),
-            default=0.0,
-        )
-        for m in range(n_fidelities)
-    ]
+    roots = np.sqrt(costs)
+
+    def convenient(m, k):
+        return factor * (bounds[m] - bounds[k]) * roots[m] / (roots[k] - roots[m])
+
+    levels = range(n_fidelities)
+    alpha = [max((convenient(m, k) for k in levels[m + 1 :]), default=0.0) for m in levels]
     if variant == "MFE":
         alpha = (0.7 * bounds).tolist()
     used = [n_fidelities - 1] if variant == "SE" else list(range(n_fidelities))
