@@ -55,8 +55,9 @@ class BestArmPolicy(RacingPolicy):
         each fidelity that it has values of), and the values at different fidelities with the bias
         bounds. Where the noise is taken for normal, a race ends only after so many values of its
         winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05). It
-        cannot see all: an arm that left at a cheap fidelity was never seen at a dearer one. "bias":
-        sigma is believed, and nothing is waited for.
+        cannot see all: an arm that left at a cheap fidelity was never seen at a dearer one, and
+        `MFTopTwo` and `MFGrad` may decide without ever going there, so that bounds half again as
+        large as declared can pass unnoticed. "bias": sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
     """
