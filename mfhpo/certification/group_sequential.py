@@ -46,7 +46,6 @@ from mfhpo.racing.race import ArmWithdrawnWarning
 
 __all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
 
-
 FIRST_LOOK = 5
 """Evaluations of each candidate before the first look, by default."""
 

@@ -33,7 +33,6 @@ from mfhpo.racing.claims import unseen_in_words
 
 __all__ = ["PairedCertification"]
 
-
 # Rounds before which no noise is estimated, if epsilon is to be derived from it.
 _ROUNDS_FOR_NOISE = 5
 

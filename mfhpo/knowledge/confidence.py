@@ -29,7 +29,6 @@ __all__ = [
     "stitched_boundary",
 ]
 
-
 _SUB_GAUSSIAN = "the noise is sub-Gaussian with the declared sigma"
 
 

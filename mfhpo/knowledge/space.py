@@ -15,7 +15,6 @@ from mfhpo.knowledge.conditions import Question, explain
 
 __all__ = ["Numeric", "OneOf", "Point", "SearchSpace", "place_in_range"]
 
-
 V = TypeVar("V")
 
 Point: TypeAlias = Mapping[str, float]

@@ -19,7 +19,6 @@ from mfhpo.racing.noise_evidence import NoiseEvidence
 
 __all__ = ["Evidence"]
 
-
 # Times the standard deviation that is estimated.
 _UNIT_RADIUS = MixtureRadius(1.0)
 

@@ -25,7 +25,6 @@ from mfhpo.problem import Problem
 
 __all__ = ["NoNoiseWarning", "NoiseEvidence"]
 
-
 # Of delta, the share that pays for the upper bounds on an estimated noise variance.
 _NOISE_SHARE = 0.1
 

@@ -41,7 +41,6 @@ from mfhpo.racing.roster import Roster
 
 __all__ = ["ArmWithdrawnWarning", "RacingPolicy"]
 
-
 # Of delta, the share that pays for bias bounds that are estimated by the pilot.
 _BIAS_SHARE = 0.5
 

@@ -11,7 +11,6 @@ from mfhpo.racing.claims import wrong_in_words
 
 __all__ = ["UserRecommendation", "short"]
 
-
 AnswerT = TypeVar("AnswerT", bound="UserRecommendation")
 
 

@@ -15,7 +15,6 @@ __all__ = [
     "select_fidelities",
 ]
 
-
 # Beyond this many fidelities the search over subsets is replaced by one over nested ones.
 _EXHAUSTIVE_UP_TO = 12
 

@@ -34,7 +34,6 @@ __all__ = [
     "prior_count",
 ]
 
-
 # Without noise one value says it all; squares and products of finite weights stay finite.
 _MOST_PRECISION = 1e200
 
