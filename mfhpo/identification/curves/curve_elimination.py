@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
-from mfhpo._validation import check_nonnegative
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
@@ -61,11 +60,7 @@ class BoundedCurves:
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
         # The bounds in force: the declared ones, or wider.
         self.gains: FloatArray = np.array(gains, dtype=np.float64)
-        if self.gains.ndim != 2 or self.gains.shape[1] != 2 or not len(self.gains):
-            raise ValueError(f"gains must have shape (M, 2), got {self.gains.shape}.")
-        if self.gains[-1].any():
-            raise ValueError(f"gains must end with (0, 0), got {self.gains[-1].tolist()}.")
-        self._noise = check_nonnegative("noise", noise)
+        self._noise = noise
         self._largest: dict[Hashable, FloatArray] = {}
         self._smallest: dict[Hashable, FloatArray] = {}
         self._lows: dict[Hashable, float] = {}
@@ -155,8 +150,6 @@ class PhasedCurves:
     """
 
     def __init__(self, n_fidelities: int) -> None:
-        if n_fidelities < 1:
-            raise ValueError(f"n_fidelities must be at least 1, got {n_fidelities!r}.")
         self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]  # in increasing order
         self._width: tuple[int, float] | None = None
         self._arms: list[Hashable] = []
