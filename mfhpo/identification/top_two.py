@@ -40,13 +40,13 @@ class MFTopTwo(LikelihoodRatioPolicy):
     What tells the leader from another arm is the statistic of `PairLikelihood`. Each pull goes
 
     1. to the leader and the rival with the smallest likelihood ratio plus log counts (Jourdan,
-    Degenne, Baudry, de Heide and Kaufmann, "Top Two Algorithms Revisited", NeurIPS 2022); 2. of the
-    two, to each in proportion to what the statistic owes to its observations (You, Qin, Wang and
-    Yang, "Information-Directed Selection for Top-Two Algorithms", COLT 2023); 3. to the fidelity
-    with the largest distance from the nearest alternative, in units of sigma and per square root of
-    the cost, optimistically: as far as it may be within sigma sqrt(2 ln N / n) of the mean of n
-    values of N of the arm's. It is the index of EXPLORE-A (paper 002, Section 3.2.2) with the
-    alternative in place of assumed means.
+       Degenne, Baudry, de Heide and Kaufmann, "Top Two Algorithms Revisited", NeurIPS 2022);
+    2. of the two, to each in proportion to what the statistic owes to its observations (You, Qin,
+       Wang and Yang, "Information-Directed Selection for Top-Two Algorithms", COLT 2023);
+    3. to the fidelity with the largest distance from the nearest alternative, in units of sigma
+       and per square root of the cost, optimistically: as far as it may be within
+       sigma sqrt(2 ln N / n) of the mean of n values of N of the arm's. It is the index of
+       EXPLORE-A (paper 002, Section 3.2.2) with the alternative in place of assumed means.
 
     These rules decide about cost alone; the certificate rests on the stop. For the arguments see
     `LikelihoodRatioPolicy` and `BestArmPolicy`.

@@ -339,11 +339,11 @@ def stitched_boundary(v: FloatArray, start: float, scale: float, level: float) -
         S(v) = k1 sqrt(v l(v)) + scale l(v),  l(v) = ln(zeta(s) (1 + log_eta(v / start))^s / level)
 
     with v at least `start`, k1 = (eta^(1/4) + eta^(-1/4)) / sqrt(2), eta = 2 and s = 1.4. For scale
-    > 0 it is smaller than the theorem's, because each epoch ``start eta^k <= v < start eta^(k +
-    1)`` gets its best line: with r = l(start eta^k), ``r / a + v a / (2 (1 - scale a))`` is crossed
-    with probability at most exp(-r), whatever a, and these sum to `level`. The best a at the
-    epoch's middle w gives ``sqrt(r w / 2) (1 + v / w) + scale r``, which is at most S(v) throughout
-    the epoch.
+    > 0 it is smaller than the theorem's, because each epoch
+    ``start eta^k <= v < start eta^(k + 1)`` gets its best line: with r = l(start eta^k),
+    ``r / a + v a / (2 (1 - scale a))`` is crossed with probability at most exp(-r), whatever a, and
+    these sum to `level`. The best a at the epoch's middle w gives
+    ``sqrt(r w / 2) (1 + v / w) + scale r``, which is at most S(v) throughout the epoch.
     """
     v = np.maximum(v, start)
     log_level = math.log(_ZETA) - math.log(level)

@@ -1,8 +1,8 @@
 """The options of each race: typed and documented once, for every library that runs it.
 
-A sampler or a search takes the options of its policy as keyword arguments, as in ``**options:
-Unpack[IISEOptions]``; `runs` adds the defaults, which are those of the policy unless it says
-otherwise.
+A sampler or a search takes the options of its policy as keyword arguments, as in
+``**options: Unpack[IISEOptions]``; `runs` adds the defaults, which are those of the policy unless
+it says otherwise.
 """
 
 from __future__ import annotations

@@ -139,9 +139,9 @@ def cost_lower_bound(
 ) -> float:
     """The least cost that a delta-correct method can expect to pay (paper 003, Theorem 1).
 
-    For normal noise it is ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest ``2
-    lambda_m sigma_m^2 / distance^2``, the distance being how far the arm's mean at fidelity m is
-    from the nearest one with which another arm would be the right answer. The same change of
+    For normal noise it is ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest
+    ``2 lambda_m sigma_m^2 / distance^2``, the distance being how far the arm's mean at fidelity m
+    is from the nearest one with which another arm would be the right answer. The same change of
     measure covers order bounds, and a tolerance: then only arms count whose answer is forced.
 
     The arguments are those of `predict_cost`; the means should satisfy the bias bounds. Infinite

@@ -7,9 +7,9 @@ and ln(1 + n / rho) / 2 is taken off for each pair (arm, fidelity).
 Why it is valid. S being the sum of n values of an arm at a fidelity minus n times their mean, in
 units of sigma, the average of exp(x S - n x^2 / 2) over x ~ N(0, 1 / rho) is the supermartingale
 ``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``; so are products over the fidelities of two arms,
-whatever rule chooses the pulls. By Ville's inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n /
-rho) / 2`` ever reaches ln(1 / level) with probability at most level, and level = delta / (K - 1)
-keeps delta.
+whatever rule chooses the pulls. By Ville's inequality the sum of
+``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches ln(1 / level) with probability at most
+level, and level = delta / (K - 1) keeps delta.
 
 The same holds for a part of the fidelities and for averages: the statistic is the largest of all
 fidelities together, with weight 1/2, and of one fidelity of each arm, whose M^2 choices (M with
