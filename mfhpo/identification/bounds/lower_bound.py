@@ -99,8 +99,7 @@ def predict_cost(
     """
     costs, bias, scales = declared(problem)
     table, worst_table = _means(problem, bias, gaps, means)
-    delta = check_probability("delta", delta)
-    epsilon = check_nonnegative("epsilon", epsilon)
+    lower_bound = cost_lower_bound(problem, delta, means=table, epsilon=epsilon)
     if radius is not None and not isinstance(radius, Radius):
         raise TypeError(f"radius must be a Radius or None, got {radius!r}.")
     n_fidelities = problem.n_fidelities
@@ -121,7 +120,7 @@ def predict_cost(
     top = [_Phase(target, radii[target], delta / problem.n_arms, 0.0, 0.0, epsilon)]
     expected = _noise_free_pulls(race, table)
     return CostPrediction(
-        lower_bound=cost_lower_bound(problem, delta, means=table, epsilon=epsilon),
+        lower_bound=lower_bound,
         expected=_paid(expected, costs),
         guaranteed=_paid(_guaranteed_pulls(race, worst_table), costs),
         top_fidelity_only=_paid(_noise_free_pulls(top, table), costs),
